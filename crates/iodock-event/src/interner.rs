@@ -1,0 +1,79 @@
+//! A name table that is filled with the known names once and grows when a log shows a new one.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::RwLock;
+
+/// FNV-1a: names are a handful of bytes, where it is faster than the default hasher.
+#[derive(Clone)]
+pub struct NameHasher(u64);
+
+impl Default for NameHasher {
+    fn default() -> Self {
+        NameHasher(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for NameHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+}
+
+pub type NameMap<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<NameHasher>>;
+
+/// Names to dense ids. `known` names hold the first ids in their order.
+pub struct Interner {
+    known: NameMap<u16>,
+    added: RwLock<(NameMap<u16>, Vec<Box<[u8]>>)>,
+    known_count: usize,
+}
+
+impl Interner {
+    pub fn new<'a>(known: impl Iterator<Item = &'a str>) -> Self {
+        let known: NameMap<u16> =
+            known.enumerate().map(|(id, name)| (name.as_bytes().into(), id as u16)).collect();
+        let known_count = known.len();
+        Interner { known, added: RwLock::default(), known_count }
+    }
+
+    /// The id of `name`, a new one if it was never seen. `None` only when all 65,535 ids are taken,
+    /// which takes a hostile log.
+    pub fn intern(&self, name: &[u8]) -> Option<u16> {
+        if let Some(&id) = self.known.get(name) {
+            return Some(id);
+        }
+        if let Some(&id) = self.added.read().unwrap_or_else(|e| e.into_inner()).0.get(name) {
+            return Some(id);
+        }
+        let mut added = self.added.write().unwrap_or_else(|e| e.into_inner());
+        if let Some(&id) = added.0.get(name) {
+            return Some(id);
+        }
+        let id = u16::try_from(self.known_count + added.1.len()).ok().filter(|&id| id < u16::MAX)?;
+        added.0.insert(name.into(), id);
+        added.1.push(name.into());
+        Some(id)
+    }
+
+    /// The name of an id handed out for a name that was not known from the start.
+    pub fn added_name(&self, id: u16) -> Option<String> {
+        let index = (id as usize).checked_sub(self.known_count)?;
+        let added = self.added.read().unwrap_or_else(|e| e.into_inner());
+        added.1.get(index).map(|name| String::from_utf8_lossy(name).into_owned())
+    }
+
+    /// How many ids have been handed out.
+    pub fn len(&self) -> usize {
+        self.known_count + self.added.read().unwrap_or_else(|e| e.into_inner()).1.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,32 @@
+//! The vocabulary of iodock.
+//!
+//! Every source (a log reader, a capture back end, the journal of a live recording) speaks
+//! [`Record`]s, collected in [`Batch`]es. The tracker turns records into [`EventColumns`], which the
+//! store writes. Nothing here does I/O, and nothing here depends on another crate, so that the
+//! smallest recorder can share these words.
+
+pub mod calls;
+pub mod constants;
+pub mod errnos;
+pub mod event;
+pub mod interner;
+pub mod loss;
+pub mod record;
+
+pub use calls::{Action, CallClass, CallId, CallSpec, Role};
+pub use errnos::ErrnoId;
+pub use event::{AccessPattern, Direction, EventColumns, FileKind, Side, TaskOrigin};
+pub use loss::{LossKind, Losses, Place};
+pub use record::{
+    AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,
+    SourceCounts, SourceError, Start, TaskEnd, Text,
+};
+
+/// An instant, length of time or quantity that the source does not show.
+pub const UNKNOWN: i64 = i64::MIN;
+/// No descriptor argument. (`-1` and `AT_FDCWD` are real arguments, so they can't mean that.)
+pub const NO_FD: i32 = i32::MIN;
+/// The descriptor argument that means "the working directory" (Linux `AT_FDCWD`).
+pub const AT_FDCWD: i32 = -100;
+/// No row of a side table: no file, no open file description.
+pub const NONE: u32 = u32::MAX;

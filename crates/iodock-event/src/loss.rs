@@ -1,0 +1,89 @@
+//! What could not be read, kept or known, counted under a name that says how to cure it.
+
+use std::collections::BTreeMap;
+
+macro_rules! losses {
+    ($($variant:ident $name:literal $cure:literal,)+) => {
+        /// The kinds of loss. Add one here, with its cure; nothing else needs to know it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum LossKind { $($variant,)+ }
+        impl LossKind {
+            pub const ALL: &'static [LossKind] = &[$(LossKind::$variant,)+];
+            /// Stable kebab-case name.
+            pub fn name(self) -> &'static str { match self { $(LossKind::$variant => $name,)+ } }
+            /// What to do about it.
+            pub fn cure(self) -> &'static str { match self { $(LossKind::$variant => $cure,)+ } }
+        }
+    };
+}
+
+losses! {
+    UnreadableLines "unreadable-lines" "the log is damaged there: record again, or repair these lines",
+    CutLines "cut-lines" "the log ends in the middle of a line: the tracer was killed or the disk was full; record again",
+    NulBytes "nul-bytes" "the log holds NUL bytes, as after a power cut or a full disk: what they replaced is gone; record again",
+    LongLines "long-lines" "a line was longer than iodock keeps: re-run strace with a smaller -s",
+    MissingDurations "missing-durations" "re-run strace with -T: without it no call has a duration",
+    MissingTimestamps "missing-timestamps" "re-run strace with -ttt (or truss with -d): without it nothing can be placed in time",
+    CoarseTimestamps "coarse-timestamps" "re-run strace with -ttt: whole seconds can't order the calls of several logs",
+    OrphanResumed "orphan-resumed" "the beginning of these calls is not in the log: start the tracer earlier, or give iodock the whole log",
+    UnfinishedAtEnd "unfinished-at-end" "these calls had not returned when the log ended",
+    UnknownWorkingDirectory "unknown-working-directory" "give the directory in which the program started: iodock import --cwd DIR",
+    UnknownDescriptors "unknown-descriptors" "opened before the log begins: start the tracer with the program, or use strace -y",
+    UnknownParent "unknown-parent" "no fork or clone of these processes is in the log: trace the parent too, with -f",
+    TruncatedPaths "truncated-paths" "the tracer cut these names: re-run strace with a larger -s",
+    UnknownOffsets "unknown-offsets" "the order of these threads' calls is not known: re-run strace with -ttt -T",
+    CoverageMemory "coverage-memory" "which bytes were read or written before was given up for these accesses: raise --coverage-memory",
+    MappedContents "mapped-contents" "reads and writes through mmap are not calls, so no tracer of calls sees them",
+    IoUringContents "io-uring-contents" "requests inside an io_uring are not calls, so no tracer of calls sees them",
+    AsyncUnmatched "async-unmatched" "completions of asynchronous I/O whose submission is not in the log, or can't be told apart",
+    AmbiguousParent "ambiguous-parent" "several processes forked at once and the log does not say whose child this is",
+    ForeignCalls "foreign-calls" "calls of a 32-bit or other foreign program, which this recorder does not decode",
+    DroppedRecords "dropped-records" "the recorder could not keep up or could not write: give it a faster place with -o",
+    JournalCut "journal-cut" "the recording ended without closing (kill -9, full disk, power cut): what was flushed is here",
+    UnreadableMemory "unreadable-memory" "the program's memory could not be read at that moment: the name is not known",
+    TooManyNames "too-many-names" "more different call or error names than iodock keeps: is this really a trace?",
+    MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
+}
+
+/// Where a loss was met first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub file: String,
+    pub line: u64,
+    /// The beginning of the line, made printable.
+    pub sample: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    pub counts: BTreeMap<LossKind, u64>,
+    pub first: BTreeMap<LossKind, Place>,
+}
+
+impl Losses {
+    pub fn add(&mut self, kind: LossKind, count: u64) {
+        if count > 0 {
+            *self.counts.entry(kind).or_default() += count;
+        }
+    }
+
+    /// Counts one and remembers the place if it is the first of its kind.
+    pub fn add_at(&mut self, kind: LossKind, place: impl FnOnce() -> Place) {
+        self.add(kind, 1);
+        self.first.entry(kind).or_insert_with(place);
+    }
+
+    pub fn count(&self, kind: LossKind) -> u64 {
+        self.counts.get(&kind).copied().unwrap_or(0)
+    }
+
+    pub fn merge(&mut self, other: &Losses) {
+        for (&kind, &count) in &other.counts {
+            self.add(kind, count);
+        }
+        for (&kind, place) in &other.first {
+            self.first.entry(kind).or_insert_with(|| place.clone());
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! What a source says: one [`Record`] per call, process start or process end, in the order in which
+//! the source shows them.
+
+use crate::{CallId, ErrnoId, LossKind, Losses, NO_FD, UNKNOWN};
+use std::collections::BTreeMap;
+
+/// A piece of [`Batch::bytes`]. Length 0 with start `u32::MAX` is "none"; an empty text is not none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Text {
+    pub start: u32,
+    pub length: u32,
+}
+
+impl Text {
+    pub const NONE: Text = Text { start: u32::MAX, length: 0 };
+    pub fn is_some(self) -> bool {
+        self.start != u32::MAX
+    }
+}
+
+/// A run of [`Batch::items`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Items {
+    pub start: u32,
+    pub count: u32,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// A result; `result` holds it.
+    Succeeded,
+    /// An error; `errno` names it.
+    Failed,
+    /// `= ?`: exit, a killed thread, a process that left. Neither success nor failure.
+    NoResult,
+}
+
+/// Which part of a call a record shows. A call's descriptor means what it meant when the call
+/// *began*, and takes effect when it *ended*, so the tracker wants both moments where the source has
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// The whole call in one record.
+    Whole,
+    /// The beginning only (`<unfinished ...>`); an `Exit` of the same thread follows. Not a call of
+    /// its own: arguments shown so far are filled.
+    Enter,
+    /// The end of a call whose `Enter` came before (`<... resumed>`). All arguments are filled, also
+    /// those that `Enter` had.
+    Exit,
+    /// The end of a call whose beginning was cut off: result and duration, no start.
+    Orphan,
+}
+
+/// One system call as the source shows it, arguments sorted into fields by the call's [`Role`]s
+/// (`CallSpec::roles`). Unknown times and quantities are [`UNKNOWN`], absent descriptors [`NO_FD`].
+///
+/// [`Role`]: crate::Role
+#[derive(Clone, Copy, Debug)]
+pub struct RawCall {
+    /// ns since the epoch, or since midnight of the first day, as the source's clock has it.
+    pub start: i64,
+    /// ns on the same clock; fill it only if it is not `start + duration`.
+    pub end: i64,
+    /// Elapsed ns inside the call.
+    pub duration: i64,
+    /// System CPU ns (truss -E), never elapsed time.
+    pub sys_cpu: i64,
+    /// The returned value; for failed calls what the source shows (-1).
+    pub result: i64,
+    /// Bytes asked for (count argument, or sum of the vector's lengths).
+    pub requested: i64,
+    /// Offset argument of the (input) side.
+    pub offset: i64,
+    /// Offset argument of the output side of a two-sided call.
+    pub offset2: i64,
+    /// A call's plain number: third argument of fcntl, last of close_range, whence of lseek.
+    pub argument: i64,
+    /// `st_size` where the call shows one.
+    pub stat_size: i64,
+    /// Open flags, clone flags, fcntl command, ioctl request, mmap flags... as Linux numbers
+    /// (`constants`).
+    pub flags: u64,
+    /// The thread, as the source numbers it (0 where it shows none).
+    pub tid: u32,
+    pub fd: i32,
+    pub fd2: i32,
+    /// First and second path named, unescaped bytes; of execve the program.
+    pub path: Text,
+    pub path2: Text,
+    /// execve's arguments, NUL-separated.
+    pub argv: Text,
+    /// What the source itself says a descriptor is (`-y`, `-yy`), without the brackets.
+    pub fd_text: Text,
+    pub fd2_text: Text,
+    pub result_text: Text,
+    /// Control blocks of io_submit, completions of io_getevents.
+    pub items: Items,
+    pub call: CallId,
+    /// `ErrnoId::NONE` unless the source names one.
+    pub errno: ErrnoId,
+    pub outcome: Outcome,
+    pub phase: Phase,
+    /// `st_mode >> 12` where the call shows one, else 0.
+    pub stat_type: u8,
+    /// The path was cut by the tracer (`"..."...`): a name, but not the whole one.
+    pub path_cut: bool,
+}
+
+impl RawCall {
+    pub fn new(call: CallId, tid: u32) -> Self {
+        RawCall {
+            start: UNKNOWN,
+            end: UNKNOWN,
+            duration: UNKNOWN,
+            sys_cpu: UNKNOWN,
+            result: UNKNOWN,
+            requested: UNKNOWN,
+            offset: UNKNOWN,
+            offset2: UNKNOWN,
+            argument: UNKNOWN,
+            stat_size: UNKNOWN,
+            flags: 0,
+            tid,
+            fd: NO_FD,
+            fd2: NO_FD,
+            path: Text::NONE,
+            path2: Text::NONE,
+            argv: Text::NONE,
+            fd_text: Text::NONE,
+            fd2_text: Text::NONE,
+            result_text: Text::NONE,
+            items: Items::default(),
+            call,
+            errno: ErrnoId::NONE,
+            outcome: Outcome::NoResult,
+            phase: Phase::Whole,
+            stat_type: 0,
+            path_cut: false,
+        }
+    }
+
+    /// When the call ended, as far as the source shows it.
+    pub fn end_time(&self) -> i64 {
+        if self.end != UNKNOWN {
+            self.end
+        } else if self.start != UNKNOWN && self.duration != UNKNOWN {
+            self.start.saturating_add(self.duration)
+        } else {
+            UNKNOWN
+        }
+    }
+}
+
+/// How a thread or process ended (`+++ exited with N +++`, `+++ killed by SIG +++`).
+#[derive(Clone, Copy, Debug)]
+pub struct TaskEnd {
+    pub tid: u32,
+    pub time: i64,
+    pub exit_code: Option<i32>,
+    /// Signal name without core note, e.g. `SIGKILL`.
+    pub signal: Text,
+    pub core_dumped: bool,
+    /// `+++ superseded by execve in pid N +++`: the thread that goes on under this thread's id.
+    pub superseded_by: Option<u32>,
+}
+
+/// A thread's first appearance as the recorder saw it: who made it, how, where it stands. Logs don't
+/// have this.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    pub tid: u32,
+    pub tgid: u32,
+    pub parent_tid: Option<u32>,
+    pub time: i64,
+    pub working_directory: Text,
+    /// NUL-separated arguments.
+    pub command: Text,
+    /// Was it running when the recording began (attach)?
+    pub attached: bool,
+}
+
+/// A descriptor that was open before recording began.
+#[derive(Clone, Copy, Debug)]
+pub struct DescriptorSnapshot {
+    pub tid: u32,
+    pub fd: i32,
+    /// What /proc/PID/fd/N links to.
+    pub target: Text,
+    /// Position, [`UNKNOWN`] if not known.
+    pub position: i64,
+    /// Open flags (with `O_CLOEXEC` where set).
+    pub flags: u64,
+    /// `st_mode >> 12`, 0 if not known.
+    pub stat_type: u8,
+    pub stat_size: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+// A call is by far the most common record: boxing it would cost an allocation a call.
+#[allow(clippy::large_enum_variant)]
+pub enum Record {
+    Call(RawCall),
+    End(TaskEnd),
+    Start(Start),
+    Descriptor(DescriptorSnapshot),
+}
+
+/// One control block handed to io_submit (`bytes` asked for), or one completion got from io_getevents
+/// (`bytes` transferred, negative for an errno). `key` is what joins them: the block's address where the
+/// source shows it, else its `data`.
+#[derive(Clone, Copy, Debug)]
+pub struct AsyncItem {
+    pub key: u64,
+    pub fd: i32,
+    pub write: bool,
+    pub bytes: i64,
+    pub offset: i64,
+}
+
+/// A successful fork, vfork or clone that this batch shows: known before its records are tracked, so
+/// that a child whose first call stands before its parent's return finds its parent.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork {
+    pub parent_tid: u32,
+    pub child_tid: u32,
+    pub flags: u64,
+    pub call: CallId,
+}
+
+/// Counts that a source keeps beside its records.
+#[derive(Clone, Debug, Default)]
+pub struct SourceCounts {
+    pub lines: u64,
+    pub unfinished: u64,
+    pub resumed: u64,
+    pub orphans: u64,
+    pub signals: BTreeMap<String, u64>,
+    /// Calls with / without a duration, to say whether -T was there.
+    pub timed: u64,
+    pub untimed: u64,
+}
+
+impl SourceCounts {
+    pub fn add(&mut self, other: &SourceCounts) {
+        self.lines += other.lines;
+        self.unfinished += other.unfinished;
+        self.resumed += other.resumed;
+        self.orphans += other.orphans;
+        self.timed += other.timed;
+        self.untimed += other.untimed;
+        for (name, count) in &other.signals {
+            *self.signals.entry(name.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Records with the bytes they point into. Reused: clear, don't drop.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub records: Vec<Record>,
+    pub bytes: Vec<u8>,
+    pub items: Vec<AsyncItem>,
+    pub forks: Vec<Fork>,
+    pub counts: SourceCounts,
+    pub losses: Losses,
+}
+
+impl Batch {
+    /// Stores `bytes` and says where.
+    pub fn push_text(&mut self, bytes: &[u8]) -> Text {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        Text { start, length: bytes.len() as u32 }
+    }
+
+    /// The bytes of `text`; empty for none.
+    pub fn text(&self, text: Text) -> &[u8] {
+        if !text.is_some() {
+            return &[];
+        }
+        &self.bytes[text.start as usize..(text.start + text.length) as usize]
+    }
+
+    pub fn lose(&mut self, kind: LossKind) {
+        self.losses.add(kind, 1);
+    }
+
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.bytes.clear();
+        self.items.clear();
+        self.forks.clear();
+        self.counts = SourceCounts::default();
+        self.losses = Losses::default();
+    }
+}
+
+/// What a source's time stamps count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// Unix epoch.
+    Epoch,
+    /// Midnight of the first day (`-t`, `-tt`).
+    Day,
+    /// The first record (`-r` alone, truss -d without its base line).
+    Relative,
+    /// No stamps at all.
+    None,
+}
+
+impl Clock {
+    pub fn name(self) -> &'static str {
+        match self {
+            Clock::Epoch => "epoch",
+            Clock::Day => "day",
+            Clock::Relative => "relative",
+            Clock::None => "none",
+        }
+    }
+}
+
+/// Why a source can't be read (on). `hint` says what to do.
+#[derive(Clone, Debug)]
+pub struct SourceError {
+    pub file: String,
+    pub line: Option<u64>,
+    pub message: String,
+    pub hint: String,
+}
+
+impl std::fmt::Display for SourceError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{}: {}", self.file, line, self.message),
+            None => write!(f, "{}: {}", self.file, self.message),
+        }
+    }
+}
+
+impl std::error::Error for SourceError {}
+
+/// Anything that yields records in the order in which it shows them: a log, a journal.
+pub trait RecordSource: Send {
+    /// The next batch, `None` at the end. Losses and counts of the batch are in it.
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError>;
+    /// Gives a batch back for reuse.
+    fn recycle(&mut self, _batch: Batch) {}
+    fn clock(&self) -> Clock;
+    /// Bytes of the source read so far, and in all where known.
+    fn progress(&self) -> (u64, Option<u64>);
+}
