@@ -12,6 +12,7 @@ pub mod event;
 pub mod interner;
 pub mod loss;
 pub mod record;
+pub mod tables;
 
 pub use calls::{Action, CallClass, CallId, CallSpec, Role};
 pub use errnos::ErrnoId;
@@ -20,6 +21,9 @@ pub use loss::{LossKind, Losses, Place};
 pub use record::{
     AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,
     SourceCounts, SourceError, Start, TaskEnd, Text,
+};
+pub use tables::{
+    shown, ByteArena, CommandRow, CommandTable, FileEntry, FileRow, FileTable, MountPoint, Tables, TaskRow,
 };
 
 /// An instant, length of time or quantity that the source does not show.

@@ -1,0 +1,318 @@
+//! The side tables of a store: files, tasks, commands. Names lie in one arena and rows are put
+//! together on demand, so that a million of each stay small.
+
+use crate::{FileKind, TaskOrigin, NONE, UNKNOWN};
+use std::borrow::Cow;
+use std::fmt::Write;
+
+/// Everything the tracker knows besides events.
+#[derive(Clone, Debug, Default)]
+pub struct Tables {
+    pub files: FileTable,
+    /// Index: utid.
+    pub tasks: Vec<TaskRow>,
+    pub commands: CommandTable,
+    /// Host names that [`TaskRow::host`] and [`FileEntry::host`] point at.
+    pub hosts: Vec<String>,
+    /// Signal names that [`TaskRow::exit_signal`] points at.
+    pub signals: Vec<String>,
+}
+
+impl Tables {
+    pub fn host(&self, index: u16) -> Option<&str> {
+        self.hosts.get(index as usize).map(String::as_str)
+    }
+    pub fn signal(&self, index: u16) -> Option<&str> {
+        self.signals.get(index as usize).map(String::as_str)
+    }
+}
+
+/// No host, no signal.
+pub const NO_INDEX: u16 = u16::MAX;
+
+/// Byte strings, end to end; an id is the place in the order in which they were added.
+#[derive(Clone, Debug)]
+pub struct ByteArena {
+    bytes: Vec<u8>,
+    /// Where each string starts, and where the last one ends.
+    bounds: Vec<u64>,
+}
+
+impl Default for ByteArena {
+    fn default() -> Self {
+        ByteArena { bytes: Vec::new(), bounds: vec![0] }
+    }
+}
+
+impl ByteArena {
+    pub fn push(&mut self, bytes: &[u8]) -> u32 {
+        self.bytes.extend_from_slice(bytes);
+        self.bounds.push(self.bytes.len() as u64);
+        (self.bounds.len() - 2) as u32
+    }
+    /// The string with this id; empty for an id never handed out.
+    pub fn get(&self, id: u32) -> &[u8] {
+        match self.bounds.get(id as usize + 1) {
+            Some(&end) => &self.bytes[self.bounds[id as usize] as usize..end as usize],
+            None => &[],
+        }
+    }
+    pub fn len(&self) -> usize {
+        self.bounds.len() - 1
+    }
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        self.bytes.len() + self.bounds.len() * 8
+    }
+}
+
+/// What is known of a file besides its name.
+#[derive(Clone, Copy, Debug)]
+pub struct FileEntry {
+    /// Last size seen, bytes; [`UNKNOWN`] where not known.
+    pub size: i64,
+    /// Index into [`FileTable::patterns`]; [`NONE`]: its own name.
+    pub pattern: u32,
+    /// Index into [`FileTable::mounts`]; [`NONE`]: not known.
+    pub mount: u32,
+    /// Index into [`Tables::hosts`]; [`NO_INDEX`]: only one host, or not known.
+    pub host: u16,
+    pub kind: FileKind,
+    /// The name is relative because the working directory is not known.
+    pub relative: bool,
+}
+
+impl FileEntry {
+    pub fn new(kind: FileKind) -> Self {
+        FileEntry { size: UNKNOWN, pattern: NONE, mount: NONE, host: NO_INDEX, kind, relative: false }
+    }
+}
+
+/// Where a file lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountPoint {
+    pub mount_point: String,
+    pub fs_type: String,
+}
+
+/// Files by file id.
+#[derive(Clone, Debug, Default)]
+pub struct FileTable {
+    /// The names as bytes; id: file id.
+    pub names: ByteArena,
+    pub entries: Vec<FileEntry>,
+    pub patterns: Vec<String>,
+    pub mounts: Vec<MountPoint>,
+}
+
+/// One line of the files table, ready to be stored.
+#[derive(Clone, Debug)]
+pub struct FileRow<'a> {
+    /// Text with each byte that is not UTF-8 as `\xNN`.
+    pub name: Cow<'a, str>,
+    /// The bytes, only where they differ from `name`.
+    pub name_raw: Option<&'a [u8]>,
+    pub kind: FileKind,
+    pub relative: bool,
+    pub mount_point: Option<&'a str>,
+    pub fs_type: Option<&'a str>,
+    /// Bytes, [`UNKNOWN`] where not known.
+    pub size: i64,
+    pub host: u16,
+    pattern: Option<&'a str>,
+}
+
+impl FileRow<'_> {
+    /// Up to the last `/` (`/` itself for names in the root); empty where there is none.
+    pub fn folder(&self) -> &str {
+        if !self.kind.has_path() {
+            return "";
+        }
+        match self.name.rfind('/') {
+            Some(0) => "/",
+            Some(at) => &self.name[..at],
+            None => "",
+        }
+    }
+
+    /// After the last dot of the last component, without it; empty if there is none. A leading dot
+    /// (`.bashrc`) makes no ending.
+    pub fn ending(&self) -> &str {
+        if !self.kind.has_path() {
+            return "";
+        }
+        let base = &self.name[self.name.rfind('/').map_or(0, |at| at + 1)..];
+        match base.rfind('.') {
+            Some(at) if at > 0 => &base[at + 1..],
+            _ => "",
+        }
+    }
+
+    /// The name with its varying part starred.
+    pub fn pattern(&self) -> &str {
+        self.pattern.unwrap_or(&self.name)
+    }
+}
+
+impl FileTable {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+    pub fn push(&mut self, name: &[u8], entry: FileEntry) -> u32 {
+        self.entries.push(entry);
+        self.names.push(name)
+    }
+    /// Panics if `file` is not below `len()`.
+    pub fn row(&self, file: u32) -> FileRow<'_> {
+        let entry = self.entries[file as usize];
+        let raw = self.names.get(file);
+        let name = shown(raw);
+        let name_raw = matches!(name, Cow::Owned(_)).then_some(raw);
+        let mount = self.mounts.get(entry.mount as usize);
+        FileRow {
+            name,
+            name_raw,
+            kind: entry.kind,
+            relative: entry.relative,
+            mount_point: mount.map(|mount| mount.mount_point.as_str()),
+            fs_type: mount.map(|mount| mount.fs_type.as_str()),
+            size: entry.size,
+            host: entry.host,
+            pattern: self.patterns.get(entry.pattern as usize).map(String::as_str),
+        }
+    }
+}
+
+/// Bytes as text, each byte that is not UTF-8 as `\xNN`.
+pub fn shown(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut text = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            // Writing to a String does not fail.
+            let _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    Cow::Owned(text)
+}
+
+/// One task: a process or thread.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRow {
+    pub upid: u32,
+    /// Index into [`Tables::hosts`] or [`NO_INDEX`].
+    pub host: u16,
+    /// Index into [`Tables::signals`] or [`NO_INDEX`].
+    pub exit_signal: u16,
+    /// MPI rank; `None` where not known.
+    pub rank: Option<i32>,
+    pub pid: i32,
+    pub tid: i32,
+    pub generation: i32,
+    /// [`NONE`] for roots.
+    pub parent_utid: u32,
+    /// tid of the task that made it.
+    pub parent_pid: Option<i32>,
+    pub how: TaskOrigin,
+    pub core_dumped: bool,
+    pub exit_code: Option<i32>,
+    /// ns; [`UNKNOWN`] where not known.
+    pub start: i64,
+    pub end: i64,
+    /// ns; [`UNKNOWN`] unless recorded live.
+    pub cpu_user: i64,
+    pub cpu_system: i64,
+}
+
+/// Successful execs in order.
+#[derive(Clone, Debug, Default)]
+pub struct CommandTable {
+    entries: Vec<CommandEntry>,
+    texts: ByteArena,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct CommandEntry {
+    ts: i64,
+    utid: u32,
+    path: u32,
+    argv: u32,
+}
+
+/// One line of the commands table, ready to be stored.
+#[derive(Clone, Debug)]
+pub struct CommandRow<'a> {
+    pub utid: u32,
+    /// ns, [`UNKNOWN`] where not known.
+    pub ts: i64,
+    pub path: Cow<'a, str>,
+    /// Empty where the source does not show it.
+    pub argv: Vec<Cow<'a, str>>,
+}
+
+impl CommandTable {
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+    /// Keeps a text for [`CommandTable::push`]; callers share equal texts.
+    pub fn add_text(&mut self, text: &[u8]) -> u32 {
+        self.texts.push(text)
+    }
+    pub fn text(&self, id: u32) -> &[u8] {
+        self.texts.get(id)
+    }
+    /// `path` and `argv` (NUL-separated) are ids of texts, `argv` [`NONE`] if not known.
+    pub fn push(&mut self, utid: u32, ts: i64, path: u32, argv: u32) {
+        self.entries.push(CommandEntry { ts, utid, path, argv });
+    }
+    /// Panics if `index` is not below `len()`.
+    pub fn row(&self, index: usize) -> CommandRow<'_> {
+        let entry = self.entries[index];
+        let argv = match entry.argv {
+            NONE => Vec::new(),
+            id => self.texts.get(id).split(|&byte| byte == 0).map(shown).collect(),
+        };
+        CommandRow { utid: entry.utid, ts: entry.ts, path: shown(self.texts.get(entry.path)), argv }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_text_are_escaped_and_kept() {
+        let mut files = FileTable::default();
+        files.push(b"/d/a\xffb.tar.gz", FileEntry::new(FileKind::File));
+        files.push(b"/.bashrc", FileEntry::new(FileKind::File));
+        let row = files.row(0);
+        assert_eq!(row.name, "/d/a\\xffb.tar.gz");
+        assert_eq!(row.name_raw, Some(&b"/d/a\xffb.tar.gz"[..]));
+        assert_eq!((row.folder(), row.ending(), row.pattern()), ("/d", "gz", "/d/a\\xffb.tar.gz"));
+        let row = files.row(1);
+        assert_eq!((row.folder(), row.ending(), row.name_raw), ("/", "", None));
+    }
+
+    #[test]
+    fn commands_split_their_arguments() {
+        let mut commands = CommandTable::default();
+        let path = commands.add_text(b"/bin/echo");
+        let argv = commands.add_text(b"echo\0\0x");
+        commands.push(3, 7, path, argv);
+        commands.push(4, 8, path, NONE);
+        assert_eq!(commands.row(0).argv, ["echo", "", "x"]);
+        assert!(commands.row(1).argv.is_empty());
+    }
+}
