@@ -1,0 +1,100 @@
+"""What recording costs: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer that stores
+nothing, and under `iodock record`, in turn, in one run.
+
+    .venv/bin/python benches/record_cost.py [--rounds 5] [--only NAME,...]
+
+Ratios are of CPU seconds (user + system of the whole tree, recorder included).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from measure import alternate, median, table
+
+ROOT = Path(__file__).parent.parent
+BUILD = ROOT / "target" / "bench"
+SHELL_LOOP = "i=0; while [ $i -lt 300 ]; do /bin/true; cat /etc/hostname >/dev/null; i=$((i+1)); done"
+SQLITE = (
+    "import sqlite3,sys; c=sqlite3.connect(sys.argv[1]); c.execute('create table t(a,b)');"
+    "[(c.execute('insert into t values(?,?)',(i,'x'*100)), c.commit()) for i in range(600)]"
+)
+
+
+def compiled(name: str) -> str:
+    binary = BUILD / name
+    source = ROOT / "benches" / "programs" / f"{name}.c"
+    if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
+        BUILD.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["gcc", "-O2", "-pthread", "-o", binary, source], check=True)
+    return str(binary)
+
+
+def programs(scratch: Path) -> dict[str, list[str]]:
+    """Each needs no preparation and can be run again in the same folder."""
+    wanted = {
+        "4 KiB preads": [compiled("preads"), str(scratch / "block.bin"), "60000"],
+        "small files": [compiled("small_files"), str(scratch / "small"), "6000"],
+        "4 threads": [compiled("threads"), str(scratch / "threads"), "8000"],
+        "python start": [sys.executable, "-c", "import json, email, http.client, unittest, xml.dom.minidom"],
+        "sqlite": ["sh", "-c", f'rm -f db; exec "{sys.executable}" -c "{SQLITE}" db'],
+        "shell loop": ["sh", "-c", SHELL_LOOP],
+        "grep -r": ["grep", "-rc", "iodock", str(ROOT / "crates"), str(ROOT / "src"), str(ROOT / "docs")],
+        "git status": ["sh", "-c", f'for i in 1 2 3 4 5 6 7 8; do git -C "{ROOT}" status -s; done'],
+    }
+    return {name: command for name, command in wanted.items() if shutil.which(command[0])}
+
+
+def contestants(command: list[str], scratch: Path) -> dict[str, list[str]]:
+    tracers = {
+        "strace": ["strace", "-f", "-ttT", "-o", str(scratch / "log")],
+        "bare": [str(bare_tracer())],
+        "iodock": [sys.executable, "-m", "iodock", "record", "--quiet", "--force", "-o", str(scratch / "r.iodock"), "--"],
+    }
+    return {"alone": command, **{name: [*tracer, *command] for name, tracer in tracers.items()}}
+
+
+def bare_tracer() -> Path:
+    """`crates/iodock-record/examples/bare_tracer.rs`, release build."""
+    subprocess.run(
+        ["cargo", "build", "-q", "--release", "-p", "iodock-record", "--example", "bare_tracer"], cwd=ROOT, check=True
+    )
+    return ROOT / "target" / "release" / "examples" / "bare_tracer"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="names of programs, separated by commas")
+    options = parser.parse_args()
+    if not shutil.which("strace"):
+        print("strace is not installed: nothing to compare with", file=sys.stderr)
+        return 1
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="iodock-bench-") as folder:
+        scratch = Path(folder)
+        for name, command in programs(scratch).items():
+            if options.only and name not in options.only.split(","):
+                continue
+            runs = alternate(contestants(command, scratch), options.rounds, cwd=scratch, environment=dict(os.environ))
+            cpu = {who: median(run, "cpu") for who, run in runs.items()}
+            wall = {who: median(run, "wall") for who, run in runs.items()}
+            rows.append([
+                name, *(f"{cpu[who]:.2f}" for who in runs), f"{cpu['iodock'] / cpu['strace']:.2f}",
+                f"{cpu['iodock'] / cpu['bare']:.2f}", f"{cpu['iodock'] / cpu['alone']:.1f}",
+                f"{wall['iodock'] / wall['strace']:.2f}",
+            ])  # fmt: skip
+    header = ["CPU seconds, medians", "alone", "strace", "bare", "iodock", "iodock/strace", "iodock/bare",
+              "iodock/alone", "wall iodock/strace"]  # fmt: skip
+    table(f"Recording, {options.rounds} rounds in turn", header, rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
