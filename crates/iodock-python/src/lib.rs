@@ -1,0 +1,11 @@
+//! `iodock._native`: what Python sees of the Rust crates. One file per exposed crate, no logic.
+
+mod vocabulary;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    vocabulary::register(module)
+}

@@ -1,0 +1,21 @@
+//! The vocabulary's tables, so that `iodock explain` and the generated reference can't drift from them.
+
+use iodock_event::{calls, LossKind};
+use pyo3::prelude::*;
+
+/// Every call iodock knows: (name, family, class).
+#[pyfunction]
+fn known_calls() -> Vec<(&'static str, &'static str, &'static str)> {
+    calls::CALLS.iter().map(|call| (call.name, call.family, call.class.name())).collect()
+}
+
+/// Every kind of loss: (name, cure).
+#[pyfunction]
+fn known_losses() -> Vec<(&'static str, &'static str)> {
+    LossKind::ALL.iter().map(|kind| (kind.name(), kind.cure())).collect()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(known_calls, module)?)?;
+    module.add_function(wrap_pyfunction!(known_losses, module)?)
+}
