@@ -1,0 +1,182 @@
+"""A recording and an imported `strace -f` log of the same deterministic program say the same: counts, errors and
+bytes by call and by file, and every access with its offset."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROGRAMS = ROOT / "fixtures" / "programs"
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4"]
+GIT = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsmonitor=false"
+SQLITE = """
+import sqlite3
+c = sqlite3.connect('t.db')
+c.execute('create table t(a, b)')
+for i in range(20):
+    c.execute('insert into t values (?, ?)', (i, 'x' * 500)); c.commit()
+c.execute('select count(*) from t').fetchall(); c.close()
+"""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What to run in an empty folder. `everything`: are also calls outside the folder the same each time?"""
+
+    command: list[str]
+    needs: tuple[str, ...] = ()
+    everything: bool = True
+    prepare: Callable[[Path], None] = lambda folder: None
+
+
+def some_files(folder: Path) -> None:
+    for number in range(30):
+        path = folder / "tree" / f"sub-{number % 3}" / f"file-{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(bytes(range(256)) * (number * 7 % 50 + 1))
+
+
+def built(*command: str) -> Callable[[Path], None]:
+    return lambda folder: subprocess.run([*command], cwd=folder, check=True, timeout=120) and None
+
+
+def source_and_binary(folder: Path) -> None:
+    shutil.copy(PROGRAMS / "hello.c", folder)
+
+
+def go_environment(folder: Path) -> None:
+    environment = {**os.environ, "GOCACHE": str(folder.parent / "gocache"), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
+    binary = folder.parent / "files-go"
+    subprocess.run(["go", "build", "-o", binary, PROGRAMS / "files.go"], check=True, env=environment, timeout=300)
+
+
+PROGRAM = {
+    "cp": Program(["cp", "-r", "tree", "copy"], prepare=some_files),
+    "dd": Program(["dd", "if=tree/sub-1/file-7.txt", "of=out.bin", "bs=129", "seek=3"], prepare=some_files),
+    "sort": Program(["sort", "-o", "sorted.txt", "tree/sub-0/file-3.txt"], prepare=some_files, everything=False),
+    "tar": Program(["tar", "cf", "tree.tar", "tree"], needs=("tar",), prepare=some_files),
+    "grep": Program(["grep", "-rc", "z", "tree"], needs=("grep",), prepare=some_files),
+    "git": Program(
+        ["sh", "-c", f"{GIT} init -q . && {GIT} add tree && {GIT} commit -qm first"],
+        needs=("git",), prepare=some_files, everything=False,
+    ),  # fmt: skip
+    "sqlite": Program([sys.executable, "-S", "-c", SQLITE]),
+    "gcc": Program(["gcc", "-o", "hello", "hello.c"], needs=("gcc",), prepare=source_and_binary, everything=False),
+    "python": Program([sys.executable, "-S", str(PROGRAMS / "mixture.py")], everything=False),
+    "static": Program(
+        ["../hello-static"], needs=("gcc",),
+        prepare=built("gcc", "-static", "-o", "../hello-static", str(PROGRAMS / "hello.c")),
+    ),  # fmt: skip
+    "go": Program(["../files-go"], needs=("go",), prepare=go_environment, everything=False),
+    "shell": Program(["sh", "-c", "for i in 1 2 3; do cat tree/sub-1/*.txt > all-$i.txt; done; ls absent tree"],
+                     prepare=some_files),  # fmt: skip
+    "fio": Program(
+        ["fio", "--name=a", "--rw=randrw", "--size=256k", "--bs=4k", "--ioengine=psync", "--randseed=7",
+         "--filename=fio.dat", "--thread", "--output=fio.out"],
+        needs=("fio",), everything=False,
+    ),  # fmt: skip
+    "mpi": Program(
+        [*MPIRUN, "../ranks"], needs=("mpirun", "mpicc"), everything=False,
+        prepare=built("mpicc", "-o", "../ranks", str(PROGRAMS / "ranks.c")),
+    ),  # fmt: skip
+}
+
+
+def iodock(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "iodock", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=300, cwd=cwd, stdin=subprocess.DEVNULL, check=False
+    )
+
+
+def show(store: Path, analysis: str, *options: str) -> list[dict[str, Any]]:
+    done = iodock("show", analysis, str(store), *options, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def fresh(program: Program, parent: Path) -> Path:
+    """An empty folder of always the same name, so that both runs see the same paths."""
+    folder = parent / "work"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    program.prepare(folder)
+    return folder
+
+
+COUNTS = ("count", "success", "failed", "no_result", "errnos", "read_bytes", "written_bytes", "io_count")
+
+
+def by_call(store: Path, recorded: set[str]) -> dict[str, Any]:
+    """mmap without a descriptor is not recorded, so mmap is compared by file only."""
+    rows = show(store, "summary", "--by", "call", "--kind", "all", "--top", "0")
+    return {row["call"]: [row[c] for c in COUNTS] for row in rows if row["call"] in recorded - {"mmap"}}
+
+
+def by_file(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> dict[Any, Any]:
+    rows = show(store, "summary", "--by", "file,call", "--top", "0")
+    return {
+        (row["file"], row["call"]): [row[c] for c in COUNTS]
+        for row in rows
+        if row["call"] in recorded and keep(row["file"])
+    }
+
+
+def accesses(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> Counter[Any]:
+    names = ("file", "call", "side", "offset_bytes", "requested_bytes", "errno")
+    return Counter(
+        (*(row[n] for n in names), row["result"] if row["call"] != "mmap" else None)
+        for row in show(store, "accesses")
+        if row["call"] in recorded and keep(row["file"])
+    )
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed: nothing to compare with")
+@pytest.mark.parametrize("name", PROGRAM)
+def test_recording_agrees_with_strace(name: str, tmp_path: Path) -> None:
+    from iodock import _native
+
+    program = PROGRAM[name]
+    for tool in program.needs:
+        if not shutil.which(tool):
+            pytest.skip(f"{tool} is not installed")
+    recorded = set(_native.recorded_calls())
+    folder = fresh(program, tmp_path)
+    live, logged = tmp_path / "live.iodock", tmp_path / "logged.iodock"
+    done = iodock("record", "--quiet", "-o", str(live), "--", *program.command, cwd=folder)
+    status = done.returncode
+    assert "error:" not in done.stderr, done.stderr
+    folder = fresh(program, tmp_path)
+    log = tmp_path / "log"
+    strace = ["strace", "-f", "-ttt", "-T", "-o", str(log), *program.command]
+    traced = subprocess.run(strace, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+    assert status == traced.returncode
+    done = iodock("import", str(log), "-o", str(logged), "--cwd", str(folder), "--quiet")
+    assert done.returncode == 0, done.stderr
+
+    def mine(file: str) -> bool:
+        return file.startswith(str(folder)) and ".git/objects/" not in file and "tmp_obj" not in file
+
+    assert by_file(live, recorded, mine) == by_file(logged, recorded, mine)
+    assert accesses(live, recorded, mine) == accesses(logged, recorded, mine)
+    if program.everything:
+        assert by_call(live, recorded) == by_call(logged, recorded)
+        # Inherited descriptors have a name in a recording and none in a log.
+        inherited = {"/dev/null"}
+
+        def named(file: str) -> bool:
+            return file not in inherited and not file.startswith("/proc/")
+
+        assert by_file(live, recorded, named) == by_file(logged, recorded, named)
