@@ -1,0 +1,107 @@
+//! What a format is.
+
+use crate::Input;
+use iodock_event::{Batch, Clock, LossKind, Place, RecordSource, SourceError};
+use std::sync::Arc;
+
+/// How to read a log.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// Parsing threads, at least 1.
+    pub workers: usize,
+    /// Bytes of log that one thread parses at a time; grows for longer lines.
+    pub chunk_size: usize,
+    /// Bytes of the longest line that is read; longer ones are a loss.
+    pub longest_line: usize,
+    /// Take the thread id of lines that show none from the numeric ending of the log's name (`log.1234`,
+    /// as `strace -ff` names its files).
+    pub tid_from_name: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions { workers: 2, chunk_size: 1 << 20, longest_line: 16 << 20, tid_from_name: true }
+    }
+}
+
+/// The beginning of a log, to recognise it by.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The first lines, uncompressed; may end in the middle of one.
+    pub bytes: &'a [u8],
+    /// The log's path as given, `-` for standard input.
+    pub file: &'a str,
+}
+
+/// A chunk of whole lines.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines<'a> {
+    /// With their newlines (`\n` or `\r\n`).
+    pub bytes: &'a [u8],
+    /// Number of the first line, counted from 1.
+    pub first_line: u64,
+    /// The log's path as given.
+    pub file: &'a Arc<str>,
+    /// Does the log end here? Only then may the last line lack its newline.
+    pub at_end: bool,
+}
+
+/// A chunk's records, and what the reader's own in-order step needs besides (`notes`).
+#[derive(Debug, Default)]
+pub struct Chunk<N> {
+    /// `counts.lines` is filled by the framework.
+    pub batch: Batch,
+    pub notes: N,
+}
+
+impl<N> Chunk<N> {
+    /// Counts a loss, remembering the first place of each kind.
+    pub fn lose_at(&mut self, kind: LossKind, file: &Arc<str>, line: u64, text: &[u8]) {
+        self.batch.losses.add_at(kind, || Place {
+            file: file.to_string(),
+            line,
+            sample: crate::places::sample(text),
+        });
+    }
+}
+
+/// Reads one log. Shared by the parsing threads, so what changes while reading lives in `State`.
+pub trait LogReader: Send + Sync + 'static {
+    /// What [`LogReader::parse`] tells [`LogReader::settle`] about a chunk.
+    type Notes: Default + Send + 'static;
+    /// What is carried from chunk to chunk.
+    type State: Default + Send + 'static;
+
+    fn clock(&self) -> Clock;
+
+    /// The parallel step: fills `chunk` from `lines`. Each line becomes a record, known noise, or a
+    /// loss. Chunks come in any order.
+    fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Self::Notes>);
+
+    /// The in-order step: joins what crosses chunk borders (unfinished calls, midnights, sums of
+    /// relative stamps). Called once for each chunk, in the log's order. Keep it short: it is serial.
+    fn settle(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
+
+    /// After the last chunk: what is still unfinished. `chunk` is a new, empty one.
+    fn finish(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
+}
+
+/// Records of a log.
+pub trait LogSource: RecordSource {
+    /// [`LogFormat::name`] of the log's format.
+    fn format(&self) -> &'static str;
+}
+
+/// A kind of log.
+pub trait LogFormat: Sync {
+    /// What `--format` calls it.
+    fn name(&self) -> &'static str;
+
+    /// How sure the format is that this is one of its logs: 0 not, 100 without doubt.
+    fn confidence(&self, head: &Head<'_>) -> u8;
+
+    /// Starts reading `input`, whose beginning is `input.head()`. Most formats do
+    /// `Ok(Box::new(crate::start(self.name(), reader, input, options)))`. Formats that are recognised only
+    /// to be refused give their error here.
+    fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError>;
+}

@@ -1,0 +1,211 @@
+//! Opening a log: files and standard input, plain or compressed (gzip, xz, zstd, recognised by their
+//! first bytes, not by name).
+
+use iodock_event::SourceError;
+use std::fs::File;
+use std::io::{self, BufReader, Cursor, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Bytes of the uncompressed beginning that formats see.
+const HEAD_SIZE: usize = 256 << 10;
+const READ_SIZE: usize = 256 << 10;
+
+/// A log being read.
+pub struct Input {
+    reader: Box<dyn Read + Send>,
+    head: Vec<u8>,
+    file: Arc<str>,
+    compressed: bool,
+    progress: Arc<Progress>,
+}
+
+/// How much of the log's own (compressed) bytes were read.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub read: AtomicU64,
+    pub total: Option<u64>,
+}
+
+impl Input {
+    /// Opens `path`, `-` for standard input.
+    pub fn open(path: &str) -> Result<Input, SourceError> {
+        if path == "-" {
+            return Input::from_reader(Box::new(io::stdin()), path, None);
+        }
+        let failed = |error: io::Error| open_error(path, &error);
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            let hint = "give the log file inside it, or all of them: iodock import DIR/log.*";
+            return Err(error(path, "is a directory, not a log".into(), hint));
+        }
+        let total = metadata.is_file().then_some(metadata.len());
+        Input::from_reader(Box::new(file), path, total)
+    }
+
+    /// Reads from `reader` and calls it `name` in messages. `total`: its bytes, where known.
+    pub fn from_reader(
+        reader: Box<dyn Read + Send>,
+        name: &str,
+        total: Option<u64>,
+    ) -> Result<Input, SourceError> {
+        let progress = Arc::new(Progress { read: AtomicU64::new(0), total });
+        let mut counted = Counted { inner: reader, progress: Arc::clone(&progress) };
+        let mut magic = Vec::with_capacity(8);
+        read_up_to(&mut counted, &mut magic, 6).map_err(|error| read_error(name, 0, &error))?;
+        let compression = Compression::of(&magic);
+        let whole = Cursor::new(magic).chain(counted);
+        let reader = compression.decoder(whole).map_err(|error| read_error(name, 0, &error))?;
+        let compressed = compression != Compression::Plain;
+        let mut input = Input { reader, head: Vec::new(), file: name.into(), compressed, progress };
+        input.fill_head()?;
+        Ok(input)
+    }
+
+    fn fill_head(&mut self) -> Result<(), SourceError> {
+        let mut head = Vec::new();
+        match read_up_to(&mut self.reader, &mut head, HEAD_SIZE) {
+            // A damaged archive shows its error again when it is read on; what came before it counts.
+            Err(error) if !(self.compressed && !head.is_empty()) => {
+                return Err(read_error(&self.file, 0, &error));
+            }
+            Err(error) => self.reader = Box::new(Failing(Some(error))),
+            Ok(()) => {}
+        }
+        self.head = head;
+        Ok(())
+    }
+
+    /// The uncompressed beginning.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The path as given.
+    pub fn file(&self) -> &Arc<str> {
+        &self.file
+    }
+
+    pub(crate) fn progress(&self) -> Arc<Progress> {
+        Arc::clone(&self.progress)
+    }
+
+    pub(crate) fn is_compressed(&self) -> bool {
+        self.compressed
+    }
+
+    /// Everything from the first byte on, the head again included.
+    pub(crate) fn into_reader(self) -> Box<dyn Read + Send> {
+        Box::new(Cursor::new(self.head).chain(self.reader))
+    }
+}
+
+/// An error found early, told when reading arrives there.
+struct Failing(Option<io::Error>);
+
+impl Read for Failing {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        self.0.take().map_or(Ok(0), Err)
+    }
+}
+
+struct Counted {
+    inner: Box<dyn Read + Send>,
+    progress: Arc<Progress>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.progress.read.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compression {
+    Plain,
+    Gzip,
+    Xz,
+    Zstd,
+}
+
+impl Compression {
+    fn of(magic: &[u8]) -> Compression {
+        if magic.starts_with(&[0x1f, 0x8b]) {
+            Compression::Gzip
+        } else if magic.starts_with(&[0xfd, b'7', b'z', b'X', b'Z', 0]) {
+            Compression::Xz
+        } else if magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            Compression::Zstd
+        } else {
+            Compression::Plain
+        }
+    }
+
+    fn decoder<R: Read + Send + 'static>(self, reader: R) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Compression::Plain => Box::new(reader),
+            Compression::Gzip => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(READ_SIZE, reader)))
+            }
+            Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
+                BufReader::with_capacity(READ_SIZE, reader),
+            )),
+            Compression::Zstd => {
+                Box::new(zstd::Decoder::with_buffer(BufReader::with_capacity(READ_SIZE, reader))?)
+            }
+        })
+    }
+}
+
+/// Reads until `buffer` holds `size` bytes or the input ends. What was read stays in `buffer` on error.
+pub(crate) fn read_up_to(reader: &mut dyn Read, buffer: &mut Vec<u8>, size: usize) -> io::Result<()> {
+    let mut filled = buffer.len();
+    buffer.resize(size.max(filled), 0);
+    let mut outcome = Ok(());
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                outcome = Err(error);
+                break;
+            }
+        }
+    }
+    buffer.truncate(filled);
+    outcome
+}
+
+fn error(file: &str, message: String, hint: &str) -> SourceError {
+    SourceError { file: file.into(), line: None, message, hint: hint.into() }
+}
+
+fn open_error(path: &str, failure: &io::Error) -> SourceError {
+    let hint = match failure.kind() {
+        io::ErrorKind::NotFound => "check the name",
+        io::ErrorKind::PermissionDenied => "make it readable for you, or run as its owner",
+        _ => "check the file",
+    };
+    error(path, format!("can't open it: {}", reason(failure)), hint)
+}
+
+/// An error while reading, after `line` whole lines.
+pub(crate) fn read_error(path: &str, line: u64, failure: &io::Error) -> SourceError {
+    let line = (line > 0).then_some(line);
+    SourceError {
+        file: path.into(),
+        line,
+        message: format!("can't read it: {}", reason(failure)),
+        hint: "check the disk, or copy the file again".into(),
+    }
+}
+
+/// The system's text without Rust's `(os error 2)`.
+fn reason(failure: &io::Error) -> String {
+    let text = failure.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
+}

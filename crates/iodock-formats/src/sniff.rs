@@ -1,0 +1,95 @@
+//! Which format a log has.
+
+use crate::{Head, Input, LogFormat, LogSource, ReadOptions, FORMATS};
+use iodock_event::SourceError;
+
+/// Below this, a format only guesses.
+const SURE_ENOUGH: u8 = 30;
+/// Two formats closer than this are a tie.
+const LEAD: u8 = 10;
+
+/// Opens `path` (`-` for standard input) with the format named, or the one that recognises it.
+///
+/// # Errors
+/// The file can't be read, is empty, is no trace log, could be of several formats, or is of one that
+/// iodock does not read.
+pub fn open_log(
+    path: &str,
+    format: Option<&str>,
+    options: &ReadOptions,
+) -> Result<Box<dyn LogSource>, SourceError> {
+    let input = Input::open(path)?;
+    let format = match format {
+        Some(name) => named(name, path)?,
+        None => recognised(&Head { bytes: input.head(), file: path })?,
+    };
+    if input.head().is_empty() {
+        return Err(empty(path));
+    }
+    format.open(input, options)
+}
+
+fn named(name: &str, path: &str) -> Result<&'static dyn LogFormat, SourceError> {
+    FORMATS.iter().copied().find(|format| format.name() == name).ok_or_else(|| SourceError {
+        file: path.into(),
+        line: None,
+        message: format!("there is no log format {name:?}"),
+        hint: format!("formats: {}", names(FORMATS)),
+    })
+}
+
+fn recognised(head: &Head<'_>) -> Result<&'static dyn LogFormat, SourceError> {
+    if head.bytes.is_empty() {
+        return Err(empty(head.file));
+    }
+    let mut ranked: Vec<(u8, &'static dyn LogFormat)> =
+        FORMATS.iter().map(|&format| (format.confidence(head), format)).collect();
+    ranked.sort_by_key(|&(confidence, _)| std::cmp::Reverse(confidence));
+    let (best, format) = ranked[0];
+    if best < SURE_ENOUGH {
+        return Err(unrecognised(head));
+    }
+    let tied: Vec<&dyn LogFormat> =
+        ranked.iter().filter(|&&(other, _)| best - other < LEAD).map(|&(_, format)| format).collect();
+    if tied.len() > 1 {
+        return Err(SourceError {
+            file: head.file.into(),
+            line: None,
+            message: format!("could be a log of {}", names(&tied)),
+            hint: "say which with --format".into(),
+        });
+    }
+    Ok(format)
+}
+
+fn names(formats: &[&dyn LogFormat]) -> String {
+    formats.iter().map(|format| format.name()).collect::<Vec<_>>().join(", ")
+}
+
+fn empty(path: &str) -> SourceError {
+    SourceError {
+        file: path.into(),
+        line: None,
+        message: "the file is empty".into(),
+        hint: "record again, for example: strace -f -ttt -T -o run.log COMMAND".into(),
+    }
+}
+
+fn unrecognised(head: &Head<'_>) -> SourceError {
+    let (message, hint) = if looks_binary(head.bytes) {
+        ("is a binary file, not a trace log", "give the text that strace -o or truss -o wrote")
+    } else {
+        (
+            "is not a trace log: no line at its beginning looks like a system call",
+            "give a log of strace or truss; if it is one, say which with --format",
+        )
+    };
+    SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }
+}
+
+/// Text has hardly any control bytes.
+fn looks_binary(head: &[u8]) -> bool {
+    let head = &head[..head.len().min(8192)];
+    let odd = head.iter().filter(|&&byte| byte < 0x20 && !matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b)).count();
+    odd * 50 > head.len() || head.starts_with(b"\x7fELF")
+}

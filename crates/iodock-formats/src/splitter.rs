@@ -1,0 +1,145 @@
+//! Cuts a log into chunks of whole lines.
+
+use crate::input::{read_error, read_up_to};
+use crate::Input;
+use iodock_event::SourceError;
+use std::io::Read;
+use std::sync::Arc;
+
+/// What is kept of a line that is too long: enough to show what it was.
+const KEPT_OF_LONG_LINE: usize = 256;
+
+/// One chunk's text.
+#[derive(Debug, Default)]
+pub struct Piece {
+    /// Place in the log's order, from 0.
+    pub sequence: u64,
+    pub first_line: u64,
+    pub line_count: u64,
+    /// The text stands at the front; what follows is room.
+    pub bytes: Vec<u8>,
+    pub at_end: bool,
+    /// The log's compression ends before its end: it was cut or damaged.
+    pub damaged: bool,
+    /// A line that was too long to keep: its number, beginning, and whether it was all NUL.
+    pub too_long: Option<LongLine>,
+}
+
+/// A line longer than the limit.
+#[derive(Debug)]
+pub struct LongLine {
+    pub line: u64,
+    pub beginning: Vec<u8>,
+    pub all_nul: bool,
+}
+
+/// Reads the log. One thread at a time.
+pub struct Splitter {
+    reader: Box<dyn Read + Send>,
+    pub file: Arc<str>,
+    compressed: bool,
+    /// The beginning of a line whose end is not read yet.
+    rest: Vec<u8>,
+    next_line: u64,
+    next_sequence: u64,
+    chunk_size: usize,
+    longest_line: usize,
+    ended: bool,
+    damaged: bool,
+}
+
+impl Splitter {
+    pub fn new(input: Input, chunk_size: usize, longest_line: usize) -> Splitter {
+        Splitter {
+            file: Arc::clone(input.file()),
+            compressed: input.is_compressed(),
+            reader: input.into_reader(),
+            rest: Vec::new(),
+            next_line: 1,
+            next_sequence: 0,
+            chunk_size: chunk_size.max(1),
+            longest_line: longest_line.max(KEPT_OF_LONG_LINE),
+            ended: false,
+            damaged: false,
+        }
+    }
+
+    /// Fills `piece` with the next whole lines; `false` at the end.
+    pub fn next(&mut self, piece: &mut Piece) -> Result<bool, SourceError> {
+        if self.ended {
+            return Ok(false);
+        }
+        let bytes = &mut piece.bytes;
+        bytes.clear();
+        bytes.append(&mut self.rest);
+        piece.too_long = None;
+        let end = loop {
+            let searched = bytes.len();
+            let wanted = searched + self.chunk_size;
+            if let Err(error) = read_up_to(&mut self.reader, bytes, wanted) {
+                if !self.compressed {
+                    self.ended = true;
+                    return Err(read_error(&self.file, self.next_line - 1, &error));
+                }
+                self.damaged = true;
+                self.ended = true;
+            }
+            if self.ended || bytes.len() < wanted {
+                self.ended = true;
+                break bytes.len();
+            }
+            match memchr::memrchr(b'\n', &bytes[searched..]) {
+                Some(at) => break searched + at + 1,
+                None if bytes.len() > self.longest_line => {
+                    piece.too_long = Some(self.skip_long_line(bytes));
+                    break bytes.len();
+                }
+                None => {}
+            }
+        };
+        self.rest.extend_from_slice(&bytes[end..]);
+        bytes.truncate(end);
+        self.number(piece);
+        Ok(true)
+    }
+
+    fn number(&mut self, piece: &mut Piece) {
+        piece.first_line = self.next_line;
+        let newlines = memchr::memchr_iter(b'\n', &piece.bytes).count() as u64;
+        let unended = piece.bytes.last().is_some_and(|&last| last != b'\n');
+        piece.line_count = newlines + u64::from(unended) + u64::from(piece.too_long.is_some());
+        if let Some(long) = &mut piece.too_long {
+            long.line = self.next_line + newlines;
+        }
+        self.next_line += piece.line_count;
+        piece.sequence = self.next_sequence;
+        self.next_sequence += 1;
+        piece.at_end = self.ended;
+        piece.damaged = self.damaged;
+    }
+
+    /// Takes the unended last line out of `bytes` and reads over the rest of it. What follows it in the
+    /// last block read becomes the beginning of the next piece.
+    fn skip_long_line(&mut self, bytes: &mut Vec<u8>) -> LongLine {
+        let start = memchr::memrchr(b'\n', bytes).map_or(0, |at| at + 1);
+        let line = &bytes[start..];
+        let beginning = line[..line.len().min(KEPT_OF_LONG_LINE)].to_vec();
+        let mut all_nul = line.iter().all(|&byte| byte == 0);
+        bytes.truncate(start);
+        let mut block = Vec::with_capacity(self.chunk_size);
+        loop {
+            block.clear();
+            let failed = read_up_to(&mut self.reader, &mut block, self.chunk_size).is_err();
+            let end = memchr::memchr(b'\n', &block);
+            all_nul &= block[..end.unwrap_or(block.len())].iter().all(|&byte| byte == 0);
+            if let Some(end) = end {
+                self.rest.extend_from_slice(&block[end + 1..]);
+            }
+            if end.is_some() || failed || block.is_empty() {
+                self.damaged |= failed;
+                self.ended |= failed || block.is_empty();
+                return LongLine { line: 0, beginning, all_nul };
+            }
+        }
+    }
+}

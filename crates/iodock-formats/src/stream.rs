@@ -1,0 +1,279 @@
+//! Reading a log with several threads: each takes the next chunk of lines, parses it and puts it in its
+//! place in the queue; the caller's thread settles the chunks in order.
+
+use crate::input::Progress;
+use crate::splitter::{Piece, Splitter};
+use crate::{Chunk, Input, Lines, LogReader, LogSource, ReadOptions};
+use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+/// Batches kept for reuse.
+const POOL_SIZE: usize = 8;
+
+/// Reads `input` with `reader`; threads start with the first batch asked for.
+pub fn start<R: LogReader>(
+    format: &'static str,
+    reader: R,
+    input: Input,
+    options: &ReadOptions,
+) -> impl LogSource {
+    let workers = options.workers.max(1);
+    let progress = input.progress();
+    let splitter = Splitter::new(input, options.chunk_size, options.longest_line);
+    let file = Arc::clone(&splitter.file);
+    let shared = Shared {
+        reader,
+        file,
+        splitter: Mutex::new(splitter),
+        queue: Mutex::new(Queue::default()),
+        changed: Condvar::new(),
+        // One chunk more than threads, so that a thread need not wait for the caller to settle.
+        ahead: workers as u64 + 1,
+    };
+    let stage = Stage::Idle { workers };
+    Stream { format, shared: Arc::new(shared), state: R::State::default(), next: 0, stage, progress }
+}
+
+struct Stream<R: LogReader> {
+    format: &'static str,
+    shared: Arc<Shared<R>>,
+    state: R::State,
+    /// Sequence number of the chunk to settle next.
+    next: u64,
+    stage: Stage,
+    progress: Arc<Progress>,
+}
+
+enum Stage {
+    Idle { workers: usize },
+    Running,
+    Finished,
+}
+
+struct Shared<R: LogReader> {
+    reader: R,
+    file: Arc<str>,
+    splitter: Mutex<Splitter>,
+    queue: Mutex<Queue<R::Notes>>,
+    changed: Condvar,
+    ahead: u64,
+}
+
+struct Queue<N> {
+    parsed: BTreeMap<u64, Chunk<N>>,
+    /// Chunks below this were taken by the caller.
+    taken: u64,
+    /// Number of chunks in all, once the end was found.
+    end: Option<u64>,
+    /// Chunks handed out so far.
+    handed_out: u64,
+    error: Option<SourceError>,
+    cancelled: bool,
+    batches: VecDeque<Batch>,
+}
+
+impl<N> Default for Queue<N> {
+    fn default() -> Self {
+        Queue {
+            parsed: BTreeMap::new(),
+            taken: 0,
+            end: None,
+            handed_out: 0,
+            error: None,
+            cancelled: false,
+            batches: VecDeque::new(),
+        }
+    }
+}
+
+/// A lock is poisoned only by a panic, which is told as an error; the data are counters and buffers.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl<R: LogReader> Shared<R> {
+    fn work(&self) {
+        let mut piece = Piece::default();
+        loop {
+            match self.take(&mut piece) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.fail(error, None),
+            }
+            let Some(batch) = self.spare_batch(piece.sequence) else { return };
+            let mut chunk = Chunk { batch, notes: R::Notes::default() };
+            let parsed = catch_unwind(AssertUnwindSafe(|| self.parse(&piece, &mut chunk)));
+            if parsed.is_err() {
+                return self.fail(self.panicked(&piece), Some(piece.sequence));
+            }
+            let mut queue = lock(&self.queue);
+            queue.parsed.insert(piece.sequence, chunk);
+            drop(queue);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next lines of the log.
+    fn take(&self, piece: &mut Piece) -> Result<bool, SourceError> {
+        let mut splitter = lock(&self.splitter);
+        let more = splitter.next(piece)?;
+        let mut queue = lock(&self.queue);
+        if more {
+            queue.handed_out = piece.sequence + 1;
+        } else if queue.error.is_none() {
+            queue.end = Some(queue.handed_out);
+            drop(queue);
+            self.changed.notify_all();
+        }
+        Ok(more)
+    }
+
+    /// A batch for chunk `sequence`, once the caller is near enough to it. `None` if nobody wants it.
+    fn spare_batch(&self, sequence: u64) -> Option<Batch> {
+        let mut queue = lock(&self.queue);
+        while !queue.cancelled && sequence >= queue.taken + self.ahead {
+            queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+        (!queue.cancelled).then(|| queue.batches.pop_front().unwrap_or_default())
+    }
+
+    fn parse(&self, piece: &Piece, chunk: &mut Chunk<R::Notes>) {
+        chunk.batch.clear();
+        chunk.batch.counts.lines = piece.line_count;
+        let lines = Lines {
+            bytes: &piece.bytes,
+            first_line: piece.first_line,
+            file: &self.file,
+            at_end: piece.at_end,
+        };
+        self.reader.parse(&lines, chunk);
+        if let Some(long) = &piece.too_long {
+            let kind = if long.all_nul { LossKind::NulBytes } else { LossKind::LongLines };
+            chunk.lose_at(kind, &self.file, long.line, &long.beginning);
+        }
+        if piece.damaged {
+            let last = piece.first_line + piece.line_count.saturating_sub(1);
+            chunk.lose_at(LossKind::CutLines, &self.file, last, b"the compressed file is cut or damaged here");
+        }
+    }
+
+    /// Chunks before the failed one still come, in order; nothing after.
+    fn fail(&self, error: SourceError, failed: Option<u64>) {
+        let mut queue = lock(&self.queue);
+        let end = failed.unwrap_or(queue.handed_out);
+        if queue.error.is_none() || queue.end.is_some_and(|earlier| end < earlier) {
+            queue.error = Some(error);
+            queue.end = Some(end);
+        }
+        drop(queue);
+        self.changed.notify_all();
+    }
+
+    fn panicked(&self, piece: &Piece) -> SourceError {
+        SourceError {
+            file: self.file.to_string(),
+            line: Some(piece.first_line),
+            message: "iodock failed on these lines; this is a mistake in iodock".into(),
+            hint: "report it with the log's lines from here on".into(),
+        }
+    }
+}
+
+impl<R: LogReader> Stream<R> {
+    fn spawn(&mut self, workers: usize) -> Result<(), SourceError> {
+        for _ in 0..workers {
+            let shared = Arc::clone(&self.shared);
+            let spawned = std::thread::Builder::new().name("iodock-parse".into()).spawn(move || shared.work());
+            if let Err(error) = spawned {
+                return Err(SourceError {
+                    file: self.shared.file.to_string(),
+                    line: None,
+                    message: format!("can't start a thread: {error}"),
+                    hint: "raise the limit of processes (ulimit -u)".into(),
+                });
+            }
+        }
+        self.stage = Stage::Running;
+        Ok(())
+    }
+
+    /// The next parsed chunk, `None` at the end. A chunk that failed ends the log with its error.
+    fn wait(&mut self) -> Result<Option<Chunk<R::Notes>>, SourceError> {
+        let mut queue = lock(&self.shared.queue);
+        loop {
+            if let Some(chunk) = queue.parsed.remove(&self.next) {
+                self.next += 1;
+                queue.taken = self.next;
+                drop(queue);
+                self.shared.changed.notify_all();
+                return Ok(Some(chunk));
+            }
+            if queue.end.is_some_and(|end| self.next >= end) {
+                return queue.error.take().map_or(Ok(None), Err);
+            }
+            queue = self.shared.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
+        }
+    }
+
+    fn finish(&mut self) -> Batch {
+        self.stage = Stage::Finished;
+        let mut chunk = Chunk { batch: Batch::default(), notes: R::Notes::default() };
+        self.shared.reader.finish(&mut self.state, &mut chunk);
+        chunk.batch
+    }
+}
+
+impl<R: LogReader> RecordSource for Stream<R> {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
+        match self.stage {
+            Stage::Idle { workers } => self.spawn(workers)?,
+            Stage::Running => {}
+            Stage::Finished => return Ok(None),
+        }
+        match self.wait() {
+            Ok(Some(mut chunk)) => {
+                self.shared.reader.settle(&mut self.state, &mut chunk);
+                Ok(Some(chunk.batch))
+            }
+            Ok(None) => Ok(Some(self.finish())),
+            Err(error) => {
+                self.stage = Stage::Finished;
+                Err(error)
+            }
+        }
+    }
+
+    fn recycle(&mut self, mut batch: Batch) {
+        batch.clear();
+        let mut queue = lock(&self.shared.queue);
+        if queue.batches.len() < POOL_SIZE {
+            queue.batches.push_back(batch);
+        }
+    }
+
+    fn clock(&self) -> Clock {
+        self.shared.reader.clock()
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.progress.read.load(Ordering::Relaxed), self.progress.total)
+    }
+}
+
+impl<R: LogReader> LogSource for Stream<R> {
+    fn format(&self) -> &'static str {
+        self.format
+    }
+}
+
+impl<R: LogReader> Drop for Stream<R> {
+    /// Threads end by themselves: one of them may wait for standard input for ever, so nobody waits for
+    /// them.
+    fn drop(&mut self) {
+        lock(&self.shared.queue).cancelled = true;
+        self.shared.changed.notify_all();
+    }
+}
