@@ -1,0 +1,127 @@
+"""Colours and type of the charts.
+
+Hues are Okabe and Ito's (2008), which people with any common colour blindness tell apart; where two of them
+meet in one chart they also differ in lightness, so that a grey print still shows which is which.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+#: The first installed family wins; Japanese falls through to the CJK families, glyph by glyph.
+FONT = "Noto Sans, DejaVu Sans, Noto Sans CJK JP, Noto Sans JP, Hiragino Sans, Yu Gothic, sans-serif"
+#: Families with Latin and Japanese letters, for renderers that do not fall through glyph by glyph.
+CJK_FONT = "Noto Sans CJK JP, Noto Sans JP, IPAexGothic, TakaoGothic"
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours by what they stand for, never by name."""
+
+    background: str
+    ink: str
+    quiet: str
+    grid: str
+    read: str
+    write: str
+    both: str
+    other: str
+    success: str
+    failed: str
+    no_result: str
+    categories: tuple[str, ...]
+    shades: tuple[float, ...] = (0.3, 0.55, 0.8, 1.0)
+    """Opacities of a density grid, from few to many."""
+
+
+THEMES: dict[str, Theme] = {
+    "light": Theme(
+        background="#ffffff",
+        ink="#111111",
+        quiet="#555555",
+        grid="#e3e3e3",
+        read="#0072b2",
+        write="#e69f00",
+        both="#222222",
+        other="#9a9a9a",
+        success="#56b4e9",
+        failed="#c04a00",
+        no_result="#b5b5b5",
+        categories=("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#c04a00", "#8a7f00"),
+    ),
+    "dark": Theme(
+        background="#16181d",
+        ink="#f2f2f2",
+        quiet="#b4b8c0",
+        grid="#343841",
+        read="#56b4e9",
+        write="#e69f00",
+        both="#f5f5f5",
+        other="#7d828c",
+        success="#56b4e9",
+        failed="#ff7a33",
+        no_result="#7d828c",
+        categories=("#56b4e9", "#e69f00", "#00b88a", "#cc79a7", "#f0e442", "#ff7a33", "#9db7ff"),
+    ),
+    "print": Theme(
+        background="#ffffff",
+        ink="#000000",
+        quiet="#333333",
+        grid="#dddddd",
+        read="#222222",
+        write="#b4b4b4",
+        both="#000000",
+        other="#d0d0d0",
+        success="#b0b0b0",
+        failed="#111111",
+        no_result="#dedede",
+        categories=("#111111", "#999999", "#555555", "#bbbbbb", "#333333", "#777777", "#d5d5d5"),
+        # Narrow, so that the palest read stays darker than the strongest write.
+        shades=(0.65, 0.77, 0.89, 1.0),
+    ),
+}
+
+
+def vega_config(theme: Theme) -> dict[str, Any]:
+    """The Vega-Lite `config` of a theme."""
+    text = {"labelColor": theme.ink, "titleColor": theme.ink}
+    return {
+        "background": theme.background,
+        "padding": 12,
+        "font": FONT,
+        "view": {"stroke": None},
+        "title": {
+            "anchor": "start",
+            "color": theme.ink,
+            "fontSize": 15,
+            "fontWeight": 600,
+            "subtitleColor": theme.quiet,
+            "subtitleFontSize": 11.5,
+            "subtitlePadding": 5,
+            "offset": 12,
+            "frame": "group",
+        },
+        "axis": text
+        | {
+            "domainColor": theme.quiet,
+            "tickColor": theme.quiet,
+            "gridColor": theme.grid,
+            "labelFontSize": 11,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "labelLimit": 400,
+        },
+        "legend": text
+        | {
+            "orient": "top",
+            "direction": "horizontal",
+            "labelFontSize": 11.5,
+            "titleFontSize": 11.5,
+            "titleFontWeight": "normal",
+            "symbolType": "square",
+            "labelLimit": 220,
+        },
+        "text": {"color": theme.ink, "fontSize": 11},
+    }

@@ -1,0 +1,89 @@
+"""Names as labels: any bytes a program could use for a file name, made safe to draw and short enough to read.
+
+Vega never parses the data of a chart, so brackets, dots and quotes are safe there; what is left to do is to
+show what cannot be seen (line breaks, direction marks), to shorten, and to keep different names different.
+"""
+
+from __future__ import annotations
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable
+
+LABEL_CELLS = 44
+TIP_CELLS = 160
+
+
+def visible(text: str) -> str:
+    """`text` with control, direction and other unprintable characters written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    # The ideographic space counts as unprintable in Python, yet it is ordinary in Japanese names.
+    if character.isprintable() or character == "\u3000":
+        return character
+    return character.encode("unicode_escape", "replace").decode("ascii")
+
+
+def cells(text: str) -> int:
+    """Width of `text` in character cells: East Asian wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(_cell(character) for character in text)
+
+
+def _cell(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def shorten(text: str, limit: int = LABEL_CELLS) -> str:
+    """`text` in at most `limit` cells, cut in the middle: the ends of a path say most, its end above all."""
+    text = visible(text)
+    if cells(text) <= limit:
+        return text
+    tail = _take(reversed(text), (limit - 1) * 2 // 3)[::-1]
+    head = _take(text, limit - 1 - cells(tail))
+    return f"{head}…{tail}"
+
+
+def _take(text: Iterable[str], limit: int) -> str:
+    taken: list[str] = []
+    for character in text:
+        limit -= _cell(character)
+        if limit < 0:
+            break
+        taken.append(character)
+    return "".join(taken)
+
+
+def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
+    """Shortened names, each different: two long paths may look alike once cut, and must not share a bar."""
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        label = shorten(name, limit)
+        seen[label] = seen.get(label, 0) + 1
+        result.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return result
+
+
+def heading(text: str, width: int) -> list[str]:
+    """A title as up to three lines that fit `width` pixels."""
+    per_line = max(20, width // 8)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines += _wrapped(visible(line.strip()), per_line)
+    if len(lines) > 3:
+        lines = [*lines[:2], _take(lines[2], per_line - 1) + "…"]
+    return lines or [""]
+
+
+def _wrapped(line: str, per_line: int) -> list[str]:
+    # textwrap counts characters; a line mostly of wide ones holds half as many.
+    stretch = max(1.0, cells(line) / max(1, len(line)))
+    return textwrap.wrap(line, max(10, int(per_line / stretch)))
