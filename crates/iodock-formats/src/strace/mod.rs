@@ -1,7 +1,28 @@
-//! strace, versions 4 to 6.
+//! strace, versions 4 to 6, with any of its options that keep a line per call.
+//!
+//! A line is taken apart from left to right ([`prefix`], [`line`], [`arguments`], [`ending`]), so that a
+//! name may hold anything, also what looks like a result. Formats: the manual page and the output of
+//! the versions of Debian 8 to 13.
 
-use crate::{Chunk, Head, Input, Lines, LogFormat, LogReader, LogSource, ReadOptions};
-use iodock_event::{Clock, SourceError};
+mod arguments;
+mod ending;
+mod join;
+mod lexer;
+mod line;
+mod names;
+mod prefix;
+mod reader;
+mod settle;
+mod structures;
+mod survey;
+mod threads;
+mod times;
+
+use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
+use iodock_event::SourceError;
+use reader::StraceReader;
+use std::sync::Arc;
+use survey::Survey;
 
 /// The format.
 pub struct Strace;
@@ -11,25 +32,27 @@ impl LogFormat for Strace {
         "strace"
     }
 
-    fn confidence(&self, _head: &Head<'_>) -> u8 {
-        0
+    fn confidence(&self, head: &Head<'_>) -> u8 {
+        Survey::of(head.bytes).confidence()
     }
 
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
-        Ok(Box::new(crate::start(self.name(), StraceReader, input, options)))
+        let survey = Survey::of(input.head());
+        if survey.calls == 0 && survey.tables > 2 {
+            return Err(only_a_summary(&input));
+        }
+        let head = Head { bytes: input.head(), file: input.file() };
+        let layout = survey.layout(&head, options.tid_from_name);
+        let reader = StraceReader { layout, file: Arc::clone(input.file()) };
+        Ok(Box::new(crate::start(self.name(), reader, input, options)))
     }
 }
 
-struct StraceReader;
-
-impl LogReader for StraceReader {
-    type Notes = ();
-    type State = ();
-
-    fn clock(&self) -> Clock {
-        Clock::None
+fn only_a_summary(input: &Input) -> SourceError {
+    SourceError {
+        file: input.file().to_string(),
+        line: Some(1),
+        message: "is only strace's summary table: it holds no calls".into(),
+        hint: "re-run strace without -c, or with -C, which writes the calls too".into(),
     }
-    fn parse(&self, _lines: &Lines<'_>, _chunk: &mut Chunk<()>) {}
-    fn settle(&self, _state: &mut (), _chunk: &mut Chunk<()>) {}
-    fn finish(&self, _state: &mut (), _chunk: &mut Chunk<()>) {}
 }

@@ -1,0 +1,157 @@
+//! A call's arguments into the fields of a record, by their roles.
+
+use super::lexer::{unescape, Lexer, Quoted};
+use super::structures;
+use iodock_event::{constants, Action, Batch, RawCall, Role, Text, AT_FDCWD};
+
+/// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
+pub const OTHER_COMMAND: u64 = u64::MAX;
+
+/// Reads the arguments from behind the opening bracket on; leaves `lexer` at the closing one. `false`
+/// if the text ends before: what was there is filled in.
+#[inline]
+pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> bool {
+    let spec = raw.call.spec();
+    if lexer.peek() == b')' {
+        return true;
+    }
+    for &role in spec.roles {
+        read_one(lexer, role, spec.action, raw, batch);
+        if !lexer.next_argument() {
+            return lexer.peek() == b')';
+        }
+    }
+    while lexer.next_argument() {}
+    lexer.peek() == b')'
+}
+
+#[inline]
+fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall, batch: &mut Batch) {
+    match role {
+        Role::Skip => {}
+        Role::Fd | Role::DirFd => (raw.fd, raw.fd_text) = descriptor(lexer, batch),
+        Role::Fd2 | Role::DirFd2 => (raw.fd2, raw.fd2_text) = descriptor(lexer, batch),
+        Role::Path => path(lexer, &mut raw.path, &mut raw.path_cut, batch),
+        Role::Path2 => path(lexer, &mut raw.path2, &mut raw.path_cut, batch),
+        Role::Size => set(&mut raw.requested, lexer.integer()),
+        Role::Offset => set(&mut raw.offset, lexer.integer()),
+        Role::Argument => set(&mut raw.argument, number_or_names(lexer)),
+        Role::Flags if matches!(action, Action::Fcntl | Action::Ioctl) => raw.flags = command(lexer),
+        Role::Flags => raw.flags = flags(lexer),
+        Role::OffsetPointer | Role::SeekPointer => set(&mut raw.offset, pointed(lexer)),
+        Role::OffsetPointer2 => set(&mut raw.offset2, pointed(lexer)),
+        Role::Vector => set(&mut raw.requested, structures::vector(*lexer)),
+        Role::Message => set(&mut raw.requested, structures::message(*lexer)),
+        Role::HowFlags | Role::CloneFlags => raw.flags = structures::named_flags(*lexer),
+        Role::Arguments => raw.argv = structures::arguments(lexer, batch),
+        Role::NewPair => structures::new_pair(*lexer, raw, batch),
+        Role::StatBuffer => structures::stat(*lexer, raw),
+        Role::ControlBlocks => raw.items = structures::control_blocks(*lexer, batch),
+        Role::Completions => raw.items = structures::completions(*lexer, batch),
+    }
+}
+
+#[inline]
+fn set(field: &mut i64, value: Option<i64>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// `3`, `3</path>`, `AT_FDCWD`, `AT_FDCWD</dir>`.
+#[inline]
+pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
+    let fd = if lexer.peek() == b'A' && lexer.eat_word(b"AT_FDCWD") {
+        AT_FDCWD
+    } else {
+        match lexer.integer() {
+            // Negative numbers print as unsigned in some places (0xffffffff).
+            Some(number) => number as i32,
+            None => return (iodock_event::NO_FD, Text::NONE),
+        }
+    };
+    (fd, descriptor_name(lexer, batch))
+}
+
+/// The `<...>` after a descriptor.
+#[inline]
+pub fn descriptor_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
+    if lexer.peek() != b'<' {
+        return Text::NONE;
+    }
+    match lexer.bracketed() {
+        Some(name) => push_unescaped(name, memchr::memchr(b'\\', name).is_some(), batch),
+        None => Text::NONE,
+    }
+}
+
+/// Stores a text, its escapes resolved.
+#[inline]
+pub fn push_unescaped(inner: &[u8], escaped: bool, batch: &mut Batch) -> Text {
+    if !escaped {
+        return batch.push_text(inner);
+    }
+    let start = batch.bytes.len();
+    unescape(inner, &mut batch.bytes);
+    Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
+}
+
+fn path(lexer: &mut Lexer<'_>, path: &mut Text, cut: &mut bool, batch: &mut Batch) {
+    if lexer.peek() != b'"' {
+        return;
+    }
+    if let Some(Quoted { inner, escaped, cut: this_cut }) = lexer.string() {
+        *path = push_unescaped(inner, escaped, batch);
+        *cut |= this_cut;
+    }
+}
+
+/// The `n` of `[n]` or `[n] => [m]`.
+fn pointed(lexer: &mut Lexer<'_>) -> Option<i64> {
+    if lexer.eat(b'[') {
+        let number = lexer.integer();
+        // Back inside the bracket, `next_argument` would stop at its end.
+        while !lexer.at_end() && !lexer.eat(b']') {
+            lexer.at += 1;
+        }
+        return number;
+    }
+    None
+}
+
+#[inline]
+fn number_or_names(lexer: &mut Lexer<'_>) -> Option<i64> {
+    if matches!(lexer.peek(), b'0'..=b'9' | b'-') {
+        lexer.integer()
+    } else {
+        Some(flags(lexer) as i64)
+    }
+}
+
+/// `O_RDONLY|O_CLOEXEC|0x8`; names without influence on tracking count 0.
+#[inline]
+pub fn flags(lexer: &mut Lexer<'_>) -> u64 {
+    let mut flags = 0;
+    loop {
+        if lexer.peek().is_ascii_digit() {
+            flags |= lexer.integer().unwrap_or(0) as u64;
+        } else {
+            let word = lexer.word();
+            if word.is_empty() {
+                return flags;
+            }
+            flags |= constants::value(word).unwrap_or(0);
+        }
+        if !lexer.eat(b'|') {
+            return flags;
+        }
+    }
+}
+
+/// The command of fcntl, the request of ioctl.
+fn command(lexer: &mut Lexer<'_>) -> u64 {
+    if lexer.peek().is_ascii_digit() {
+        return lexer.integer().map_or(OTHER_COMMAND, |number| number as u64);
+    }
+    constants::value(lexer.word()).unwrap_or(OTHER_COMMAND)
+}

@@ -1,0 +1,104 @@
+//! What stands behind a call's closing bracket: result, error, duration.
+
+use super::arguments::descriptor_name;
+use super::lexer::Lexer;
+use super::prefix::fraction;
+use iodock_event::{Batch, ErrnoId, Outcome, RawCall, Text, UNKNOWN};
+use memchr::{memmem, memrchr};
+
+const SECOND: i64 = 1_000_000_000;
+/// More than `<18446744073709551615.999999999>`.
+const LONGEST_DURATION: usize = 34;
+
+/// Reads `) = 3</path> <0.000012>` from its bracket on. `None` if that is not what stands there.
+#[inline]
+pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
+    if !lexer.eat(b')') {
+        return None;
+    }
+    lexer.skip_spaces();
+    if !lexer.eat(b'=') {
+        return None;
+    }
+    lexer.skip_spaces();
+    take_duration(lexer, raw);
+    if lexer.eat(b'?') {
+        return without_number(lexer, raw);
+    }
+    raw.result = lexer.integer()?;
+    raw.outcome = Outcome::Succeeded;
+    match lexer.peek() {
+        0 if lexer.at_end() => {}
+        b'<' => raw.result_text = result_name(lexer, batch),
+        b' ' => after_number(lexer, raw),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Takes ` <0.000012>` off the end of the text.
+#[inline]
+fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
+    let text = lexer.text;
+    if text.last() != Some(&b'>') {
+        return;
+    }
+    let from = text.len().saturating_sub(LONGEST_DURATION).max(lexer.at);
+    let Some(at) = memrchr(b'<', &text[from..]).map(|at| from + at) else { return };
+    let mut inner = Lexer { text: &text[..text.len() - 1], at: at + 1 };
+    let Some(seconds) = inner.digits() else { return };
+    let (part, _) = fraction(&mut inner);
+    if !inner.at_end() || at == 0 || text[at - 1] != b' ' {
+        return;
+    }
+    // A name may look like that: `= 3</tmp/a <1.0>`. Then its bracket is missing without it.
+    let rest = text[lexer.at..at - 1].trim_ascii_end();
+    let named = memchr::memchr(b'<', &rest[..rest.len().min(22)]).is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
+    if named && !matches!(rest.last(), Some(b'>' | b')')) {
+        return;
+    }
+    raw.duration = (seconds as i64).saturating_mul(SECOND).saturating_add(part);
+    lexer.text = &text[..lexer.at + rest.len()];
+}
+
+/// `?`, or `? ERESTARTSYS (To be restarted if SA_RESTART is set)`.
+fn without_number(lexer: &mut Lexer<'_>, raw: &mut RawCall) -> Option<()> {
+    lexer.skip_spaces();
+    if lexer.peek() == b'E' {
+        raw.outcome = Outcome::Failed;
+        raw.errno = ErrnoId::intern(lexer.word()).unwrap_or(ErrnoId::NONE);
+        raw.result = -1;
+    } else {
+        raw.outcome = Outcome::NoResult;
+        raw.duration = UNKNOWN;
+    }
+    Some(())
+}
+
+/// The name of a returned descriptor: everything up to the last `>`.
+fn result_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
+    match memrchr(b'>', lexer.rest()) {
+        Some(_) if lexer.rest().ends_with(b">") => {
+            let inner = &lexer.rest()[1..lexer.rest().len() - 1];
+            super::arguments::push_unescaped(inner, memchr::memchr(b'\\', inner).is_some(), batch)
+        }
+        _ => descriptor_name(lexer, batch),
+    }
+}
+
+/// ` ENOENT (No such file or directory)`, ` (errno 22)`, ` (Timeout)`, ` (flags O_RDWR)`.
+fn after_number(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
+    lexer.skip_spaces();
+    if raw.result == -1 && lexer.peek() == b'E' {
+        raw.outcome = Outcome::Failed;
+        raw.errno = ErrnoId::intern(lexer.word()).unwrap_or(ErrnoId::NONE);
+    } else if raw.result == -1 && lexer.eat_word(b"(errno ") {
+        raw.outcome = Outcome::Failed;
+        let number = lexer.digits().and_then(|number| i32::try_from(number).ok());
+        raw.errno = number.map_or(ErrnoId::NONE, ErrnoId::from_linux);
+    } else if lexer.peek() == b'/' && memmem::find(lexer.rest(), b"in strace's PID NS").is_some() {
+        lexer.at += 2;
+        lexer.skip_spaces();
+        raw.result = lexer.integer().unwrap_or(raw.result);
+    }
+}

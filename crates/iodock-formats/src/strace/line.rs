@@ -1,0 +1,197 @@
+//! One line: a call, part of one, an event of a process, or nothing of the kind.
+
+use super::lexer::Lexer;
+use super::prefix::{self, Prefix};
+use super::{arguments, ending};
+use iodock_event::{Action, Batch, Fork, Outcome, RawCall, TaskEnd, Text};
+use memchr::memmem;
+
+pub const UNFINISHED: &[u8] = b"<unfinished ...>";
+const DETACHED: &[u8] = b"<detached ...>";
+
+/// A line, its prefix read. Texts go from the first byte after what names the kind to the end.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind<'a> {
+    /// `name(`...: the text begins behind the bracket.
+    Call { name: &'a [u8], text: &'a [u8] },
+    /// `name(`... `<unfinished ...>`, which the text no longer has.
+    Begun { name: &'a [u8], text: &'a [u8] },
+    /// `<... name resumed>`...: what follows.
+    Resumed { name: &'a [u8], text: &'a [u8] },
+    /// `+++ exited with 0 +++`.
+    End { text: &'a [u8] },
+    /// `--- SIGCHLD {...} ---`, `--- stopped by SIGSTOP ---`: as it is counted.
+    Signal { name: &'a [u8] },
+    /// `) = 0` on a line of its own: a program wrote a newline into the call's line.
+    Tail { text: &'a [u8] },
+    /// Known and without meaning here: tables, stacks, messages of strace.
+    Noise,
+    Unknown,
+}
+
+/// Takes a line (without its newline) apart.
+#[inline]
+pub fn read(line: &[u8]) -> (Prefix, Kind<'_>) {
+    let mut lexer = Lexer::new(line);
+    let prefix = prefix::read(&mut lexer);
+    let kind = match lexer.peek() {
+        b'a'..=b'z' | b'_' | b'?' | b'A'..=b'Z' => call(lexer),
+        b'<' => resumed(lexer),
+        b'+' if lexer.eat_word(b"+++ ") => Kind::End { text: lexer.rest() },
+        b'-' if lexer.eat_word(b"--- ") => signal(lexer),
+        b')' => Kind::Tail { text: lexer.rest() },
+        _ => Kind::Unknown,
+    };
+    match kind {
+        Kind::Unknown if is_noise(line) => (prefix, Kind::Noise),
+        kind => (prefix, kind),
+    }
+}
+
+#[inline]
+fn call(mut lexer: Lexer<'_>) -> Kind<'_> {
+    let name = call_name(&mut lexer);
+    if name.is_empty() || !lexer.eat(b'(') {
+        return Kind::Unknown;
+    }
+    let text = lexer.rest();
+    if text.ends_with(UNFINISHED) {
+        return Kind::Begun { name, text: text[..text.len() - UNFINISHED.len()].trim_ascii_end() };
+    }
+    Kind::Call { name, text }
+}
+
+/// Lower case, digits, `_`; `????` where strace does not know it. Empty if it is no name.
+#[inline]
+fn call_name<'a>(lexer: &mut Lexer<'a>) -> &'a [u8] {
+    let start = lexer.at;
+    while matches!(lexer.peek(), b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?') {
+        lexer.at += 1;
+    }
+    let name = &lexer.text[start..lexer.at];
+    if name.len() <= 40 { name } else { b"" }
+}
+
+fn resumed(mut lexer: Lexer<'_>) -> Kind<'_> {
+    if !lexer.eat_word(b"<... ") {
+        return Kind::Unknown;
+    }
+    let name = call_name(&mut lexer);
+    if name.is_empty() || !lexer.eat_word(b" resumed>") {
+        return Kind::Unknown;
+    }
+    lexer.skip_spaces();
+    Kind::Resumed { name, text: lexer.rest() }
+}
+
+fn signal(mut lexer: Lexer<'_>) -> Kind<'_> {
+    let start = lexer.at;
+    if lexer.eat_word(b"stopped by ") {
+        lexer.word();
+    } else if lexer.word().is_empty() {
+        return Kind::Unknown;
+    }
+    let name = &lexer.text[start..lexer.at];
+    if lexer.text.trim_ascii_end().ends_with(b"---") { Kind::Signal { name } } else { Kind::Unknown }
+}
+
+/// Lines of strace that are neither calls nor damage.
+fn is_noise(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    text.is_empty() || line.starts_with(b" > ") || is_message(text) || is_table(text)
+}
+
+fn is_message(text: &[u8]) -> bool {
+    const NUMBERED: [&[u8]; 4] = [b" attached", b" detached", b" resumed", b" suspended"];
+    if text.starts_with(b"strace: ") || text.starts_with(b"[ Process PID=") {
+        return true;
+    }
+    let Some(rest) = text.strip_prefix(b"Process ") else { return false };
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && NUMBERED.iter().any(|&what| rest[digits..].starts_with(what))
+}
+
+/// The tables of `-c` and `-C`.
+pub fn is_table(text: &[u8]) -> bool {
+    if text.starts_with(b"% time") || text.starts_with(b"System call usage summary") {
+        return true;
+    }
+    if text.starts_with(b"------") {
+        return text.iter().all(|byte| matches!(byte, b'-' | b' '));
+    }
+    let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    let numeric = |word: &[u8]| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let Some(name) = words.next_back() else { return false };
+    let named = name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?')) && !numeric(name);
+    let mut count = 0;
+    named && words.all(|word| { count += 1; numeric(word) }) && (3..=9).contains(&count)
+}
+
+/// Fills `raw` from the text of a whole call. `None` if that is not what it is: a cut or garbled line.
+#[inline]
+pub fn whole_call(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
+    let mut lexer = Lexer::new(text);
+    let closed = arguments::read(&mut lexer, raw, batch);
+    if !closed {
+        // strace left while the call lasted.
+        return text.ends_with(DETACHED).then(|| raw.outcome = Outcome::NoResult);
+    }
+    ending::read(&mut lexer, raw, batch)?;
+    note_fork(raw, batch);
+    Some(())
+}
+
+/// Fills `raw` from the text of a call that has only begun.
+pub fn begun_call(text: &[u8], raw: &mut RawCall, batch: &mut Batch) {
+    arguments::read(&mut Lexer::new(text), raw, batch);
+}
+
+/// Fills result and duration from what follows a `resumed>` whose beginning is lost.
+pub fn orphaned_end(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<()> {
+    let mut lexer = Lexer::new(text);
+    while lexer.next_argument() {}
+    // Brackets that were opened before the cut are closed here.
+    while matches!(lexer.peek(), b']' | b'}') {
+        lexer.at += 1;
+        while lexer.next_argument() {}
+    }
+    if lexer.peek() != b')' {
+        return text.ends_with(DETACHED).then(|| raw.outcome = Outcome::NoResult);
+    }
+    ending::read(&mut lexer, raw, batch)?;
+    note_fork(raw, batch);
+    Some(())
+}
+
+#[inline]
+fn note_fork(raw: &RawCall, batch: &mut Batch) {
+    let forks = matches!(raw.call.spec().action, Action::Fork | Action::Vfork | Action::Clone);
+    if !forks || raw.outcome != Outcome::Succeeded {
+        return;
+    }
+    if let Some(child_tid) = u32::try_from(raw.result).ok().filter(|&child| child > 0) {
+        batch.forks.push(Fork { parent_tid: raw.tid, child_tid, flags: raw.flags, call: raw.call });
+    }
+}
+
+/// `exited with 0 +++`, `killed by SIGKILL (core dumped) +++`, `superseded by execve in pid 5 +++`.
+pub fn task_end(text: &[u8], tid: u32, time: i64, batch: &mut Batch) -> Option<TaskEnd> {
+    let mut end =
+        TaskEnd { tid, time, exit_code: None, signal: Text::NONE, core_dumped: false, superseded_by: None };
+    let mut lexer = Lexer::new(text.strip_suffix(b" +++")?);
+    if lexer.eat_word(b"exited with ") {
+        end.exit_code = Some(lexer.integer()? as i32);
+    } else if lexer.eat_word(b"killed by ") {
+        let signal = lexer.word();
+        if signal.is_empty() {
+            return None;
+        }
+        end.signal = batch.push_text(signal);
+        end.core_dumped = memmem::find(lexer.rest(), b"core dumped").is_some();
+    } else if lexer.eat_word(b"superseded by execve in pid ") {
+        end.superseded_by = Some(lexer.digits()? as u32);
+    } else {
+        return None;
+    }
+    Some(end)
+}

@@ -1,0 +1,347 @@
+//! The parallel step: a chunk's lines to records.
+
+use super::join;
+use super::line::{self, Kind};
+use super::names::call_id;
+use super::prefix::{Prefix, Stamp};
+use super::settle::{Crossing, Notes, Open, State};
+use super::survey::Layout;
+use super::threads::{Begun, Threads};
+use super::times::Times;
+use crate::{Chunk, Lines, LogReader};
+use iodock_event::{CallId, Clock, LossKind, Outcome, Phase, RawCall, Record, UNKNOWN};
+use memchr::{memchr, memmem, memrchr};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Reads one strace log.
+pub struct StraceReader {
+    pub layout: Layout,
+    pub file: Arc<str>,
+}
+
+impl LogReader for StraceReader {
+    type Notes = Notes;
+    type State = State;
+
+    fn clock(&self) -> Clock {
+        self.layout.clock
+    }
+
+    fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
+        let mut pass = Pass {
+            reader: self,
+            text: lines.bytes,
+            chunk,
+            threads: Threads::default(),
+            times: Times::default(),
+            scratch: Vec::new(),
+            line: lines.first_line,
+            dangling: None,
+        };
+        pass.all(lines.at_end);
+        pass.close();
+    }
+
+    fn settle(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
+        state.settle(&self.file, chunk);
+    }
+
+    fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
+        state.finish(&self.file, self.layout.clock != Clock::None, chunk);
+    }
+}
+
+/// One chunk being parsed.
+struct Pass<'a> {
+    reader: &'a StraceReader,
+    text: &'a [u8],
+    chunk: &'a mut Chunk<Notes>,
+    threads: Threads,
+    times: Times,
+    scratch: Vec<u8>,
+    /// Number of the line at hand.
+    line: u64,
+    /// A call's line into which the program wrote a newline: its end may follow on a line of its own.
+    dangling: Option<Dangling<'a>>,
+}
+
+struct Dangling<'a> {
+    name: &'a [u8],
+    text: &'a [u8],
+    tid: u32,
+    start: i64,
+    line: u64,
+}
+
+impl<'a> Pass<'a> {
+    fn all(&mut self, at_end: bool) {
+        let mut start = 0;
+        while start < self.text.len() {
+            let newline = memchr(b'\n', &self.text[start..]);
+            let end = newline.map_or(self.text.len(), |at| start + at);
+            let mut stop = end;
+            while stop > start && self.text[stop - 1] == b'\r' {
+                stop -= 1;
+            }
+            let cut = newline.is_none() && at_end;
+            if !self.one(&self.text[start..stop], cut) {
+                self.unreadable(&self.text[start..stop], cut);
+            }
+            start = end + 1;
+            self.line += 1;
+        }
+        self.drop_dangling();
+    }
+
+    /// Reads a line; `false` if it can't be read.
+    #[inline]
+    fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
+        let (prefix, kind) = line::read(line);
+        match kind {
+            Kind::Call { name, text } => self.call(prefix, name, text, cut),
+            Kind::Begun { name, text } => self.begun(prefix, name, text),
+            Kind::Resumed { name, text } => self.resumed(prefix, name, text, cut),
+            Kind::End { text } => self.task_end(prefix, text),
+            Kind::Signal { name } => {
+                self.signal(name);
+                true
+            }
+            Kind::Tail { text } => self.tail(text),
+            Kind::Noise => true,
+            Kind::Unknown => false,
+        }
+    }
+
+    #[inline(always)]
+    fn tid(&self, prefix: &Prefix) -> u32 {
+        prefix.tid.unwrap_or(self.reader.layout.bare_tid)
+    }
+
+    #[inline(always)]
+    fn time(&mut self, stamp: Stamp) -> i64 {
+        self.times.time(self.reader.layout.clock, stamp)
+    }
+
+    fn id(&mut self, name: &[u8]) -> Option<CallId> {
+        let id = call_id(name);
+        if id.is_none() {
+            let file = Arc::clone(&self.reader.file);
+            self.chunk.lose_at(LossKind::TooManyNames, &file, self.line, name);
+        }
+        id
+    }
+
+    #[inline]
+    fn call(&mut self, prefix: Prefix, name: &'a [u8], text: &'a [u8], cut: bool) -> bool {
+        let tid = self.tid(&prefix);
+        let Some(id) = self.id(name) else { return true };
+        let mut raw = RawCall::new(id, tid);
+        if line::whole_call(text, &mut raw, &mut self.chunk.batch).is_none() {
+            let start = self.time(prefix.stamp);
+            self.dangle(Dangling { name, text, tid, start, line: self.line }, cut);
+            return self.dangling.is_some();
+        }
+        if cut && self.is_cut(&raw) {
+            return false;
+        }
+        raw.start = self.time(prefix.stamp);
+        self.whole(raw);
+        true
+    }
+
+    /// Does the log's last line, which has no newline, lack its duration?
+    fn is_cut(&self, raw: &RawCall) -> bool {
+        self.reader.layout.durations && raw.duration == UNKNOWN && raw.outcome != Outcome::NoResult
+    }
+
+    #[inline]
+    fn whole(&mut self, raw: RawCall) {
+        self.meet(raw.tid);
+        self.count_duration(&raw);
+        self.chunk.batch.records.push(Record::Call(raw));
+    }
+
+    /// A thread shows itself with anything but the end of a call: what it was in before has no result.
+    #[inline]
+    fn meet(&mut self, tid: u32) {
+        let (open, new) = self.threads.meet(tid);
+        if let Some(begun) = open.take() {
+            self.interrupt(tid, &begun);
+        } else if new {
+            let record = self.chunk.batch.records.len();
+            self.chunk.notes.crossings.push(Crossing::Seen { tid, record });
+        }
+    }
+
+    fn interrupt(&mut self, tid: u32, begun: &Begun) {
+        let mut raw = RawCall::new(begun.call, tid);
+        raw.start = begun.start;
+        let raw = join::without_result(&self.text[begun.text.clone()], raw, &mut self.chunk.batch);
+        self.chunk.batch.records.push(Record::Call(raw));
+    }
+
+    #[inline]
+    fn count_duration(&mut self, raw: &RawCall) {
+        if raw.duration != UNKNOWN {
+            self.chunk.batch.counts.timed += 1;
+        } else if raw.outcome != Outcome::NoResult {
+            self.chunk.batch.counts.untimed += 1;
+        }
+    }
+
+    fn begun(&mut self, prefix: Prefix, name: &[u8], text: &'a [u8]) -> bool {
+        let Some(id) = self.id(name) else { return true };
+        let tid = self.tid(&prefix);
+        let mut raw = RawCall::new(id, tid);
+        raw.start = self.time(prefix.stamp);
+        raw.phase = Phase::Enter;
+        line::begun_call(text, &mut raw, &mut self.chunk.batch);
+        self.meet(tid);
+        let text = self.range(text);
+        let begun = Begun { call: id, start: raw.start, text, line: self.line };
+        *self.threads.meet(tid).0 = Some(begun);
+        self.chunk.batch.counts.unfinished += 1;
+        self.chunk.batch.records.push(Record::Call(raw));
+        true
+    }
+
+    /// Where a piece of the chunk's text lies in it.
+    fn range(&self, piece: &[u8]) -> Range<usize> {
+        let start = piece.as_ptr() as usize - self.text.as_ptr() as usize;
+        start..start + piece.len()
+    }
+
+    fn resumed(&mut self, prefix: Prefix, name: &[u8], text: &'a [u8], cut: bool) -> bool {
+        let Some(id) = self.id(name) else { return true };
+        let tid = self.tid(&prefix);
+        let time = self.time(prefix.stamp);
+        let (open, _) = self.threads.meet(tid);
+        let begun = open.take_if(|begun| begun.call == id);
+        let mut raw = RawCall::new(id, tid);
+        let read = match &begun {
+            Some(begun) => {
+                raw.start = begun.start;
+                let first = &self.text[begun.text.clone()];
+                join::ended_call(first, text, time, &mut self.scratch, &mut raw, &mut self.chunk.batch)
+            }
+            None => {
+                raw.phase = Phase::Orphan;
+                raw.end = time;
+                line::orphaned_end(text, &mut raw, &mut self.chunk.batch)
+            }
+        };
+        if read.is_none() || (cut && self.is_cut(&raw)) {
+            // The call goes on, as far as one can tell.
+            *self.threads.meet(tid).0 = begun;
+            return false;
+        }
+        if begun.is_none() {
+            let record = self.chunk.batch.records.len();
+            let crossing = Crossing::Ended { tid, record, text: text.into(), line: self.line };
+            self.chunk.notes.crossings.push(crossing);
+        }
+        self.chunk.batch.counts.resumed += 1;
+        self.count_duration(&raw);
+        self.chunk.batch.records.push(Record::Call(raw));
+        true
+    }
+
+    fn task_end(&mut self, prefix: Prefix, text: &[u8]) -> bool {
+        let tid = self.tid(&prefix);
+        let time = self.time(prefix.stamp);
+        let Some(end) = line::task_end(text, tid, time, &mut self.chunk.batch) else { return false };
+        self.meet(tid);
+        self.chunk.batch.records.push(Record::End(end));
+        if let Some(from) = end.superseded_by {
+            // The thread that called execve goes on under this one's id, and so does its call.
+            match self.threads.meet(from).0.take() {
+                Some(begun) => *self.threads.meet(tid).0 = Some(begun),
+                None => self.chunk.notes.crossings.push(Crossing::Moved { from, to: tid }),
+            }
+        }
+        true
+    }
+
+    fn signal(&mut self, name: &[u8]) {
+        let signals = &mut self.chunk.batch.counts.signals;
+        let name = String::from_utf8_lossy(name);
+        match signals.get_mut(name.as_ref()) {
+            Some(count) => *count += 1,
+            None => {
+                signals.insert(name.into_owned(), 1);
+            }
+        }
+    }
+
+    /// Keeps a call's line without its end: the end may come alone.
+    fn dangle(&mut self, dangling: Dangling<'a>, cut: bool) {
+        self.drop_dangling();
+        // Only a line whose strings are closed can be broken by a program's own output.
+        let quotes = memmem::find_iter(dangling.text, b"\"").count();
+        if !cut && quotes % 2 == 0 && memchr(0, dangling.text).is_none() {
+            self.dangling = Some(dangling);
+        }
+    }
+
+    /// The end of a dangling call, alone on its line.
+    fn tail(&mut self, text: &'a [u8]) -> bool {
+        let Some(Dangling { name, text: first, tid, start, .. }) = self.dangling.take() else { return false };
+        let Some(id) = self.id(name) else { return true };
+        let mut raw = RawCall::new(id, tid);
+        raw.start = start;
+        let mut whole = std::mem::take(&mut self.scratch);
+        whole.clear();
+        whole.extend_from_slice(first);
+        whole.extend_from_slice(text);
+        let read = line::whole_call(&whole, &mut raw, &mut self.chunk.batch);
+        self.scratch = whole;
+        if read.is_none() {
+            return false;
+        }
+        self.whole(raw);
+        true
+    }
+
+    fn drop_dangling(&mut self) {
+        if let Some(dangling) = self.dangling.take() {
+            self.lose(LossKind::UnreadableLines, dangling.line, dangling.text);
+        }
+    }
+
+    /// Counts a line that can't be read, after a look for a readable line inside it.
+    fn unreadable(&mut self, line: &'a [u8], cut: bool) {
+        if let Some(nul) = memrchr(0, line) {
+            // A hole in the file: what follows it may be whole, or the end of a line.
+            self.lose(LossKind::NulBytes, self.line, line);
+            let rest = &line[nul + 1..];
+            let known = memchr(b'(', rest).is_some() || memchr(b'+', rest).is_some();
+            if known {
+                self.one(rest, cut);
+            }
+            return;
+        }
+        // Output of the program without a newline, before strace's own line.
+        if let Some(at) = memmem::rfind(line, b"[pid ").filter(|&at| at > 0) {
+            if self.one(&line[at..], cut) {
+                return;
+            }
+        }
+        let kind = if cut { LossKind::CutLines } else { LossKind::UnreadableLines };
+        self.lose(kind, self.line, line);
+    }
+
+    fn lose(&mut self, kind: LossKind, line: u64, text: &[u8]) {
+        self.chunk.lose_at(kind, &self.reader.file, line, text);
+    }
+
+    /// Hands over what the in-order step needs.
+    fn close(self) {
+        self.chunk.notes.times = self.times;
+        for (tid, begun) in self.threads.into_open() {
+            let text = self.text[begun.text].into();
+            let open = Open { call: begun.call, start: begun.start, text, line: begun.line };
+            self.chunk.notes.open.push((tid, open));
+        }
+    }
+}

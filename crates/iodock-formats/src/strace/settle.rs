@@ -1,0 +1,158 @@
+//! The in-order step: joins calls that begin in one chunk and end in a later one.
+
+use super::join;
+use super::times::{Timeline, Times};
+use crate::Chunk;
+use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What the parallel step says about a chunk.
+#[derive(Debug, Default)]
+pub struct Notes {
+    pub times: Times,
+    /// What concerns calls begun in earlier chunks, in the order of lines.
+    pub crossings: Vec<Crossing>,
+    /// Calls open at the chunk's end.
+    pub open: Vec<(u32, Open)>,
+}
+
+/// Something that happens to a call begun before the chunk.
+#[derive(Debug)]
+pub enum Crossing {
+    /// A `resumed` line: its record, and its text.
+    Ended { tid: u32, record: usize, text: Box<[u8]>, line: u64 },
+    /// The thread's first line here is no `resumed` one, so a call it was in has no result. `record`:
+    /// the place before which that call ends.
+    Seen { tid: u32, record: usize },
+    /// `superseded by execve in pid FROM`: what that thread was in goes on under `to`.
+    Moved { from: u32, to: u32 },
+}
+
+/// A call that has begun, with its text.
+#[derive(Debug)]
+pub struct Open {
+    pub call: CallId,
+    pub start: i64,
+    pub text: Box<[u8]>,
+    pub line: u64,
+}
+
+/// Carried from chunk to chunk.
+#[derive(Debug, Default)]
+pub struct State {
+    timeline: Timeline,
+    open: FxHashMap<u32, Open>,
+    scratch: Vec<u8>,
+    timed: u64,
+    untimed: u64,
+}
+
+impl State {
+    pub fn settle(&mut self, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
+        let notes = std::mem::take(&mut chunk.notes);
+        let moved_by = self.timeline.settle(&notes.times, &mut chunk.batch);
+        let mut interrupted = Vec::new();
+        for crossing in notes.crossings {
+            match crossing {
+                Crossing::Ended { tid, record, text, line } => self.end(tid, record, &text, (file, line), chunk),
+                Crossing::Seen { tid, record } => {
+                    if let Some(open) = self.open.remove(&tid) {
+                        interrupted.push((record, open.without_result(tid, &mut chunk.batch)));
+                    }
+                }
+                Crossing::Moved { from, to } => {
+                    if let Some(open) = self.open.remove(&from) {
+                        self.open.insert(to, open);
+                    }
+                }
+            }
+        }
+        insert_all(&mut chunk.batch.records, interrupted);
+        for (tid, mut open) in notes.open {
+            if open.start != UNKNOWN {
+                open.start = open.start.saturating_add(moved_by);
+            }
+            self.open.insert(tid, open);
+        }
+        self.timed += chunk.batch.counts.timed;
+        self.untimed += chunk.batch.counts.untimed;
+    }
+
+    /// Replaces the record of a `resumed` line by the whole call, if its beginning is known.
+    fn end(
+        &mut self,
+        tid: u32,
+        record: usize,
+        text: &[u8],
+        (file, line): (&Arc<str>, u64),
+        chunk: &mut Chunk<Notes>,
+    ) {
+        let Some(Record::Call(orphan)) = chunk.batch.records.get(record).copied() else { return };
+        match self.joined(tid, text, &orphan, &mut chunk.batch) {
+            Some(raw) => {
+                self.open.remove(&tid);
+                chunk.batch.records[record] = Record::Call(raw);
+            }
+            None => {
+                chunk.batch.counts.orphans += 1;
+                chunk.lose_at(LossKind::OrphanResumed, file, line, text);
+            }
+        }
+    }
+
+    fn joined(&mut self, tid: u32, text: &[u8], orphan: &RawCall, batch: &mut Batch) -> Option<RawCall> {
+        let open = self.open.get(&tid).filter(|open| open.call == orphan.call)?;
+        if matches!(orphan.call.spec().action, Action::Fork | Action::Vfork | Action::Clone) {
+            // Noted without its flags.
+            let child = orphan.result;
+            batch.forks.retain(|fork| fork.parent_tid != tid || i64::from(fork.child_tid) != child);
+        }
+        let mut raw = RawCall::new(open.call, tid);
+        raw.start = open.start;
+        join::ended_call(&open.text, text, orphan.end, &mut self.scratch, &mut raw, batch)?;
+        Some(raw)
+    }
+
+    /// After the last chunk: calls that never returned, and what the log lacks altogether.
+    pub fn finish(&mut self, file: &Arc<str>, stamped: bool, chunk: &mut Chunk<Notes>) {
+        let mut open: Vec<(u32, Open)> = self.open.drain().collect();
+        open.sort_by_key(|(_, open)| open.line);
+        for (tid, open) in open {
+            let raw = open.without_result(tid, &mut chunk.batch);
+            chunk.batch.records.push(Record::Call(raw));
+            chunk.lose_at(LossKind::UnfinishedAtEnd, file, open.line, &open.text);
+        }
+        if self.timed == 0 {
+            chunk.batch.losses.add(LossKind::MissingDurations, self.untimed);
+        }
+        if !stamped {
+            chunk.batch.losses.add(LossKind::MissingTimestamps, self.timed + self.untimed);
+        }
+    }
+}
+
+impl Open {
+    fn without_result(&self, tid: u32, batch: &mut Batch) -> RawCall {
+        let mut raw = RawCall::new(self.call, tid);
+        raw.start = self.start;
+        join::without_result(&self.text, raw, batch)
+    }
+}
+
+/// Puts each call before the record at its place. Places ascend.
+fn insert_all(records: &mut Vec<Record>, calls: Vec<(usize, RawCall)>) {
+    if calls.is_empty() {
+        return;
+    }
+    let mut calls = calls.into_iter().peekable();
+    let old = std::mem::take(records);
+    records.reserve(old.len() + calls.len());
+    for (index, record) in old.into_iter().enumerate() {
+        while let Some((_, raw)) = calls.next_if(|&(place, _)| place <= index) {
+            records.push(Record::Call(raw));
+        }
+        records.push(record);
+    }
+    records.extend(calls.map(|(_, raw)| Record::Call(raw)));
+}

@@ -1,0 +1,202 @@
+//! Arguments with an inside: vectors, stat buffers, control blocks.
+
+use super::arguments::{descriptor, flags, push_unescaped};
+use super::lexer::{Lexer, Quoted};
+use iodock_event::{constants, AsyncItem, Batch, Items, RawCall, Text, NO_FD, UNKNOWN};
+use memchr::memmem;
+
+/// A field of a structure: its name (empty where old versions print none), and the lexer at its value.
+struct Field<'a> {
+    name: &'a [u8],
+    value: Lexer<'a>,
+}
+
+/// Calls `visit` with each field of the `{...}` at `lexer`, and goes behind it. `false` if it is none or
+/// is not closed.
+fn each_field<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(Field<'a>)) -> bool {
+    if !lexer.eat(b'{') {
+        return false;
+    }
+    loop {
+        let start = *lexer;
+        let mut name = lexer.word();
+        // Very old: `msg_name(0)=NULL`.
+        if lexer.peek() == b'(' && !name.is_empty() {
+            lexer.at += 1;
+            lexer.digits();
+            lexer.eat(b')');
+        }
+        if !lexer.eat(b'=') {
+            *lexer = start;
+            name = b"";
+        }
+        visit(Field { name, value: *lexer });
+        if !lexer.skip_value() {
+            return false;
+        }
+        if !lexer.eat(b',') {
+            return lexer.eat(b'}');
+        }
+        lexer.skip_spaces();
+    }
+}
+
+/// Calls `visit` with the lexer at each element of the `[...]` at `lexer`; it must go behind the element
+/// and say whether it could. `true` if all were there: not an address instead, not cut by `...`.
+fn each_element<'a>(lexer: &mut Lexer<'a>, mut visit: impl FnMut(&mut Lexer<'a>) -> bool) -> bool {
+    // Versions before 4.10 print arrays of structures as `{{...}, {...}}`.
+    let close = match lexer.peek() {
+        b'[' => b']',
+        b'{' => b'}',
+        _ => return false,
+    };
+    lexer.at += 1;
+    if lexer.eat(close) {
+        return true;
+    }
+    loop {
+        if lexer.peek() == b'.' || !visit(lexer) {
+            return false;
+        }
+        if !lexer.eat(b',') {
+            return lexer.eat(close);
+        }
+        lexer.skip_spaces();
+    }
+}
+
+/// Sum of the lengths of an iovec array; `None` if strace did not show all.
+pub fn vector(mut lexer: Lexer<'_>) -> Option<i64> {
+    let mut sum = 0i64;
+    let mut known = true;
+    let complete = each_element(&mut lexer, |element| {
+        let mut length = None;
+        let closed = each_field(element, |Field { name, mut value }| {
+            if name == b"iov_len" || name.is_empty() {
+                length = value.integer();
+            }
+        });
+        known &= length.is_some();
+        sum = sum.saturating_add(length.unwrap_or(0));
+        closed
+    });
+    (complete && known).then_some(sum)
+}
+
+/// Sum of the lengths of a message's vector.
+pub fn message(mut lexer: Lexer<'_>) -> Option<i64> {
+    let mut sum = None;
+    each_field(&mut lexer, |Field { name, value }| {
+        if name == b"msg_iov" {
+            sum = vector(value);
+        }
+    });
+    sum
+}
+
+/// The flags of clone (`..., flags=...`), clone3 and openat2 (`{flags=...}`), or the plain ones of
+/// unshare. None of these calls shows a string before them, except names of files in brackets.
+pub fn named_flags(mut lexer: Lexer<'_>) -> u64 {
+    if let Some(at) = memmem::find(lexer.rest(), b"flags=") {
+        lexer.at += at + b"flags=".len();
+    }
+    flags(&mut lexer)
+}
+
+/// `["sh", "-c", "abc"...]` as NUL-separated bytes.
+pub fn arguments(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
+    if !lexer.eat(b'[') {
+        return Text::NONE;
+    }
+    let start = batch.bytes.len();
+    let mut first = true;
+    while lexer.peek() == b'"' {
+        let Some(Quoted { inner, escaped, .. }) = lexer.string() else { break };
+        if !first {
+            batch.bytes.push(0);
+        }
+        first = false;
+        push_unescaped(inner, escaped, batch);
+        if !lexer.eat(b',') {
+            break;
+        }
+        lexer.skip_spaces();
+    }
+    // Behind `]`, past `...` or elements that strace could not read.
+    while lexer.skip_value() && lexer.eat(b',') {}
+    lexer.eat(b']');
+    Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
+}
+
+/// `[3, 4]`, `[3<pipe:[1]>, 4<pipe:[1]>]`.
+pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
+    if !lexer.eat(b'[') {
+        return;
+    }
+    (raw.fd, raw.fd_text) = descriptor(&mut lexer, batch);
+    if lexer.eat(b',') {
+        lexer.skip_spaces();
+        (raw.fd2, raw.fd2_text) = descriptor(&mut lexer, batch);
+    }
+}
+
+/// `{st_mode=S_IFREG|0644, st_size=46599, ...}`, also statx's `stx_`.
+pub fn stat(mut lexer: Lexer<'_>, raw: &mut RawCall) {
+    each_field(&mut lexer, |Field { name, mut value }| match name {
+        b"st_mode" | b"stx_mode" => raw.stat_type = file_type(&mut value),
+        b"st_size" | b"stx_size" => raw.stat_size = value.integer().unwrap_or(UNKNOWN),
+        _ => {}
+    });
+}
+
+/// `S_IFREG|0644`, or the number.
+fn file_type(lexer: &mut Lexer<'_>) -> u8 {
+    if lexer.peek().is_ascii_digit() {
+        return lexer.integer().map_or(0, |mode| (mode >> 12 & 0o17) as u8);
+    }
+    constants::stat_type(lexer.word()).unwrap_or(0)
+}
+
+/// io_submit's `[{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=3, aio_nbytes=4096, ...}]`, in old
+/// versions `[{data=0, pread, fildes=3, nbytes=4096, offset=0}]`.
+pub fn control_blocks(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
+    let start = batch.items.len() as u32;
+    each_element(&mut lexer, |element| {
+        let mut item = AsyncItem { key: 0, fd: NO_FD, write: false, bytes: UNKNOWN, offset: UNKNOWN };
+        let closed = each_field(element, |Field { name, mut value }| {
+            let name = name.strip_prefix(b"aio_").unwrap_or(name);
+            match name {
+                b"data" => item.key = value.integer().unwrap_or(0) as u64,
+                b"fildes" => item.fd = value.integer().map_or(NO_FD, |fd| fd as i32),
+                b"nbytes" => item.bytes = value.integer().unwrap_or(UNKNOWN),
+                b"offset" => item.offset = value.integer().unwrap_or(UNKNOWN),
+                b"buf" if value.peek() == b'[' => item.bytes = vector(value).unwrap_or(UNKNOWN),
+                b"lio_opcode" | b"" => item.write |= is_write(value.word()),
+                _ => {}
+            }
+        });
+        batch.items.push(item);
+        closed
+    });
+    Items { start, count: batch.items.len() as u32 - start }
+}
+
+fn is_write(operation: &[u8]) -> bool {
+    matches!(operation, b"IOCB_CMD_PWRITE" | b"IOCB_CMD_PWRITEV" | b"pwrite" | b"pwritev")
+}
+
+/// io_getevents' `[{data=0, obj=0x7ff, res=4096, res2=0}]`.
+pub fn completions(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
+    let start = batch.items.len() as u32;
+    each_element(&mut lexer, |element| {
+        let mut item = AsyncItem { key: 0, fd: NO_FD, write: false, bytes: UNKNOWN, offset: UNKNOWN };
+        let closed = each_field(element, |Field { name, mut value }| match name {
+            b"data" => item.key = value.integer().unwrap_or(0) as u64,
+            b"res" => item.bytes = value.integer().unwrap_or(UNKNOWN),
+            _ => {}
+        });
+        batch.items.push(item);
+        closed
+    });
+    Items { start, count: batch.items.len() as u32 - start }
+}

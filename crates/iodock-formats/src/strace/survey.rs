@@ -1,0 +1,167 @@
+//! What the first lines of a log say about the rest.
+
+use super::line::{self, Kind};
+use super::names::known;
+use super::prefix::Prefix;
+use crate::Head;
+use iodock_event::{Batch, Clock, RawCall, UNKNOWN};
+
+/// Lines looked at.
+const LOOKED_AT: usize = 1000;
+
+/// How a log's lines are laid out.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub clock: Clock,
+    /// Was it made with `-T`?
+    pub durations: bool,
+    /// The thread of lines that show none.
+    pub bare_tid: u32,
+}
+
+/// The first lines, counted.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// Calls that strace knows, whole or in part.
+    pub calls: u32,
+    /// Ends of tasks, signals, messages.
+    pub events: u32,
+    pub tables: u32,
+    pub unknown: u32,
+    timed: u32,
+    epoch: u32,
+    day: u32,
+    relative: u32,
+    unstamped: u32,
+    with_tid: u32,
+    bare: u32,
+    /// `Process N attached` and children of forks: not the thread that began the log.
+    children: Vec<u32>,
+    /// The one attached process, where the log begins with that.
+    attached_first: Option<u32>,
+    first_other: Option<u32>,
+}
+
+impl Survey {
+    pub fn of(head: &[u8]) -> Survey {
+        let mut survey = Survey::default();
+        let mut batch = Batch::default();
+        let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
+        for line in whole_lines.split(|&byte| byte == b'\n').take(LOOKED_AT) {
+            batch.clear();
+            survey.look(line.trim_ascii_end(), &mut batch);
+        }
+        survey
+    }
+
+    fn look(&mut self, line: &[u8], batch: &mut Batch) {
+        let (prefix, kind) = line::read(line);
+        match kind {
+            Kind::Call { name, text } => self.look_at_call(&prefix, name, text, batch),
+            Kind::Begun { name, .. } | Kind::Resumed { name, .. } if known(name).is_some() => self.call(&prefix),
+            Kind::End { .. } | Kind::Signal { .. } => {
+                self.events += 1;
+                self.stamp(&prefix);
+            }
+            Kind::Noise if line.is_empty() => {}
+            Kind::Noise if line::is_table(line.trim_ascii()) => self.tables += 1,
+            Kind::Noise => self.message(line),
+            _ => self.unknown += 1,
+        }
+    }
+
+    fn look_at_call(&mut self, prefix: &Prefix, name: &[u8], text: &[u8], batch: &mut Batch) {
+        let Some(id) = known(name) else {
+            self.unknown += 1;
+            return;
+        };
+        let mut raw = RawCall::new(id, 0);
+        if line::whole_call(text, &mut raw, batch).is_none() || other_tracer(text) {
+            self.unknown += 1;
+            return;
+        }
+        self.timed += u32::from(raw.duration != UNKNOWN);
+        self.children.extend(batch.forks.iter().map(|fork| fork.child_tid));
+        self.call(prefix);
+    }
+
+    fn call(&mut self, prefix: &Prefix) {
+        self.calls += 1;
+        self.stamp(prefix);
+    }
+
+    fn stamp(&mut self, prefix: &Prefix) {
+        match prefix.stamp.clock {
+            Clock::Epoch => self.epoch += 1,
+            Clock::Day => self.day += 1,
+            Clock::Relative => self.relative += 1,
+            Clock::None => self.unstamped += 1,
+        }
+        match prefix.tid {
+            None => {
+                if self.bare == 0 && self.with_tid == 0 && self.children.len() == 1 {
+                    self.attached_first = self.children.first().copied();
+                }
+                self.bare += 1;
+            }
+            Some(tid) => {
+                self.with_tid += 1;
+                if self.first_other.is_none() && !self.children.contains(&tid) {
+                    self.first_other = Some(tid);
+                }
+            }
+        }
+    }
+
+    /// `strace: Process 123 attached`.
+    fn message(&mut self, line: &[u8]) {
+        self.events += 1;
+        let Some(at) = memchr::memmem::find(line, b"Process ") else { return };
+        let digits = line[at + 8..].iter().take_while(|byte| byte.is_ascii_digit());
+        let tid = digits.fold(0u32, |tid, digit| tid.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')));
+        self.children.push(tid);
+    }
+
+    /// 0 to 100: is this a log of strace? Logs on a terminal have a program's output in between.
+    pub fn confidence(&self) -> u8 {
+        let good = self.calls + self.events.min(self.calls.max(4)) + u32::from(self.tables > 2) * self.tables;
+        let all = good + self.unknown;
+        if good == 0 || (good < 3 && self.unknown > 20) {
+            return 0;
+        }
+        (40 + 58 * good / all) as u8
+    }
+
+    pub fn layout(&self, head: &Head<'_>, tid_from_name: bool) -> Layout {
+        let from_name = if tid_from_name { tid_in_name(head.file) } else { None };
+        // Lines without a thread belong to the process that was alone: the first one.
+        let first = self.attached_first.or(self.first_other);
+        let bare_tid = if self.with_tid == 0 { self.attached_first.or(from_name) } else { first };
+        Layout { clock: self.clock(), durations: self.timed > 0, bare_tid: bare_tid.unwrap_or(0) }
+    }
+
+    fn clock(&self) -> Clock {
+        let votes = [
+            (self.unstamped, Clock::None),
+            (self.relative, Clock::Relative),
+            (self.day, Clock::Day),
+            (self.epoch, Clock::Epoch),
+        ];
+        votes.into_iter().max_by_key(|&(votes, _)| votes).map_or(Clock::None, |(_, clock)| clock)
+    }
+}
+
+/// truss puts tabs before the result; FreeBSD's shows it twice, `= 3 (0x3)`.
+fn other_tracer(text: &[u8]) -> bool {
+    let Some(end) = memchr::memmem::rfind(text, b"= ") else { return false };
+    let twice = text.ends_with(b")") && memchr::memmem::find(&text[end..], b" (0x").is_some();
+    twice || (end > 0 && text[end - 1] == b'\t')
+}
+
+/// The 1234 of `log.1234` and `log.1234.gz`.
+fn tid_in_name(file: &str) -> Option<u32> {
+    let base = file.rsplit('/').next()?;
+    let base = [".gz", ".xz", ".zst"].iter().find_map(|ending| base.strip_suffix(ending)).unwrap_or(base);
+    let (_, ending) = base.rsplit_once('.')?;
+    ending.bytes().all(|byte| byte.is_ascii_digit()).then(|| ending.parse().ok()).flatten()
+}
