@@ -1,0 +1,77 @@
+// Files: search, the list, and one file's calls, sizes, timeline and offsets.
+
+function searchBox(table, total) {
+  const status = element('span', { class: 'search-status', 'aria-live': 'polite' });
+  const input = element('input', {
+    type: 'search', id: 'file-search', autocomplete: 'off', spellcheck: 'false', placeholder: words('search.placeholder'),
+    oninput: () => {
+      const wanted = input.value.toLowerCase();
+      const shown = table.filter(wanted ? (row) => visibleName(NAMES[row[0]]).toLowerCase().includes(wanted) : null);
+      status.textContent = wanted ? counted('search.found', shown, { of: grouped(total) }) : '';
+    },
+    onkeydown: (event) => {
+      if (event.key !== 'ArrowDown') return;
+      const first = table.stops()[0];
+      if (!first) return;
+      event.preventDefault();
+      first.focus();
+    },
+  });
+  return element('div', { class: 'search no-print' }, element('label', { for: 'file-search', text: words('search.label') }), input, status);
+}
+
+function drawFiles(parent) {
+  const data = PAGE.files;
+  if (!data.rows.length) {
+    parent.append(element('p', { class: 'empty', text: words('files.none') }));
+    return;
+  }
+  const measure = PAGE.run.durations ? 'total_time_ns' : 'count';
+  const table = new Table(data, {
+    caption: words('files.caption'), unit: 'unit.files', open: (row) => go(filePath(row[0])), bar: measure, sort: measure, limit: 15,
+  });
+  parent.append(searchBox(table, data.rows.length), table.node);
+  if (data.of > data.rows.length) parent.append(element('p', { class: 'note', text: words('search.only_listed', { n: grouped(data.rows.length) }) }));
+}
+
+function filePanel(index, fixed) {
+  const name = NAMES[index];
+  const detail = PAGE.details[index];
+  const title = nameNode(name, 160);
+  const panel = element('section', { class: 'panel', id: fixed ? null : 'file-panel' }, panelHead([title]));
+  panel.append(fileFacts(index));
+  if (detail && detail.calls) {
+    panel.append(new Table(detail.calls, {
+      caption: words('file.calls'), unit: 'unit.calls', bar: PAGE.run.durations ? 'total_time_ns' : 'count',
+      sort: PAGE.run.durations ? 'total_time_ns' : 'count',
+    }).node);
+  }
+  if (!detail || !detail.sizes) panel.append(noDetail(name));
+  else drawFileCharts(panel, detail, fixed);
+  return panel;
+}
+
+function fileFacts(index) {
+  const row = PAGE.files.rows.find((candidate) => candidate[0] === index);
+  if (!row) return null;
+  const wanted = ['kind', 'fs_type', 'size_bytes', 'read_bytes', 'written_bytes', 'access'];
+  const facts = wanted.map((name) => [name, row[PAGE.files.columns.indexOf(name)]])
+    .filter(([, value]) => value !== null && value !== undefined && value !== '')
+    .map(([name, value]) => element('div', {}, element('dt', { text: columnLabel(name) }), element('dd', {}, cellContent(columnKind(name), value))));
+  return element('dl', { class: 'facts inline' }, facts);
+}
+
+// Details are kept for the files that cost most; for the others, the command that shows the same.
+function noDetail(name) {
+  const command = 'iodock show timeline ' + shellWord(PAGE.run.store) + ' --file ' + shellWord(name);
+  return element('div', { class: 'note' }, element('p', { text: words('file.no_detail') }), element('pre', {}, element('code', { text: command })));
+}
+
+function drawFileCharts(panel, detail, fixed) {
+  if (detail.sizes.rows.length) placeChart(panel, histogramChart(detail.sizes), fixed);
+  else panel.append(element('p', { class: 'empty', text: words('file.no_data') }));
+  if (detail.timeline && detail.timeline.rows.length) timelineWithChoice(panel, detail.timeline, fixed);
+  if (detail.offsets && ((detail.offsets.points || []).length || (detail.offsets.cells || []).length)) {
+    placeChart(panel, offsetsChart(detail.offsets), fixed);
+  }
+}

@@ -1,0 +1,180 @@
+"""The verdict in words: how much of a run was I/O, of which sort, and what cost most. Used by terminal and report.
+
+The numbers come from the analysis `overview`; here they only become sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.views.charts.units import BYTES, NANOSECONDS
+from iodock.views.charts.words import visible
+from iodock.views.text import Text
+
+Level = Literal["fine", "some", "heavy", "no_durations", "no_wall", "no_io"]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From which share of the wall time on I/O is worth a look, and from which it dominates."""
+
+    some: float = 0.05
+    heavy: float = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One sort of I/O: `data metadata seek sync map other`, or `waiting` on pipes and sockets."""
+
+    name: str
+    time_ns: int | None
+    """Summed over its calls; None where calls have no durations."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """One call on one file, among the costliest."""
+
+    call: str
+    file: str | None
+    time_ns: int | None
+    longest_ns: int | None
+    count: int
+    failed: int
+    bytes: int | None
+    """Read and written; None where the call moves none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The few numbers that the verdict is made of."""
+
+    wall_ns: int | None
+    io_ns: int | None
+    """Wall time in which at least one thread was in a call on a file; None where calls have no durations."""
+    waiting_ns: int | None
+    """Wall time in which threads were only in calls on pipes and sockets."""
+    calls: int
+    failed: int
+    read_bytes: int
+    written_bytes: int
+    durations: bool
+    parts: Sequence[Part] = ()
+    costs: Sequence[Cost] = ()
+    cure: str | None = None
+    """What to do where durations are missing."""
+
+    @property
+    def io_share(self) -> float | None:
+        """`io_ns` in `wall_ns`, where both are known."""
+        if self.io_ns is None or not self.wall_ns:
+            return None
+        return self.io_ns / self.wall_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to say: one headline, then whole sentences."""
+
+    level: Level
+    headline: str
+    sentences: tuple[str, ...]
+
+
+def judge(overview: Overview, text: Text, thresholds: Thresholds | None = None) -> Verdict:
+    """The verdict on a run, in the language of `text`."""
+    level = level_of(overview, thresholds or Thresholds())
+    share = "" if overview.io_share is None else share_text(overview.io_share)
+    io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
+    headline = text(f"verdict.{level}", share=share, io=io)
+    return Verdict(level, headline, tuple(_sentences(overview, level, text)))
+
+
+def level_of(overview: Overview, thresholds: Thresholds) -> Level:
+    """Which of the verdicts applies."""
+    if overview.calls == 0:
+        return "no_io"
+    if not overview.durations or overview.io_ns is None:
+        return "no_durations"
+    if overview.io_share is None:
+        return "no_wall"
+    if overview.io_share < thresholds.some:
+        return "fine"
+    return "heavy" if overview.io_share >= thresholds.heavy else "some"
+
+
+def share_text(share: float) -> str:
+    """A share as per cent: `37 %`, `4.2 %`, `<0.1 %`."""
+    percent = share * 100
+    if 0 < percent < 0.1:
+        return "<0.1 %"
+    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"
+
+
+def cost_title(cost: Cost, text: Text) -> str:
+    """`read on /data/x.dat`."""
+    if cost.file is None:
+        return text("verdict.cost_no_file", call=visible(cost.call))
+    return text("verdict.cost", call=visible(cost.call), file=visible(cost.file))
+
+
+def cost_figures(cost: Cost, overview: Overview, text: Text) -> str:
+    """`3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4 s`."""
+    calls = text.counted("count.calls", cost.count)
+    share = _cost_share(cost, overview, text)
+    if cost.time_ns is None:
+        figures = [f"{calls} ({share})"]
+    else:
+        figures = [text("verdict.cost_figures", time=NANOSECONDS.text(cost.time_ns), share=share, calls=calls)]
+    if cost.bytes and cost.count > cost.failed:
+        figures.append(text("verdict.cost_bytes", bytes=BYTES.text(cost.bytes / (cost.count - cost.failed))))
+    if cost.longest_ns is not None and cost.count > 1:
+        figures.append(text("verdict.cost_longest", time=NANOSECONDS.text(cost.longest_ns)))
+    if cost.failed:
+        figures.append(text("verdict.cost_failed", failed=f"{cost.failed:,}"))
+    return ("、" if text.language == "ja" else ", ").join(figures)
+
+
+def parts_fit_wall(overview: Overview) -> bool:
+    """Whether the parts, summed over threads, still fit into the wall time and so can be drawn inside it."""
+    total = sum(part.time_ns or 0 for part in overview.parts)
+    return overview.wall_ns is not None and total <= overview.wall_ns * 1.001
+
+
+def _cost_share(cost: Cost, overview: Overview, text: Text) -> str:
+    if cost.time_ns is None:
+        return text("verdict.of_calls", share=share_text(cost.count / max(1, overview.calls)))
+    if parts_fit_wall(overview) and overview.wall_ns:
+        return text("verdict.of_run", share=share_text(cost.time_ns / overview.wall_ns))
+    total = sum(part.time_ns or 0 for part in overview.parts)
+    return text("verdict.of_io", share=share_text(cost.time_ns / max(1, total)))
+
+
+def _sentences(overview: Overview, level: Level, text: Text) -> list[str]:
+    said = []
+    if level in ("fine", "some", "heavy"):
+        said.append(text("verdict.times", io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
+    if level != "no_io":
+        said.append(_volume(overview, text))
+    if overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns:
+        said.append(text("verdict.waiting", time=_time(overview.waiting_ns)))
+    if level == "fine":
+        said.append(text("verdict.fine_advice"))
+    if level == "no_durations" and overview.cure:
+        said.append(text("verdict.cure", cure=overview.cure))
+    return said
+
+
+def _volume(overview: Overview, text: Text) -> str:
+    moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
+    calls = text.counted("count.calls", overview.calls)
+    if not overview.failed:
+        return text("verdict.volume", calls=calls, **moved)
+    return text("verdict.volume_failed", calls=calls, failed=text.counted("count.failed", overview.failed), **moved)
+
+
+def _time(nanoseconds: int | None) -> str:
+    return NANOSECONDS.text(nanoseconds)
