@@ -1,0 +1,186 @@
+//! Several sources as one: records in the order in which calls begin and end, whichever log shows them.
+
+use crate::ImportError;
+use iodock_event::{Batch, Clock, EventColumns, Losses, Phase, RawCall, Record, RecordSource, SourceCounts, UNKNOWN};
+use iodock_tracker::Tracker;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A source, and the space its thread ids belong to.
+pub struct Stream {
+    source: Box<dyn RecordSource>,
+    space: u16,
+    batch: Batch,
+    /// Read ahead, so that a fork in it is known before its child's records are tracked.
+    ahead: Option<Batch>,
+    at: usize,
+    /// The end of the call whose beginning was tracked last.
+    ending: Option<RawCall>,
+    /// The last time known, for records that have none.
+    time: i64,
+    pub counts: SourceCounts,
+    pub losses: Losses,
+}
+
+impl Stream {
+    /// Reads the first batches. `None` if the source holds no record at all.
+    pub fn new(source: Box<dyn RecordSource>, space: u16) -> Result<Self, ImportError> {
+        let mut stream = Stream {
+            source,
+            space,
+            batch: Batch::default(),
+            ahead: None,
+            at: 0,
+            ending: None,
+            time: UNKNOWN,
+            counts: SourceCounts::default(),
+            losses: Losses::default(),
+        };
+        stream.ahead = stream.source.next_batch()?;
+        Ok(stream)
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.source.clock()
+    }
+
+    pub fn progress(&self) -> (u64, Option<u64>) {
+        self.source.progress()
+    }
+
+    pub fn space(&self) -> u16 {
+        self.space
+    }
+
+    /// What the first batch says about durations: (calls with one, calls without).
+    pub fn first_counts(&self) -> (u64, u64) {
+        self.ahead.as_ref().map_or((0, 0), |batch| (batch.counts.timed, batch.counts.untimed))
+    }
+
+    /// Tells the tracker of the forks in the batch read ahead. Once per batch, by `advance`, and once at
+    /// the start.
+    pub fn hint(&self, tracker: &mut Tracker) {
+        if let Some(ahead) = &self.ahead {
+            tracker.add_hints(self.space, &ahead.forks);
+        }
+    }
+
+    /// The next batch becomes the current one. False at the end.
+    pub fn advance(&mut self, tracker: &mut Tracker) -> Result<bool, ImportError> {
+        let Some(next) = self.ahead.take() else { return Ok(false) };
+        self.counts.add(&next.counts);
+        self.losses.merge(&next.losses);
+        let done = std::mem::replace(&mut self.batch, next);
+        self.source.recycle(done);
+        self.at = 0;
+        self.ahead = self.source.next_batch()?;
+        self.hint(tracker);
+        Ok(true)
+    }
+
+    /// Tracks the whole current batch: for a source that is alone.
+    pub fn track_batch(&self, tracker: &mut Tracker, out: &mut EventColumns) {
+        tracker.track(self.space, &self.batch, out);
+    }
+
+    /// When the next half of a call happens; `None` at the end of the batch.
+    fn next_time(&mut self) -> Option<i64> {
+        let time = match &self.ending {
+            Some(call) => call.end_time(),
+            None => record_time(self.batch.records.get(self.at)?),
+        };
+        if time != UNKNOWN {
+            self.time = time;
+        }
+        Some(self.time)
+    }
+
+    /// Tracks the next record or half of one. `until`: nothing of another source happens before.
+    fn step(&mut self, until: i64, tracker: &mut Tracker, out: &mut EventColumns) {
+        if let Some(call) = self.ending.take() {
+            tracker.record(self.space, &self.batch, &Record::Call(call), out);
+            return;
+        }
+        let record = self.batch.records[self.at];
+        self.at += 1;
+        if let Record::Call(call) = record {
+            let end = call.end_time();
+            if call.phase == Phase::Whole && call.start != UNKNOWN && end != UNKNOWN && end > until {
+                let half = |phase| RawCall { phase, ..call };
+                tracker.record(self.space, &self.batch, &Record::Call(half(Phase::Enter)), out);
+                self.ending = Some(half(Phase::Exit));
+                return;
+            }
+        }
+        tracker.record(self.space, &self.batch, &record, out);
+    }
+}
+
+/// A beginning counts where it starts, an end where it ends.
+fn record_time(record: &Record) -> i64 {
+    match record {
+        Record::Call(call) if matches!(call.phase, Phase::Exit | Phase::Orphan) => call.end_time(),
+        Record::Call(call) if call.start != UNKNOWN => call.start,
+        Record::Call(call) => call.end_time(),
+        Record::End(end) => end.time,
+        Record::Start(start) => start.time,
+        Record::Descriptor(_) => UNKNOWN,
+    }
+}
+
+/// The streams, earliest first.
+pub struct Merge {
+    streams: Vec<Stream>,
+    queue: BinaryHeap<Reverse<(i64, usize)>>,
+}
+
+impl Merge {
+    pub fn new(mut streams: Vec<Stream>, tracker: &mut Tracker) -> Result<Self, ImportError> {
+        let mut queue = BinaryHeap::with_capacity(streams.len());
+        // All first batches' forks before any record: a child's log may stand before its parent's.
+        streams.iter().for_each(|stream| stream.hint(tracker));
+        for (index, stream) in streams.iter_mut().enumerate() {
+            if let Some(time) = stream.load(tracker)? {
+                queue.push(Reverse((time, index)));
+            }
+        }
+        Ok(Merge { streams, queue })
+    }
+
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// Tracks about `rows` rows more. False at the end.
+    pub fn track(&mut self, rows: usize, tracker: &mut Tracker, out: &mut EventColumns) -> Result<bool, ImportError> {
+        while out.len() < rows {
+            let Some(Reverse((_, index))) = self.queue.pop() else { return Ok(false) };
+            let until = self.queue.peek().map_or(i64::MAX, |Reverse((time, _))| *time);
+            let stream = &mut self.streams[index];
+            // Stays with this stream as long as it is the earliest: logs of ranks come in long runs.
+            loop {
+                stream.step(until, tracker, out);
+                match stream.load(tracker)? {
+                    Some(time) if time <= until && out.len() < rows => {}
+                    Some(time) => break self.queue.push(Reverse((time, index))),
+                    None => break,
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Stream {
+    /// The time of the next step, reading on where the batch is at its end.
+    fn load(&mut self, tracker: &mut Tracker) -> Result<Option<i64>, ImportError> {
+        loop {
+            if let Some(time) = self.next_time() {
+                return Ok(Some(time));
+            }
+            if !self.advance(tracker)? {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The one way for the data: streams of records -> tracker -> coverage -> sink.
+
+use crate::merge::{Merge, Stream};
+use crate::ImportError;
+use iodock_event::{EventColumns, Losses, Side, SourceCounts, UNKNOWN};
+use iodock_tracker::{Coverage, Tracked, Tracker};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Rows handed to the sink at a time: large enough to make its queue cheap, small enough to stay in cache.
+const ROWS: usize = 1 << 16;
+
+/// Takes events away. Encoding runs on the sink's own threads.
+pub trait EventSink {
+    /// Takes `columns`, and gives back empty ones for reuse.
+    fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
+}
+
+/// How far an import is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Bytes of the sources read, and in all where known.
+    pub bytes: u64,
+    pub total_bytes: Option<u64>,
+    pub calls: u64,
+}
+
+/// Everything but the events themselves.
+#[derive(Debug, Default)]
+pub struct Imported {
+    pub tracked: Tracked,
+    pub counts: SourceCounts,
+    pub losses: Losses,
+    pub calls: u64,
+    pub rows: u64,
+    /// ns on the sources' clock; UNKNOWN where no record has a time.
+    pub first_ts: i64,
+    pub last_ts: i64,
+    /// Does any call have a duration?
+    pub durations: bool,
+}
+
+/// Runs `streams` dry.
+///
+/// # Errors
+/// A source can't be read on, the sink can't write, or `cancel` was set.
+pub fn run(
+    streams: Vec<Stream>,
+    mut tracker: Tracker,
+    coverage_bytes: usize,
+    sink: &mut dyn EventSink,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<Imported, ImportError> {
+    let mut feed = Feed::new(streams, &mut tracker)?;
+    let mut coverage = Coverage::new(coverage_bytes);
+    let mut out = EventColumns::with_capacity(ROWS * 2);
+    let mut imported = Imported { first_ts: UNKNOWN, last_ts: UNKNOWN, ..Imported::default() };
+    let mut more = true;
+    while more {
+        if cancel.load(Ordering::Relaxed) {
+            return Err(ImportError::Cancelled);
+        }
+        more = feed.track(&mut tracker, &mut out)?;
+        coverage.annotate(&mut out, 0);
+        imported.count(&out);
+        out = sink.write(out)?;
+        out.clear();
+        progress(feed.progress(imported.calls));
+    }
+    for stream in feed.streams() {
+        imported.counts.add(&stream.counts);
+        imported.losses.merge(&stream.losses);
+    }
+    imported.losses.merge(&coverage.losses());
+    imported.tracked = tracker.finish();
+    imported.losses.merge(&imported.tracked.losses);
+    Ok(imported)
+}
+
+impl Imported {
+    fn count(&mut self, rows: &EventColumns) {
+        self.rows += rows.len() as u64;
+        let second = [Side::Out as u8, Side::New as u8];
+        self.calls += rows.side.iter().filter(|side| !second.contains(side)).count() as u64;
+        self.durations |= rows.dur.iter().any(|&dur| dur != UNKNOWN);
+        for row in 0..rows.len() {
+            let (start, dur, end) = (rows.ts[row], rows.dur[row], rows.end_ts[row]);
+            let end = if end != UNKNOWN { end } else { start.saturating_add(dur.max(0)) };
+            for time in [start, end] {
+                if time != UNKNOWN {
+                    self.first_ts = if self.first_ts == UNKNOWN { time } else { self.first_ts.min(time) };
+                    self.last_ts = self.last_ts.max(time);
+                }
+            }
+        }
+    }
+}
+
+/// One stream goes straight through; several are merged.
+enum Feed {
+    One(Box<Stream>),
+    Many(Merge),
+}
+
+impl Feed {
+    fn new(mut streams: Vec<Stream>, tracker: &mut Tracker) -> Result<Self, ImportError> {
+        if streams.len() != 1 {
+            return Ok(Feed::Many(Merge::new(streams, tracker)?));
+        }
+        let stream = streams.remove(0);
+        stream.hint(tracker);
+        Ok(Feed::One(Box::new(stream)))
+    }
+
+    fn track(&mut self, tracker: &mut Tracker, out: &mut EventColumns) -> Result<bool, ImportError> {
+        match self {
+            Feed::Many(merge) => merge.track(ROWS, tracker, out),
+            Feed::One(stream) => {
+                while out.len() < ROWS {
+                    if !stream.advance(tracker)? {
+                        return Ok(false);
+                    }
+                    stream.track_batch(tracker, out);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn streams(&self) -> &[Stream] {
+        match self {
+            Feed::One(stream) => std::slice::from_ref(stream),
+            Feed::Many(merge) => merge.streams(),
+        }
+    }
+
+    fn progress(&self, calls: u64) -> Progress {
+        let parts = || self.streams().iter().map(Stream::progress);
+        Progress { bytes: parts().map(|(done, _)| done).sum(), total_bytes: parts().map(|(_, total)| total).sum(), calls }
+    }
+}
