@@ -22,4 +22,5 @@ pub use sniff::open_log;
 pub use stream::start;
 
 /// Every format. Order does not matter: the most confident one reads the log.
-pub static FORMATS: &[&dyn LogFormat] = &[&strace::Strace, &truss::Truss, &refused::AixTruss, &refused::BsdTruss];
+pub static FORMATS: &[&dyn LogFormat] =
+    &[&strace::Strace, &truss::Truss, &refused::AixTruss, &refused::BsdTruss];

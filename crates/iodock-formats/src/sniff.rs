@@ -90,6 +90,7 @@ fn unrecognised(head: &Head<'_>) -> SourceError {
 /// Text has hardly any control bytes.
 fn looks_binary(head: &[u8]) -> bool {
     let head = &head[..head.len().min(8192)];
-    let odd = head.iter().filter(|&&byte| byte < 0x20 && !matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b)).count();
+    let odd =
+        head.iter().filter(|&&byte| byte < 0x20 && !matches!(byte, b'\n' | b'\r' | b'\t' | 0x1b)).count();
     odd * 50 > head.len() || head.starts_with(b"\x7fELF")
 }

@@ -156,7 +156,12 @@ impl<R: LogReader> Shared<R> {
         }
         if piece.damaged {
             let last = piece.first_line + piece.line_count.saturating_sub(1);
-            chunk.lose_at(LossKind::CutLines, &self.file, last, b"the compressed file is cut or damaged here");
+            chunk.lose_at(
+                LossKind::CutLines,
+                &self.file,
+                last,
+                b"the compressed file is cut or damaged here",
+            );
         }
     }
 
@@ -186,7 +191,8 @@ impl<R: LogReader> Stream<R> {
     fn spawn(&mut self, workers: usize) -> Result<(), SourceError> {
         for _ in 0..workers {
             let shared = Arc::clone(&self.shared);
-            let spawned = std::thread::Builder::new().name("iodock-parse".into()).spawn(move || shared.work());
+            let spawned =
+                std::thread::Builder::new().name("iodock-parse".into()).spawn(move || shared.work());
             if let Err(error) = spawned {
                 return Err(SourceError {
                     file: self.shared.file.to_string(),

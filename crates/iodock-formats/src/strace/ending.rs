@@ -53,7 +53,8 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     }
     // A name may look like that: `= 3</tmp/a <1.0>`. Then its bracket is missing without it.
     let rest = text[lexer.at..at - 1].trim_ascii_end();
-    let named = memchr::memchr(b'<', &rest[..rest.len().min(22)]).is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
+    let named = memchr::memchr(b'<', &rest[..rest.len().min(22)])
+        .is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
     if named && !matches!(rest.last(), Some(b'>' | b')')) {
         return;
     }

@@ -145,8 +145,9 @@ impl<'a> Lexer<'a> {
         loop {
             at += memchr(b'>', self.text.get(at..)?)?;
             let after = self.text.get(at + 1).copied().unwrap_or(0);
-            // `3<a> 4<b>` in the sets of select; `3</a>(deleted)`.
-            if matches!(after, b',' | b')' | b']' | b'}' | b'(' | 0) || self.text[at + 1..].starts_with(b" <") {
+            // `3</a>(deleted)`; a line in two (`3</a> ) = 0`).
+            let ends = matches!(after, b',' | b')' | b']' | b'}' | b'(' | 0);
+            if ends || matches!(self.text[at + 1..], [b' ', b'<' | b')', ..]) {
                 self.at = at + 1;
                 self.eat_word(b"(deleted)");
                 return Some(&self.text[start..at]);
@@ -335,7 +336,10 @@ mod tests {
         assert_eq!(name("</a>, 5"), (Some("/a"), ", 5"));
         assert_eq!(name("</a > b> and c>) = 0"), (Some("/a > b> and c"), ") = 0"));
         assert_eq!(name("</dev/null<char 1:3>>)"), (Some("/dev/null<char 1:3>"), ")"));
-        assert_eq!(name("<TCP:[127.0.0.1:1->127.0.0.1:2]>, "), (Some("TCP:[127.0.0.1:1->127.0.0.1:2]"), ", "));
+        assert_eq!(
+            name("<TCP:[127.0.0.1:1->127.0.0.1:2]>, "),
+            (Some("TCP:[127.0.0.1:1->127.0.0.1:2]"), ", ")
+        );
         assert_eq!(name("</a>(deleted), "), (Some("/a"), ", "));
         assert_eq!(name("</a"), (None, "</a"));
     }

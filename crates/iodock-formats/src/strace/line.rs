@@ -13,17 +13,32 @@ const DETACHED: &[u8] = b"<detached ...>";
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
     /// `name(`...: the text begins behind the bracket.
-    Call { name: &'a [u8], text: &'a [u8] },
+    Call {
+        name: &'a [u8],
+        text: &'a [u8],
+    },
     /// `name(`... `<unfinished ...>`, which the text no longer has.
-    Begun { name: &'a [u8], text: &'a [u8] },
+    Begun {
+        name: &'a [u8],
+        text: &'a [u8],
+    },
     /// `<... name resumed>`...: what follows.
-    Resumed { name: &'a [u8], text: &'a [u8] },
+    Resumed {
+        name: &'a [u8],
+        text: &'a [u8],
+    },
     /// `+++ exited with 0 +++`.
-    End { text: &'a [u8] },
+    End {
+        text: &'a [u8],
+    },
     /// `--- SIGCHLD {...} ---`, `--- stopped by SIGSTOP ---`: as it is counted.
-    Signal { name: &'a [u8] },
+    Signal {
+        name: &'a [u8],
+    },
     /// `) = 0` on a line of its own: a program wrote a newline into the call's line.
-    Tail { text: &'a [u8] },
+    Tail {
+        text: &'a [u8],
+    },
     /// Known and without meaning here: tables, stacks, messages of strace.
     Noise,
     Unknown,
@@ -69,7 +84,11 @@ fn call_name<'a>(lexer: &mut Lexer<'a>) -> &'a [u8] {
         lexer.at += 1;
     }
     let name = &lexer.text[start..lexer.at];
-    if name.len() <= 40 { name } else { b"" }
+    if name.len() <= 40 {
+        name
+    } else {
+        b""
+    }
 }
 
 fn resumed(mut lexer: Lexer<'_>) -> Kind<'_> {
@@ -92,7 +111,11 @@ fn signal(mut lexer: Lexer<'_>) -> Kind<'_> {
         return Kind::Unknown;
     }
     let name = &lexer.text[start..lexer.at];
-    if lexer.text.trim_ascii_end().ends_with(b"---") { Kind::Signal { name } } else { Kind::Unknown }
+    if lexer.text.trim_ascii_end().ends_with(b"---") {
+        Kind::Signal { name }
+    } else {
+        Kind::Unknown
+    }
 }
 
 /// Lines of strace that are neither calls nor damage.
@@ -122,9 +145,15 @@ pub fn is_table(text: &[u8]) -> bool {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let numeric = |word: &[u8]| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     let Some(name) = words.next_back() else { return false };
-    let named = name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?')) && !numeric(name);
+    let named =
+        name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?')) && !numeric(name);
     let mut count = 0;
-    named && words.all(|word| { count += 1; numeric(word) }) && (3..=9).contains(&count)
+    named
+        && words.all(|word| {
+            count += 1;
+            numeric(word)
+        })
+        && (3..=9).contains(&count)
 }
 
 /// Fills `raw` from the text of a whole call. `None` if that is not what it is: a cut or garbled line.

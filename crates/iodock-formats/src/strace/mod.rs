@@ -15,6 +15,8 @@ mod reader;
 mod settle;
 mod structures;
 mod survey;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod times;
 

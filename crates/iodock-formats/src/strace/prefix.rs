@@ -82,7 +82,8 @@ fn bracketed_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
 /// `<comm>`: up to 15 bytes, which may be any, so the last `>` in reach that ends a column counts.
 fn skip_comm(lexer: &mut Lexer<'_>) -> bool {
     let rest = lexer.rest();
-    let end = (1..rest.len().min(70)).find(|&at| rest[at] == b'>' && matches!(rest.get(at + 1), Some(b' ' | b']')));
+    let end =
+        (1..rest.len().min(70)).find(|&at| rest[at] == b'>' && matches!(rest.get(at + 1), Some(b' ' | b']')));
     if let Some(end) = end {
         lexer.at += end + 1;
     }
@@ -124,7 +125,8 @@ fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
 fn clock_seconds(lexer: &mut Lexer<'_>, hours: u64) -> Option<u64> {
     let two = |at: usize| {
         let (&tens, &ones) = (lexer.text.get(at)?, lexer.text.get(at + 1)?);
-        (tens.is_ascii_digit() && ones.is_ascii_digit()).then(|| u64::from(tens - b'0') * 10 + u64::from(ones - b'0'))
+        (tens.is_ascii_digit() && ones.is_ascii_digit())
+            .then(|| u64::from(tens - b'0') * 10 + u64::from(ones - b'0'))
     };
     let minutes = two(lexer.at + 1)?;
     let seconds = two(lexer.at + 4)?;
@@ -150,8 +152,7 @@ pub fn fraction(lexer: &mut Lexer<'_>) -> (i64, i64) {
         }
         lexer.at += 1;
     }
-    static SCALE: [i64; 10] =
-        [SECOND, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
+    static SCALE: [i64; 10] = [SECOND, 100_000_000, 10_000_000, 1_000_000, 100_000, 10_000, 1000, 100, 10, 1];
     let scale = SCALE[(lexer.at - start).min(9)];
     (value * scale, scale)
 }
@@ -160,7 +161,8 @@ pub fn fraction(lexer: &mut Lexer<'_>) -> (i64, i64) {
 fn skip_column(lexer: &mut Lexer<'_>) -> bool {
     let rest = lexer.rest();
     let width = rest.len().min(24);
-    let end = rest[1..width].iter().position(|byte| !(byte.is_ascii_hexdigit() || matches!(byte, b' ' | b'?')));
+    let end =
+        rest[1..width].iter().position(|byte| !(byte.is_ascii_hexdigit() || matches!(byte, b' ' | b'?')));
     match end {
         Some(end) if end > 0 && rest[end + 1] == b']' => {
             lexer.at += end + 2;

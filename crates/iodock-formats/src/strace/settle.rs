@@ -55,7 +55,9 @@ impl State {
         let mut interrupted = Vec::new();
         for crossing in notes.crossings {
             match crossing {
-                Crossing::Ended { tid, record, text, line } => self.end(tid, record, &text, (file, line), chunk),
+                Crossing::Ended { tid, record, text, line } => {
+                    self.end(tid, record, &text, (file, line), chunk)
+                }
                 Crossing::Seen { tid, record } => {
                     if let Some(open) = self.open.remove(&tid) {
                         interrupted.push((record, open.without_result(tid, &mut chunk.batch)));

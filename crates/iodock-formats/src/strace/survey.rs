@@ -58,7 +58,9 @@ impl Survey {
         let (prefix, kind) = line::read(line);
         match kind {
             Kind::Call { name, text } => self.look_at_call(&prefix, name, text, batch),
-            Kind::Begun { name, .. } | Kind::Resumed { name, .. } if known(name).is_some() => self.call(&prefix),
+            Kind::Begun { name, .. } | Kind::Resumed { name, .. } if known(name).is_some() => {
+                self.call(&prefix)
+            }
             Kind::End { .. } | Kind::Signal { .. } => {
                 self.events += 1;
                 self.stamp(&prefix);
