@@ -43,6 +43,8 @@ pub const AT_EMPTY_PATH: u64 = 0x1000;
 pub const AT_REMOVEDIR: u64 = 0x200;
 pub const MAP_SHARED: u64 = 1;
 pub const MAP_ANONYMOUS: u64 = 0x20;
+/// pwritev2: append this once.
+pub const RWF_APPEND: u64 = 0x10;
 
 /// Flag and command names to numbers; names without influence on tracking are not listed and count 0.
 pub fn value(name: &[u8]) -> Option<u64> {
@@ -86,6 +88,7 @@ pub fn value(name: &[u8]) -> Option<u64> {
         b"AT_EMPTY_PATH" => AT_EMPTY_PATH,
         b"AT_REMOVEDIR" => AT_REMOVEDIR,
         b"MFD_CLOEXEC" => O_CLOEXEC,
+        b"RWF_APPEND" => RWF_APPEND,
         b"MAP_SHARED" => MAP_SHARED,
         b"MAP_ANONYMOUS" | b"MAP_ANON" => MAP_ANONYMOUS,
         b"SEEK_SET" => 0,

@@ -11,6 +11,7 @@ pub mod errnos;
 pub mod event;
 pub mod interner;
 pub mod loss;
+pub mod lwp;
 pub mod record;
 pub mod tables;
 

@@ -1,1 +1,302 @@
 //! Tracks processes, descriptors, offsets and paths: records in, events out, the same for every source.
+//!
+//! [`Tracker`] holds what a kernel would hold: tasks, descriptor tables, open file descriptions, working
+//! directories. It reads records in the order in which calls begin and end, resolves a call's descriptor
+//! where the call begins and lets the call take effect where it ends. [`Coverage`] comes after it and
+//! says of every access how many of its bytes were read or written before.
+
+mod access;
+mod asynchronous;
+mod births;
+mod calls;
+mod coverage;
+mod descriptors;
+mod files;
+mod names;
+mod paths;
+mod patterns;
+mod slab;
+mod tasks;
+mod transfers;
+mod two_ended;
+
+pub use coverage::{Coverage, DEFAULT_COVERAGE_BYTES};
+pub use tasks::SpaceOptions;
+
+use calls::Meta;
+use descriptors::Descriptions;
+use iodock_event::event::EventRow;
+use iodock_event::tables::NO_INDEX;
+use iodock_event::{
+    Batch, CallId, EventColumns, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall, Record, Side,
+    Tables, TaskEnd, TaskOrigin, Text, NONE, NO_FD, UNKNOWN,
+};
+use names::Names;
+use tasks::{key, Space, Tasks};
+
+/// What the tracker must know beforehand.
+#[derive(Clone, Debug, Default)]
+pub struct TrackerOptions {
+    /// One for each log, rank or host whose tids are its own; `track` names them by index.
+    pub spaces: Vec<SpaceOptions>,
+}
+
+/// Everything that was tracked.
+#[derive(Debug, Default)]
+pub struct Tracked {
+    pub tables: Tables,
+    pub losses: Losses,
+}
+
+/// Records in, events out. One tracker for all sources of a store.
+pub struct Tracker {
+    tasks: Tasks,
+    descriptions: Descriptions,
+    names: Names,
+    tables: Tables,
+    losses: Losses,
+    /// What each call does, by call id.
+    meta: Vec<Meta>,
+    next_handle: u32,
+    /// Records seen: a clock that always ticks.
+    now: u64,
+    scratch: Vec<u8>,
+    text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
+    unknown_offsets: u64,
+}
+
+impl Tracker {
+    pub fn new(options: TrackerOptions) -> Self {
+        let mut tracker = Tracker {
+            tasks: Tasks::default(),
+            descriptions: Descriptions::default(),
+            names: Names::default(),
+            tables: Tables::default(),
+            losses: Losses::default(),
+            meta: CallId::all().map(|call| Meta::of(call.spec())).collect(),
+            next_handle: 0,
+            now: 0,
+            scratch: Vec::new(),
+            text_ids: Default::default(),
+            unknown_offsets: 0,
+        };
+        for space in options.spaces {
+            tracker.add_space(space);
+        }
+        tracker
+    }
+
+    /// One more space; returns its index.
+    pub fn add_space(&mut self, options: SpaceOptions) -> u16 {
+        let directory = match &options.working_directory {
+            Some(name) => {
+                paths::resolve(&mut self.scratch, None, None, name);
+                let relative = self.scratch.first() != Some(&b'/');
+                self.names.file(names::SHARED, FileKind::Directory, relative, &self.scratch)
+            }
+            None => NONE,
+        };
+        let host = options.host.map_or(NO_INDEX, |host| index_of(&mut self.tables.hosts, &host));
+        self.tasks.spaces.push(Space {
+            directory,
+            rank: options.rank,
+            host,
+            unordered: options.unordered,
+            roots: 0,
+        });
+        (self.tasks.spaces.len() - 1) as u16
+    }
+
+    /// Forks that coming records will show. Give those of a batch, and of the one after it, before the
+    /// batch is tracked; each once.
+    pub fn add_hints(&mut self, space: u16, forks: &[Fork]) {
+        for &fork in forks {
+            self.tasks.add_hint(space, fork);
+        }
+    }
+
+    /// Adds the events of a batch to `out`.
+    pub fn track(&mut self, space: u16, batch: &Batch, out: &mut EventColumns) {
+        for record in &batch.records {
+            self.record(space, batch, record, out);
+        }
+    }
+
+    /// Adds the events of one record, for callers that merge sources.
+    pub fn record(&mut self, space: u16, batch: &Batch, record: &Record, out: &mut EventColumns) {
+        self.now += 1;
+        match record {
+            Record::Call(raw) => self.call(space, batch, raw, out),
+            Record::End(end) => self.task_end(space, batch, end),
+            Record::Start(start) => self.task_start(space, batch, start),
+            Record::Descriptor(snapshot) => self.snapshot(space, batch, snapshot),
+        }
+    }
+
+    /// The tasks so far, by utid; [`Coverage`] wants to know whose process a task is.
+    pub fn tasks(&self) -> &[iodock_event::TaskRow] {
+        &self.tasks.rows
+    }
+
+    /// The side tables, and what could not be known.
+    pub fn finish(mut self) -> Tracked {
+        let relative = self.names.table.entries.iter().filter(|entry| entry.relative).count() as u64;
+        let orphans: u64 =
+            self.tasks.spaces.iter().map(|space| u64::from(space.roots.saturating_sub(1))).sum();
+        self.losses.add(LossKind::UnknownWorkingDirectory, relative);
+        self.losses.add(LossKind::UnknownParent, orphans);
+        self.losses.add(LossKind::MappedContents, self.names.mapped_count);
+        self.losses.add(LossKind::UnknownOffsets, self.unknown_offsets);
+        self.tables.files = self.names.into_table();
+        self.tables.tasks = self.tasks.rows;
+        patterns::fill(&mut self.tables.files);
+        Tracked { tables: self.tables, losses: self.losses }
+    }
+
+    fn call(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut EventColumns) {
+        let key = key(space, raw.tid);
+        let live = match self.tasks.find(key) {
+            Some(live) => live,
+            None if raw.phase == Phase::Exit => match self.tasks.known(key) {
+                // The end of a call of a task that has left: only to be counted.
+                Some(known) => return out.push(&self.blank_row(known.utid, raw)),
+                None => self.appear(space, raw.tid, time_of(raw)),
+            },
+            None => self.appear(space, raw.tid, time_of(raw)),
+        };
+        let meta = self.meta_of(raw.call);
+        if raw.phase == Phase::Enter {
+            self.begin(live, meta, batch, raw);
+        } else {
+            self.end(live, meta, batch, raw, out);
+        }
+    }
+
+    fn meta_of(&mut self, call: CallId) -> Meta {
+        self.meta.get(call.0 as usize).copied().unwrap_or(Meta::UNLISTED)
+    }
+
+    fn blank_row(&self, utid: u32, raw: &RawCall) -> EventRow {
+        EventRow {
+            ts: raw.start,
+            end_ts: raw.end,
+            dur: raw.duration,
+            sys_cpu: raw.sys_cpu,
+            call: raw.call.0,
+            errno: if raw.outcome == Outcome::Failed { raw.errno.0 } else { u16::MAX },
+            result: if raw.outcome == Outcome::NoResult { UNKNOWN } else { raw.result },
+            utid,
+            file: NONE,
+            other_file: NONE,
+            side: Side::Only as u8,
+            requested: raw.requested,
+            offset: UNKNOWN,
+            bytes: UNKNOWN,
+            direction: 0,
+            fd: NO_FD,
+            handle: NONE,
+            flags: u32::MAX,
+            pattern: 0,
+            gap: UNKNOWN,
+            own_read: UNKNOWN,
+            any_read: UNKNOWN,
+            own_written: UNKNOWN,
+            any_written: UNKNOWN,
+        }
+    }
+
+    fn task_end(&mut self, space: u16, batch: &Batch, end: &TaskEnd) {
+        let key = key(space, end.tid);
+        if let Some(thread) = end.superseded_by {
+            return self.superseded(space, key, thread, end.time);
+        }
+        let live = self.tasks.find(key);
+        let utid = match (live, self.tasks.known(key)) {
+            (Some(live), _) => self.tasks.live[live].utid,
+            (None, Some(known)) => known.utid,
+            (None, None) => {
+                self.appear(space, end.tid, end.time);
+                return self.task_end(space, batch, end);
+            }
+        };
+        let signal = batch.text(end.signal);
+        let row = &mut self.tasks.rows[utid as usize];
+        if end.time != UNKNOWN {
+            row.end = end.time;
+        }
+        row.exit_code = end.exit_code.or(row.exit_code);
+        row.core_dumped |= end.core_dumped;
+        if !signal.is_empty() {
+            row.exit_signal = index_of(&mut self.tables.signals, &iodock_event::shown(signal));
+        }
+        if let Some(live) = live {
+            self.tasks.end(live, &mut self.descriptions);
+        }
+    }
+
+    fn superseded(&mut self, space: u16, leader: u64, thread: u32, time: i64) {
+        let thread = self.tasks.find(key(space, thread));
+        let leader = match self.tasks.find(leader) {
+            Some(leader) => Some(leader),
+            // Its own exit came first: it lives on under its id as the thread that called exec.
+            None => thread.and_then(|thread| self.revive(leader, thread)),
+        };
+        if let (Some(leader), Some(thread)) = (leader, thread) {
+            if leader != thread {
+                self.tasks.supersede(leader, thread, time, &mut self.descriptions);
+            }
+        }
+    }
+
+    /// The id of a text of the commands table.
+    fn text_id(&mut self, text: &[u8]) -> u32 {
+        if let Some(&id) = self.text_ids.get(text) {
+            return id;
+        }
+        let id = self.tables.commands.add_text(text);
+        self.text_ids.insert(text.into(), id);
+        id
+    }
+
+    fn add_command(&mut self, utid: u32, time: i64, path: &[u8], argv: Option<&[u8]>) {
+        let path = self.text_id(path);
+        let argv = argv.map_or(NONE, |argv| self.text_id(argv));
+        self.tables.commands.push(utid, time, path, argv);
+    }
+}
+
+/// The moment a record stands for: its start, or its end where only that is known.
+fn time_of(raw: &RawCall) -> i64 {
+    if raw.start == UNKNOWN {
+        raw.end_time()
+    } else {
+        raw.start
+    }
+}
+
+/// The index of `name` in a short list, added if it is new.
+fn index_of(list: &mut Vec<String>, name: &str) -> u16 {
+    let index = list.iter().position(|known| known == name).unwrap_or_else(|| {
+        list.push(name.to_string());
+        list.len() - 1
+    });
+    u16::try_from(index).unwrap_or(NO_INDEX)
+}
+
+/// The text, if the source shows one.
+fn text_of(batch: &Batch, text: Text) -> Option<&[u8]> {
+    text.is_some().then(|| batch.text(text))
+}
+
+/// Threads, vforks and forks by what their call says.
+fn origin_of(action: iodock_event::Action, flags: u64) -> TaskOrigin {
+    use iodock_event::constants::{CLONE_THREAD, CLONE_VFORK};
+    use iodock_event::Action;
+    match action {
+        Action::NewThread => TaskOrigin::Thread,
+        _ if flags & CLONE_THREAD != 0 => TaskOrigin::Thread,
+        Action::Vfork => TaskOrigin::Vfork,
+        _ if flags & CLONE_VFORK != 0 => TaskOrigin::Vfork,
+        _ => TaskOrigin::Fork,
+    }
+}

@@ -1,0 +1,45 @@
+//! Thread ids for systems that number threads within their process (Solaris: process id and lwp).
+//!
+//! The first lwp of a process has the process id, as on Linux. Others get an id above 2^31, where no
+//! system has process ids, from which both numbers can be read again ([`parts`]).
+
+/// Solaris counts processes up to 999,999.
+const PID_LIMIT: u32 = 1_000_000;
+const LWP_BITS: u32 = 11;
+const MARK: u32 = 1 << 31;
+
+/// The first of the ids that [`thread_id`] never gives: for threads whose numbers don't fit, to be
+/// counted up from here.
+pub const FIRST_FREE: u32 = MARK | PID_LIMIT << LWP_BITS;
+
+/// The thread id of lwp `lwp` of process `pid`; `None` if the numbers are too large.
+pub fn thread_id(pid: u32, lwp: u32) -> Option<u32> {
+    match lwp {
+        0 | 1 if pid < MARK => Some(pid),
+        _ if pid < PID_LIMIT && lwp < 1 << LWP_BITS => Some(MARK | pid << LWP_BITS | lwp),
+        _ => None,
+    }
+}
+
+/// Process id and lwp of an id that [`thread_id`] made for another lwp than the first.
+pub fn parts(tid: u32) -> Option<(u32, u32)> {
+    let made = (MARK..FIRST_FREE).contains(&tid);
+    made.then_some(((tid & !MARK) >> LWP_BITS, tid & ((1 << LWP_BITS) - 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        assert_eq!(thread_id(28115, 1), Some(28115));
+        assert_eq!(parts(28115), None);
+        for (pid, lwp) in [(1, 2), (28115, 7), (999_999, 2047)] {
+            assert_eq!(parts(thread_id(pid, lwp).unwrap()), Some((pid, lwp)));
+        }
+        assert_eq!(thread_id(28115, 2048), None);
+        assert_eq!(thread_id(1_000_000, 2), None);
+        assert_eq!(parts(FIRST_FREE), None);
+    }
+}

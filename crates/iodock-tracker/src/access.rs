@@ -1,0 +1,85 @@
+//! How an access lies to the one before it through the same open file description.
+
+use iodock_event::{AccessPattern, UNKNOWN};
+
+/// The previous access: where it began and ended, and how far it was from the one before.
+#[derive(Clone, Copy, Debug)]
+pub struct LastAccess {
+    offset: i64,
+    end: i64,
+    gap: i64,
+}
+
+impl Default for LastAccess {
+    fn default() -> Self {
+        LastAccess { offset: UNKNOWN, end: UNKNOWN, gap: UNKNOWN }
+    }
+}
+
+impl LastAccess {
+    /// Pattern and gap of an access of `bytes` at `offset`, both known. In this order:
+    ///
+    /// - *first*: the first one through the description.
+    /// - *repeated*: begins where the previous one began.
+    /// - *consecutive*: begins where the previous one ended (gap 0).
+    /// - *backward*: ends where the previous one began.
+    /// - *strided*: the same gap, not 0, and the same size as last time.
+    /// - *sequential*: begins further on (gap > 0).
+    /// - *backward* too: a step back after a step back.
+    /// - *random*: any other step back.
+    ///
+    /// An access of no bytes (end of file) has a pattern but is not a previous one for the next.
+    pub fn classify(&mut self, offset: i64, bytes: i64) -> (AccessPattern, i64) {
+        if self.end == UNKNOWN {
+            self.advance(offset, bytes, UNKNOWN);
+            return (AccessPattern::First, UNKNOWN);
+        }
+        let gap = offset.saturating_sub(self.end);
+        let pattern = if offset == self.offset && self.end > self.offset {
+            AccessPattern::Repeated
+        } else if gap == 0 {
+            AccessPattern::Consecutive
+        } else if offset.saturating_add(bytes) == self.offset {
+            AccessPattern::Backward
+        } else if gap == self.gap && bytes == self.end - self.offset {
+            AccessPattern::Strided
+        } else if gap > 0 {
+            AccessPattern::Sequential
+        } else if self.gap != UNKNOWN && self.gap < 0 {
+            AccessPattern::Backward
+        } else {
+            AccessPattern::Random
+        };
+        if bytes > 0 {
+            self.advance(offset, bytes, gap);
+        }
+        (pattern, gap)
+    }
+
+    fn advance(&mut self, offset: i64, bytes: i64, gap: i64) {
+        *self = LastAccess { offset, end: offset.saturating_add(bytes), gap };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use AccessPattern::*;
+
+    fn patterns(accesses: &[(i64, i64)]) -> Vec<AccessPattern> {
+        let mut last = LastAccess::default();
+        accesses.iter().map(|&(offset, bytes)| last.classify(offset, bytes).0).collect()
+    }
+
+    #[test]
+    fn each_pattern() {
+        assert_eq!(patterns(&[(0, 10), (10, 10), (20, 5)]), [First, Consecutive, Consecutive]);
+        assert_eq!(patterns(&[(0, 10), (100, 10), (200, 10)]), [First, Sequential, Strided]);
+        assert_eq!(patterns(&[(0, 10), (100, 10), (200, 11)]), [First, Sequential, Sequential]);
+        assert_eq!(patterns(&[(90, 10), (80, 10), (70, 10)]), [First, Backward, Backward]);
+        assert_eq!(patterns(&[(90, 10), (50, 10), (30, 5)]), [First, Random, Backward]);
+        assert_eq!(patterns(&[(90, 10), (70, 10), (50, 10)]), [First, Random, Strided]);
+        assert_eq!(patterns(&[(5, 10), (5, 10), (5, 3)]), [First, Repeated, Repeated]);
+        assert_eq!(patterns(&[(0, 10), (10, 0), (10, 4)]), [First, Consecutive, Consecutive]);
+    }
+}

@@ -1,0 +1,69 @@
+//! Asynchronous I/O (libaio): what io_submit asked for, until io_getevents shows that it is done.
+
+use iodock_event::AsyncItem;
+use rustc_hash::FxHashMap;
+
+/// A request in flight.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub fd: i32,
+    pub file: u32,
+    pub handle: u32,
+    pub write: bool,
+    pub requested: i64,
+    /// Where; UNKNOWN for appends.
+    pub offset: i64,
+    /// Were several in flight under the same key? Then none can be told from the others.
+    ambiguous: bool,
+}
+
+impl Request {
+    pub fn new(item: &AsyncItem, file: u32, handle: u32) -> Self {
+        let (fd, write, requested, offset) = (item.fd, item.write, item.bytes, item.offset);
+        Request { fd, file, handle, write, requested, offset, ambiguous: false }
+    }
+}
+
+/// The requests of one process, by what their completions will show.
+#[derive(Debug, Default)]
+pub struct Submitted(FxHashMap<u64, Vec<Request>>);
+
+impl Submitted {
+    pub fn add(&mut self, key: u64, request: Request) {
+        let same = self.0.entry(key).or_default();
+        same.push(request);
+        if same.len() > 1 {
+            same.iter_mut().for_each(|request| request.ambiguous = true);
+        }
+    }
+
+    /// The request that this completion ends; `None` if it is not known, or not to be told apart.
+    pub fn complete(&mut self, key: u64) -> Option<Request> {
+        let same = self.0.get_mut(&key)?;
+        let request = same.pop()?;
+        if same.is_empty() {
+            self.0.remove(&key);
+        }
+        (!request.ambiguous).then_some(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_under_one_key_are_not_guessed() {
+        let item = AsyncItem { key: 7, fd: 3, write: true, bytes: 10, offset: 0 };
+        let mut submitted = Submitted::default();
+        submitted.add(7, Request::new(&item, 1, 1));
+        assert!(submitted.complete(7).is_some());
+        assert!(submitted.complete(7).is_none());
+        submitted.add(7, Request::new(&item, 1, 1));
+        submitted.add(7, Request::new(&item, 2, 2));
+        assert!(submitted.complete(7).is_none());
+        assert!(submitted.complete(7).is_none());
+        submitted.add(7, Request::new(&item, 1, 1));
+        assert!(submitted.complete(7).is_some());
+    }
+}

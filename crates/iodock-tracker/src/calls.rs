@@ -1,0 +1,414 @@
+//! What each call is and does: its descriptor where it begins, its effect where it ends.
+
+use crate::births::is_fork;
+use crate::descriptors::Description;
+use crate::tasks::{Descriptor, Pending};
+use crate::{text_of, time_of, Tracker};
+use iodock_event::constants::*;
+use iodock_event::event::EventRow;
+use iodock_event::{
+    Action, Batch, CallSpec, ErrnoId, EventColumns, FileKind, LossKind, Outcome, Phase, RawCall, Role, Text,
+    AT_FDCWD, NONE, UNKNOWN,
+};
+
+/// A call's line of the table, boiled down to what is asked of it every time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    pub action: Action,
+    /// `fd` is the call's file.
+    pub fd: bool,
+    /// `fd2` is a file of the call, or another descriptor number.
+    pub fd2: bool,
+    /// `fd` is the directory of `path`.
+    pub dir_fd: bool,
+    pub dir_fd2: bool,
+    pub path: bool,
+}
+
+impl Meta {
+    pub const UNLISTED: Meta =
+        Meta { action: Action::None, fd: false, fd2: false, dir_fd: false, dir_fd2: false, path: false };
+
+    pub fn of(spec: &CallSpec) -> Meta {
+        Meta {
+            action: spec.action,
+            fd: spec.has_role(Role::Fd),
+            fd2: spec.has_role(Role::Fd2),
+            dir_fd: spec.has_role(Role::DirFd),
+            dir_fd2: spec.has_role(Role::DirFd2),
+            path: spec.has_role(Role::Path),
+        }
+    }
+
+    fn names_first(&self) -> bool {
+        self.fd || self.dir_fd
+    }
+
+    /// dup2's second descriptor is only a number; a transfer's is a file.
+    fn names_second(&self) -> bool {
+        self.dir_fd2 || (self.fd2 && self.action != Action::Dup2)
+    }
+}
+
+/// What a call's arguments meant when it began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arguments {
+    pub first: Descriptor,
+    pub second: Descriptor,
+    pub directory: u32,
+    /// When it began, on the tracker's clock.
+    pub born: u64,
+}
+
+/// The file behind a descriptor argument.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject {
+    pub file: u32,
+    pub handle: u32,
+    pub slot: Option<u32>,
+}
+
+impl Subject {
+    pub const NOTHING: Subject = Subject { file: NONE, handle: NONE, slot: None };
+}
+
+/// A call about to be counted.
+pub(crate) struct Ending<'a> {
+    pub live: u32,
+    pub meta: Meta,
+    pub batch: &'a Batch,
+    pub raw: &'a RawCall,
+    pub arguments: Arguments,
+}
+
+impl Ending<'_> {
+    pub fn succeeded(&self) -> bool {
+        self.raw.outcome == Outcome::Succeeded
+    }
+}
+
+impl Tracker {
+    /// A call begins: its descriptors mean what they mean now.
+    pub(crate) fn begin(&mut self, live: u32, meta: Meta, batch: &Batch, raw: &RawCall) {
+        self.tasks.drop_pending(live, &mut self.descriptions);
+        let arguments = self.arguments(live, meta, batch, raw);
+        for held in [arguments.first, arguments.second] {
+            if let Descriptor::Open(slot) = held {
+                self.descriptions.hold(slot);
+            }
+        }
+        self.tasks.live[live].pending = Some(Pending {
+            call: raw.call,
+            first: arguments.first,
+            second: arguments.second,
+            directory: arguments.directory,
+            born: arguments.born,
+            flags: raw.flags,
+        });
+        if is_fork(meta.action) {
+            self.tasks.forking.push(live);
+        }
+    }
+
+    fn arguments(&mut self, live: u32, meta: Meta, batch: &Batch, raw: &RawCall) -> Arguments {
+        let first = if meta.names_first() { self.descriptor(live, raw.fd) } else { Descriptor::Absent };
+        let second = if meta.names_second() { self.descriptor(live, raw.fd2) } else { Descriptor::Absent };
+        let directory = if meta.path { self.directory(live, batch, raw) } else { NONE };
+        Arguments { first, second, directory, born: self.now }
+    }
+
+    fn descriptor(&self, live: u32, fd: i32) -> Descriptor {
+        if fd < 0 {
+            return Descriptor::Absent;
+        }
+        match self.tasks.tables[self.tasks.live[live].table].get(fd) {
+            Some(slot) => Descriptor::Open(slot),
+            None => Descriptor::Missing,
+        }
+    }
+
+    /// The working directory; where it is not known, the one that the source notes at `AT_FDCWD`.
+    fn directory(&mut self, live: u32, batch: &Batch, raw: &RawCall) -> u32 {
+        let place = self.tasks.live[live].place;
+        let known = self.tasks.places[place].directory;
+        if known != NONE || raw.fd != AT_FDCWD || !raw.fd_text.is_some() {
+            return known;
+        }
+        let noted = self.noted_directory(batch.text(raw.fd_text));
+        self.tasks.places[place].directory = noted;
+        noted
+    }
+
+    /// A call ends: it is counted, and takes effect.
+    pub(crate) fn end(
+        &mut self,
+        live: u32,
+        meta: Meta,
+        batch: &Batch,
+        raw: &RawCall,
+        out: &mut EventColumns,
+    ) {
+        if raw.phase != Phase::Exit || self.tasks.live[live].pending.is_none() {
+            let arguments = self.arguments(live, meta, batch, raw);
+            return self.finish_call(Ending { live, meta, batch, raw, arguments }, out);
+        }
+        let Some(pending) = self.tasks.live[live].pending.take() else { return };
+        if is_fork(pending.call.spec().action) {
+            self.tasks.forking.retain(|&other| other != live);
+        }
+        let mut arguments = self.arguments(live, meta, batch, raw);
+        if pending.call == raw.call {
+            arguments = Arguments { born: pending.born, ..arguments.as_of(&pending) };
+        }
+        self.finish_call(Ending { live, meta, batch, raw, arguments }, out);
+        for held in [pending.first, pending.second] {
+            if let Descriptor::Open(slot) = held {
+                self.descriptions.release(slot);
+            }
+        }
+    }
+
+    fn finish_call(&mut self, ending: Ending, out: &mut EventColumns) {
+        let Ending { live, meta, batch, raw, .. } = ending;
+        let mut row = self.blank_row(self.tasks.live[live].utid, raw);
+        match meta.action {
+            Action::Transfer => return self.transfer(&ending, row, out),
+            Action::TwoNames => return self.two_names(&ending, row, out),
+            Action::AsyncComplete => return self.completions(&ending, row, out),
+            _ => {}
+        }
+        let subject = self.subject_of(&ending, &mut row);
+        row.file = subject.file;
+        row.handle = subject.handle;
+        match meta.action {
+            Action::Read | Action::Write | Action::PositionedRead | Action::PositionedWrite => {
+                self.read_or_write(&ending, subject, &mut row)
+            }
+            Action::Receive | Action::Send => self.receive_or_send(&ending, &mut row),
+            Action::Seek | Action::SeekResult => self.seek(&ending, subject, &mut row),
+            Action::Map => self.map(&ending, subject, &mut row),
+            Action::AsyncSubmit => self.submit(&ending),
+            Action::Open | Action::Creat => self.opened(&ending, subject, &mut row),
+            Action::Exec if ending.succeeded() => self.executed(&ending, subject),
+            Action::Exit => {}
+            Action::Close => self.closed(&ending),
+            _ if ending.succeeded() => self.effect(&ending, subject),
+            _ => {}
+        }
+        out.push(&row);
+        if meta.action == Action::Exit {
+            self.exited(live, raw);
+        } else if is_fork(meta.action) && ending.succeeded() && meta.action != Action::NewThread {
+            self.fork_returned(&ending);
+        }
+        if raw.path_cut && batch.losses.count(LossKind::TruncatedPaths) == 0 {
+            self.losses.add(LossKind::TruncatedPaths, 1);
+        }
+    }
+
+    /// The file that a call of one file belongs to.
+    fn subject_of(&mut self, ending: &Ending, row: &mut EventRow) -> Subject {
+        let Ending { live, meta, batch, raw, arguments } = *ending;
+        if meta.path {
+            if let Some(path) = text_of(batch, raw.path).filter(|path| !path.is_empty()) {
+                if matches!(meta.action, Action::NewMemfd) {
+                    return Subject::NOTHING;
+                }
+                let base =
+                    self.base(meta.dir_fd, arguments.first, raw.fd, raw.fd_text, batch, arguments.directory);
+                return Subject { file: self.file_at(live, base, path), ..Subject::NOTHING };
+            }
+            if raw.fd == AT_FDCWD && raw.flags & AT_EMPTY_PATH != 0 {
+                return Subject { file: arguments.directory, ..Subject::NOTHING };
+            }
+        }
+        let takes_fd = meta.fd || (meta.dir_fd && raw.fd >= 0);
+        if !takes_fd || matches!(meta.action, Action::CloseRange) {
+            return Subject::NOTHING;
+        }
+        row.fd = raw.fd;
+        let ignored = matches!(meta.action, Action::Map) && raw.flags & MAP_ANONYMOUS != 0;
+        if ignored {
+            return Subject::NOTHING;
+        }
+        self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, raw.outcome == Outcome::Failed)
+    }
+
+    /// What lies behind a descriptor. One never seen opened gets a description once a call shows that
+    /// it is there.
+    pub(crate) fn subject(
+        &mut self,
+        live: u32,
+        descriptor: Descriptor,
+        fd: i32,
+        note: Text,
+        batch: &Batch,
+        failed: bool,
+    ) -> Subject {
+        let slot = match descriptor {
+            Descriptor::Absent => return Subject::NOTHING,
+            Descriptor::Open(slot) => slot,
+            Descriptor::Missing => match self.descriptor(live, fd) {
+                // It came to be while the call was under way, so it is another.
+                Descriptor::Open(_) => return self.unknown_subject(fd, note, batch),
+                _ if failed => return self.unknown_subject(fd, note, batch),
+                _ => self.discover(live, fd, note, batch),
+            },
+        };
+        let description = self.descriptions.get(slot);
+        Subject { file: description.file, handle: description.handle, slot: Some(slot) }
+    }
+
+    fn unknown_subject(&mut self, fd: i32, note: Text, batch: &Batch) -> Subject {
+        Subject { file: self.undiscovered_file(fd, note, batch), ..Subject::NOTHING }
+    }
+
+    /// A descriptor that was open before the log begins.
+    fn discover(&mut self, live: u32, fd: i32, note: Text, batch: &Batch) -> u32 {
+        let file = self.undiscovered_file(fd, note, batch);
+        let kind = self.names.table.entries[file as usize].kind;
+        if kind == FileKind::Unknown {
+            self.losses.add(LossKind::UnknownDescriptors, 1);
+        }
+        let mut description = Description::new(self.new_handle(), file);
+        let copied = self.tasks.tables[self.tasks.live[live].table].copied;
+        description.seekable = !copied && (kind.has_path() || kind == FileKind::Unknown);
+        self.install(live, fd, description, false)
+    }
+
+    fn fork_returned(&mut self, ending: &Ending) {
+        let raw = ending.raw;
+        let Ok(child) = u32::try_from(raw.result) else { return };
+        if child > 0 {
+            let time = if raw.end_time() == UNKNOWN { raw.start } else { raw.end_time() };
+            self.forked(ending.live, child, ending.meta.action, raw.flags, ending.arguments.born, time);
+        }
+    }
+
+    fn exited(&mut self, live: u32, raw: &RawCall) {
+        let time = time_of(raw);
+        let row = self.tasks.row(live);
+        if row.end == UNKNOWN {
+            row.end = time;
+        }
+        self.tasks.end(live, &mut self.descriptions);
+    }
+
+    /// close() frees the descriptor even if it reports an error, unless there was none; and only if it
+    /// is still what it was when close() began.
+    fn closed(&mut self, ending: &Ending) {
+        let Ending { live, raw, arguments, .. } = *ending;
+        if raw.outcome == Outcome::Failed && raw.errno == ErrnoId::from_linux(9) {
+            return;
+        }
+        let now = self.descriptor(live, raw.fd);
+        let same = match arguments.first {
+            Descriptor::Missing => true,
+            open => open == now,
+        };
+        if same && now != Descriptor::Absent {
+            self.remove(live, raw.fd);
+        }
+    }
+
+    /// What a successful call changes that is not a transfer.
+    fn effect(&mut self, ending: &Ending, subject: Subject) {
+        let Ending { live, meta, raw, batch, .. } = *ending;
+        let close_on_exec = raw.flags & O_CLOEXEC != 0;
+        match meta.action {
+            Action::Dup => self.duplicate(live, subject, raw.result, false),
+            Action::Dup2 if raw.fd != raw.fd2 => {
+                self.duplicate(live, subject, i64::from(raw.fd2), close_on_exec)
+            }
+            Action::Fcntl => self.fcntl(live, subject, raw),
+            Action::Ioctl if raw.flags == FIOCLEX => self.set_close_on_exec(live, raw.fd, true),
+            Action::Ioctl if raw.flags == FIONCLEX => self.set_close_on_exec(live, raw.fd, false),
+            Action::CloseRange => self.close_range(live, raw),
+            Action::Stat => self.stat(subject, raw),
+            Action::Truncate if raw.argument >= 0 => self.names.set_size(subject.file, raw.argument),
+            Action::Readlink | Action::Symlink => self.names.set_symlink(subject.file),
+            Action::ReadDirectory | Action::Directory => {
+                self.names.set_kind(subject.file, FileKind::Directory)
+            }
+            Action::ChangeDirectory | Action::ChangeDirectoryFd => self.change_directory(live, subject),
+            Action::ChangeRoot => self.change_root(live, subject),
+            Action::Unshare => self.unshare(live, raw.flags),
+            Action::None if raw.flags & AT_REMOVEDIR != 0 && meta.path => {
+                self.names.set_kind(subject.file, FileKind::Directory)
+            }
+            action => self.new_descriptors(live, action, raw, batch),
+        }
+    }
+
+    fn fcntl(&mut self, live: u32, subject: Subject, raw: &RawCall) {
+        match raw.flags {
+            F_DUPFD => self.duplicate(live, subject, raw.result, false),
+            F_DUPFD_CLOEXEC => self.duplicate(live, subject, raw.result, true),
+            F_DUP2FD if raw.argument != i64::from(raw.fd) => {
+                self.duplicate(live, subject, raw.argument, false)
+            }
+            F_SETFD if raw.argument != UNKNOWN => {
+                self.set_close_on_exec(live, raw.fd, raw.argument as u64 & FD_CLOEXEC != 0)
+            }
+            F_SETFL if raw.argument != UNKNOWN => {
+                if let Some(slot) = subject.slot {
+                    self.descriptions.get_mut(slot).append = raw.argument as u64 & O_APPEND != 0;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close_range(&mut self, live: u32, raw: &RawCall) {
+        if raw.flags & CLOSE_RANGE_UNSHARE != 0 {
+            self.tasks.unshare_table(live, &mut self.descriptions);
+        }
+        let last = if raw.argument == UNKNOWN || raw.argument < 0 { i64::MAX } else { raw.argument };
+        let table = self.tasks.live[live].table;
+        for fd in self.tasks.tables[table].range(i64::from(raw.fd.max(0)), last) {
+            match raw.flags & CLOSE_RANGE_CLOEXEC != 0 {
+                true => self.set_close_on_exec(live, fd, true),
+                false => self.remove(live, fd),
+            }
+        }
+    }
+
+    fn unshare(&mut self, live: u32, flags: u64) {
+        if flags & CLONE_FILES != 0 {
+            self.tasks.unshare_table(live, &mut self.descriptions);
+        }
+        if flags & CLONE_FS != 0 {
+            self.tasks.unshare_place(live);
+        }
+    }
+
+    fn executed(&mut self, ending: &Ending, subject: Subject) {
+        let Ending { live, raw, batch, .. } = *ending;
+        self.tasks.unshare_table(live, &mut self.descriptions);
+        let table = self.tasks.live[live].table;
+        for fd in self.tasks.tables[table].closing_on_exec() {
+            self.remove(live, fd);
+        }
+        let path = self.names.name(subject.file).to_vec();
+        let utid = self.tasks.live[live].utid;
+        self.add_command(utid, time_of(raw), &path, text_of(batch, raw.argv));
+    }
+}
+
+impl Arguments {
+    /// What was seen when the call began, filled up with what only its end shows.
+    fn as_of(self, pending: &Pending) -> Arguments {
+        let choose = |then, now| if then == Descriptor::Absent { now } else { then };
+        Arguments {
+            first: choose(pending.first, self.first),
+            second: choose(pending.second, self.second),
+            directory: if pending.directory == NONE { self.directory } else { pending.directory },
+            born: pending.born,
+        }
+    }
+}
+
+/// Is this descriptor one that a log may show without its opening?
+pub(crate) fn is_standard(fd: i32) -> bool {
+    (0..=2).contains(&fd)
+}

@@ -1,0 +1,189 @@
+//! How many bytes of each access were read or written before, by its process and by any.
+//!
+//! Exact, by file name and byte: a file that is truncated or replaced keeps its history, as the same
+//! bytes of the same name are moved again. Sequential access costs a comparison: a set is one range until
+//! it is not. A process's own sets are those of all until a second process comes. What the sets hold is
+//! counted; past the budget the largest files lose theirs, and their later accesses stay unknown.
+
+mod ranges;
+mod set;
+
+use iodock_event::{Direction, EventColumns, LossKind, Losses, TaskRow, NONE};
+use rustc_hash::FxHashMap;
+use set::Set;
+
+/// What the sets may hold unless told otherwise.
+pub const DEFAULT_COVERAGE_BYTES: usize = 64 << 20;
+
+/// Fills `own_read`, `any_read`, `own_written`, `any_written`.
+pub struct Coverage {
+    budget: usize,
+    used: usize,
+    /// Place in `histories` by file id, [`NONE`] for files never read or written.
+    places: Vec<u32>,
+    histories: Vec<History>,
+    given_up: u64,
+}
+
+/// What was read and written of one file.
+#[derive(Default)]
+struct History {
+    any: Both,
+    /// The only process so far.
+    owner: u32,
+    /// Each process's own, once there are several.
+    own: Option<Box<FxHashMap<u32, Both>>>,
+    /// Bytes held, as [`Coverage::used`] counts them.
+    held: usize,
+    given_up: bool,
+}
+
+#[derive(Clone, Default)]
+struct Both {
+    read: Set,
+    written: Set,
+}
+
+/// Bytes of an access that were read and written before.
+#[derive(Clone, Copy)]
+struct Before {
+    read: i64,
+    written: i64,
+}
+
+impl Both {
+    fn add(&mut self, writes: bool, start: u64, end: u64) -> Option<Before> {
+        let before = if writes {
+            Before { read: self.read.covered(start, end), written: self.written.add(start, end)? }
+        } else {
+            Before { read: self.read.add(start, end)?, written: self.written.covered(start, end) }
+        };
+        Some(before)
+    }
+
+    fn add_counted(&mut self, held: &mut usize, writes: bool, start: u64, end: u64) -> Option<Before> {
+        let before = self.held();
+        let result = self.add(writes, start, end);
+        *held = (*held + self.held()).saturating_sub(before);
+        result
+    }
+
+    fn held(&self) -> usize {
+        self.read.held() + self.written.held()
+    }
+}
+
+impl Coverage {
+    /// `budget`: bytes that the sets may hold.
+    pub fn new(budget: usize) -> Self {
+        Coverage { budget, used: 0, places: Vec::new(), histories: Vec::new(), given_up: 0 }
+    }
+
+    /// Fills in the rows from `from_row` on. `tasks` are the tracker's.
+    pub fn annotate(&mut self, events: &mut EventColumns, from_row: usize, tasks: &[TaskRow]) {
+        for row in from_row..events.len() {
+            let (direction, bytes, offset) = (events.direction[row], events.bytes[row], events.offset[row]);
+            if direction == Direction::Neither as u8 || bytes <= 0 || offset < 0 || events.file[row] == NONE {
+                continue;
+            }
+            let Some(end) = offset.checked_add(bytes) else { continue };
+            let process = tasks.get(events.utid[row] as usize).map_or(NONE, |task| task.upid);
+            let writes = direction == Direction::Write as u8;
+            let Some((own, any)) = self.add(events.file[row], process, writes, offset as u64, end as u64)
+            else {
+                self.given_up += 1;
+                continue;
+            };
+            events.own_read[row] = own.read;
+            events.any_read[row] = any.read;
+            events.own_written[row] = own.written;
+            events.any_written[row] = any.written;
+        }
+    }
+
+    /// Accesses of which this could not be kept.
+    pub fn losses(&self) -> Losses {
+        let mut losses = Losses::default();
+        losses.add(LossKind::CoverageMemory, self.given_up);
+        losses
+    }
+
+    fn add(
+        &mut self,
+        file: u32,
+        process: u32,
+        writes: bool,
+        start: u64,
+        end: u64,
+    ) -> Option<(Before, Before)> {
+        let place = self.place(file, process);
+        let history = &mut self.histories[place];
+        if history.given_up {
+            return None;
+        }
+        let held = history.held;
+        let result = history.add(process, writes, start, end);
+        self.used = (self.used + history.held).saturating_sub(held);
+        if result.is_none() {
+            self.give_up(place);
+        } else if self.used > self.budget {
+            self.shrink();
+        }
+        result
+    }
+
+    fn place(&mut self, file: u32, process: u32) -> usize {
+        let index = file as usize;
+        if index >= self.places.len() {
+            self.places.resize(index + 1, NONE);
+        }
+        if self.places[index] == NONE {
+            self.places[index] = self.histories.len() as u32;
+            let held = std::mem::size_of::<History>();
+            self.used += held;
+            self.histories.push(History { owner: process, held, ..History::default() });
+        }
+        self.places[index] as usize
+    }
+
+    fn give_up(&mut self, place: usize) {
+        let history = &mut self.histories[place];
+        self.used = self.used.saturating_sub(history.held);
+        *history = History { given_up: true, ..History::default() };
+    }
+
+    /// Gives up the largest files, until a quarter of the budget is free again.
+    fn shrink(&mut self) {
+        let mut sizes: Vec<(usize, usize)> =
+            self.histories.iter().enumerate().map(|(place, history)| (history.held, place)).collect();
+        sizes.sort_unstable();
+        while self.used > self.budget / 4 * 3 {
+            let Some((_, place)) = sizes.pop() else { break };
+            self.give_up(place);
+        }
+    }
+}
+
+/// What a file costs that many processes share, for each of them.
+const OWN_BYTES: usize = 2 * std::mem::size_of::<Both>();
+
+impl History {
+    fn add(&mut self, process: u32, writes: bool, start: u64, end: u64) -> Option<(Before, Before)> {
+        if self.own.is_none() && process != self.owner {
+            self.held += OWN_BYTES + self.any.held();
+            self.own = Some(Box::new([(self.owner, self.any.clone())].into_iter().collect()));
+        }
+        let any = self.any.add_counted(&mut self.held, writes, start, end)?;
+        let Some(own) = &mut self.own else {
+            return Some((any, any));
+        };
+        let own = own.entry(process).or_insert_with(|| {
+            self.held += OWN_BYTES;
+            Both::default()
+        });
+        Some((own.add_counted(&mut self.held, writes, start, end)?, any))
+    }
+}
+
+#[cfg(test)]
+mod tests;

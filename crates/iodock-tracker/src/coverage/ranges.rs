@@ -1,0 +1,54 @@
+//! A short sorted list of ranges that don't touch.
+
+/// Numbers that ranges are made of.
+pub trait Bound: Copy + Ord {
+    fn length(start: Self, end: Self) -> u64;
+}
+
+impl Bound for u64 {
+    fn length(start: u64, end: u64) -> u64 {
+        end - start
+    }
+}
+
+impl Bound for u32 {
+    fn length(start: u32, end: u32) -> u64 {
+        u64::from(end - start)
+    }
+}
+
+/// Adds `start..end`; returns how much of it was there before.
+pub fn add<T: Bound>(list: &mut Vec<(T, T)>, start: T, end: T) -> u64 {
+    let first = list.partition_point(|range| range.1 < start);
+    let (mut low, mut high, mut before) = (start, end, 0);
+    let mut last = first;
+    while let Some(&(other_start, other_end)) = list.get(last).filter(|range| range.0 <= end) {
+        before += overlap(other_start, other_end, start, end);
+        low = low.min(other_start);
+        high = high.max(other_end);
+        last += 1;
+    }
+    if last == first {
+        list.insert(first, (low, high));
+    } else {
+        list[first] = (low, high);
+        list.drain(first + 1..last);
+    }
+    before
+}
+
+/// How much of `start..end` is there.
+pub fn covered<T: Bound>(list: &[(T, T)], start: T, end: T) -> u64 {
+    let first = list.partition_point(|range| range.1 <= start);
+    let touching = list[first..].iter().take_while(|range| range.0 < end);
+    touching.map(|range| overlap(range.0, range.1, start, end)).sum()
+}
+
+pub fn overlap<T: Bound>(start: T, end: T, other_start: T, other_end: T) -> u64 {
+    let (low, high) = (start.max(other_start), end.min(other_end));
+    if low < high {
+        T::length(low, high)
+    } else {
+        0
+    }
+}

@@ -1,0 +1,167 @@
+//! Open file descriptions and the tables of descriptors that point at them.
+
+use crate::access::LastAccess;
+use crate::slab::Slab;
+use iodock_event::UNKNOWN;
+use rustc_hash::FxHashMap;
+
+/// What open() makes, and dup and fork share.
+#[derive(Clone, Copy, Debug)]
+pub struct Description {
+    /// Descriptors, in all tables, and calls in progress that hold it.
+    references: u32,
+    /// Unique in the store.
+    pub handle: u32,
+    pub file: u32,
+    /// Where the next read or write begins, [`UNKNOWN`] where that can't be known.
+    pub position: i64,
+    /// Does it have a position that this tracker can follow?
+    pub seekable: bool,
+    pub append: bool,
+    /// Did several tasks use it whose order the source can't tell?
+    pub unordered: bool,
+    pub last: LastAccess,
+}
+
+impl Description {
+    pub fn new(handle: u32, file: u32) -> Self {
+        Description {
+            references: 0,
+            handle,
+            file,
+            position: UNKNOWN,
+            seekable: false,
+            append: false,
+            unordered: false,
+            last: LastAccess::default(),
+        }
+    }
+
+    /// Moves the position after a transfer of `bytes` there.
+    pub fn advance(&mut self, bytes: i64) {
+        if self.position != UNKNOWN {
+            self.position = self.position.saturating_add(bytes);
+        }
+    }
+}
+
+/// All open file descriptions, counted by their references.
+#[derive(Default)]
+pub struct Descriptions(Slab<Description>);
+
+impl Descriptions {
+    /// The caller holds the first reference.
+    pub fn add(&mut self, description: Description) -> u32 {
+        self.0.insert(Description { references: 1, ..description })
+    }
+    pub fn hold(&mut self, slot: u32) {
+        self.0[slot].references += 1;
+    }
+    pub fn release(&mut self, slot: u32) {
+        let description = &mut self.0[slot];
+        description.references -= 1;
+        if description.references == 0 {
+            self.0.release(slot);
+        }
+    }
+    pub fn get(&self, slot: u32) -> &Description {
+        &self.0[slot]
+    }
+    pub fn get_mut(&mut self, slot: u32) -> &mut Description {
+        &mut self.0[slot]
+    }
+}
+
+const EMPTY: u32 = u32::MAX;
+/// Descriptors from here on lie in a map: few programs have them, hostile logs do.
+const DENSE: usize = 1 << 16;
+
+/// A descriptor table. Entries are a description's slot and the close-on-exec flag, in one number.
+#[derive(Debug, Default)]
+pub struct FdTable {
+    pub references: u32,
+    /// Did a fork copy it? Then what lies behind a descriptor never seen opened may be shared with
+    /// another table without our knowing.
+    pub copied: bool,
+    dense: Vec<u32>,
+    sparse: FxHashMap<i32, u32>,
+}
+
+fn entry(slot: u32, close_on_exec: bool) -> u32 {
+    slot << 1 | u32::from(close_on_exec)
+}
+
+impl FdTable {
+    /// An empty one, with one task.
+    pub fn new() -> Self {
+        FdTable { references: 1, ..FdTable::default() }
+    }
+
+    pub fn get(&self, fd: i32) -> Option<u32> {
+        if let Some(&entry) = self.dense.get(fd as usize) {
+            return (entry != EMPTY).then_some(entry >> 1);
+        }
+        if self.sparse.is_empty() {
+            return None;
+        }
+        self.sparse.get(&fd).map(|entry| entry >> 1)
+    }
+
+    /// Returns what was there before. `fd` is not negative.
+    pub fn set(&mut self, fd: i32, slot: u32, close_on_exec: bool) -> Option<u32> {
+        let index = fd as usize;
+        if index >= DENSE {
+            return self.sparse.insert(fd, entry(slot, close_on_exec)).map(|old| old >> 1);
+        }
+        if index >= self.dense.len() {
+            self.dense.resize(index + 1, EMPTY);
+        }
+        let old = std::mem::replace(&mut self.dense[index], entry(slot, close_on_exec));
+        (old != EMPTY).then_some(old >> 1)
+    }
+
+    pub fn remove(&mut self, fd: i32) -> Option<u32> {
+        let Some(place) = self.dense.get_mut(fd as usize) else {
+            return self.sparse.remove(&fd).map(|old| old >> 1);
+        };
+        let old = std::mem::replace(place, EMPTY);
+        while self.dense.last() == Some(&EMPTY) {
+            self.dense.pop();
+        }
+        (old != EMPTY).then_some(old >> 1)
+    }
+
+    pub fn set_close_on_exec(&mut self, fd: i32, on: bool) {
+        let place = match self.dense.get_mut(fd as usize) {
+            Some(place) => Some(place),
+            None => self.sparse.get_mut(&fd),
+        };
+        if let Some(place) = place.filter(|place| **place != EMPTY) {
+            *place = *place & !1 | u32::from(on);
+        }
+    }
+
+    /// Descriptors and their slots, in order of descriptors below [`DENSE`].
+    pub fn iter(&self) -> impl Iterator<Item = (i32, u32)> + '_ {
+        let dense = self.dense.iter().enumerate().map(|(fd, &entry)| (fd as i32, entry));
+        let sparse = self.sparse.iter().map(|(&fd, &entry)| (fd, entry));
+        dense.chain(sparse).filter(|&(_, entry)| entry != EMPTY).map(|(fd, entry)| (fd, entry >> 1))
+    }
+
+    /// The descriptors that exec closes.
+    pub fn closing_on_exec(&self) -> Vec<i32> {
+        let dense = self.dense.iter().enumerate().map(|(fd, &entry)| (fd as i32, entry));
+        let sparse = self.sparse.iter().map(|(&fd, &entry)| (fd, entry));
+        dense.chain(sparse).filter(|&(_, entry)| entry != EMPTY && entry & 1 == 1).map(|(fd, _)| fd).collect()
+    }
+
+    /// The descriptors from `first` to `last`.
+    pub fn range(&self, first: i64, last: i64) -> Vec<i32> {
+        self.iter().map(|(fd, _)| fd).filter(|&fd| (first..=last).contains(&i64::from(fd))).collect()
+    }
+
+    /// A copy for a child; the caller holds its references.
+    pub fn copy(&self) -> FdTable {
+        FdTable { references: 1, copied: self.copied, dense: self.dense.clone(), sparse: self.sparse.clone() }
+    }
+}

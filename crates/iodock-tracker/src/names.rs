@@ -1,0 +1,115 @@
+//! File names to file ids.
+
+use hashbrown::HashTable;
+use iodock_event::{FileEntry, FileKind, FileTable, UNKNOWN};
+use rustc_hash::FxHasher;
+use std::hash::Hasher;
+
+/// Files by name. A name belongs to a scope: [`SHARED`] for every host, or one host whose file system
+/// is its own.
+#[derive(Default)]
+pub struct Names {
+    pub table: FileTable,
+    ids: HashTable<u32>,
+    /// Was it mapped? By file id, grown on demand.
+    mapped: Vec<bool>,
+    pub mapped_count: u64,
+}
+
+pub const SHARED: u16 = iodock_event::tables::NO_INDEX;
+
+impl Names {
+    /// The file with this name, made if it is new. A name that is relative and one that is not, or the
+    /// same name of a thing without a path, are different files.
+    pub fn file(&mut self, scope: u16, kind: FileKind, relative: bool, name: &[u8]) -> u32 {
+        let hash = hash(scope, kind.has_path(), name);
+        let table = &self.table;
+        let same = |&id: &u32| {
+            let entry = &table.entries[id as usize];
+            entry.host == scope
+                && entry.relative == relative
+                && entry.kind.has_path() == kind.has_path()
+                && table.names.get(id) == name
+        };
+        if let Some(&id) = self.ids.find(hash, same) {
+            return id;
+        }
+        let entry = FileEntry { host: scope, relative, ..FileEntry::new(kind) };
+        let id = self.table.push(name, entry);
+        let table = &self.table;
+        let rehash = |&id: &u32| {
+            let entry = &table.entries[id as usize];
+            self::hash(entry.host, entry.kind.has_path(), table.names.get(id))
+        };
+        self.ids.insert_unique(hash, id, rehash);
+        id
+    }
+
+    pub fn name(&self, file: u32) -> &[u8] {
+        self.table.names.get(file)
+    }
+
+    fn entry(&mut self, file: u32) -> Option<&mut FileEntry> {
+        self.table.entries.get_mut(file as usize)
+    }
+
+    /// Something that follows links showed what the file is.
+    pub fn set_kind(&mut self, file: u32, kind: FileKind) {
+        if let Some(entry) = self.entry(file).filter(|entry| entry.kind.has_path()) {
+            // Sockets too are found at paths; they stay among what paths name.
+            entry.kind = if kind.has_path() { kind } else { FileKind::File };
+        }
+    }
+
+    /// Something that does not follow links showed one. What is known of its target stays: that is what
+    /// reads and writes reach.
+    pub fn set_symlink(&mut self, file: u32) {
+        if let Some(entry) = self.entry(file).filter(|entry| entry.kind == FileKind::File) {
+            entry.kind = FileKind::Symlink;
+        }
+    }
+
+    pub fn set_size(&mut self, file: u32, size: i64) {
+        if let Some(entry) = self.entry(file) {
+            entry.size = size;
+        }
+    }
+
+    /// A write ended here.
+    pub fn written_up_to(&mut self, file: u32, end: i64) {
+        if let Some(entry) = self.entry(file) {
+            // UNKNOWN is below every size.
+            entry.size = entry.size.max(end);
+        }
+    }
+
+    /// A write went to the end, wherever that is.
+    pub fn appended(&mut self, file: u32, bytes: i64) {
+        if let Some(entry) = self.entry(file).filter(|entry| entry.size != UNKNOWN) {
+            entry.size = entry.size.saturating_add(bytes);
+        }
+    }
+
+    pub fn mark_mapped(&mut self, file: u32) {
+        let index = file as usize;
+        if index >= self.mapped.len() {
+            self.mapped.resize(index + 1, false);
+        }
+        if !std::mem::replace(&mut self.mapped[index], true) {
+            self.mapped_count += 1;
+        }
+    }
+}
+
+fn hash(scope: u16, has_path: bool, name: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(name);
+    hasher.write_u32(u32::from(scope) << 1 | u32::from(has_path));
+    hasher.finish()
+}
+
+impl Names {
+    pub fn into_table(self) -> FileTable {
+        self.table
+    }
+}

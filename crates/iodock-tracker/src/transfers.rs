@@ -1,0 +1,129 @@
+//! Calls that move bytes or the position of one file.
+
+use crate::calls::{Ending, Subject};
+use crate::Tracker;
+use iodock_event::constants::RWF_APPEND;
+use iodock_event::event::EventRow;
+use iodock_event::{Action, Direction, FileKind, Outcome, UNKNOWN};
+
+/// Which way, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Move {
+    pub direction: Direction,
+    /// The offset argument, if the call has one and uses it.
+    pub at: Option<i64>,
+    /// This call appends, whatever the descriptor does.
+    pub appends: bool,
+    /// Does it have a place in the file at all?
+    pub placed: bool,
+}
+
+impl Move {
+    pub fn new(direction: Direction, at: Option<i64>) -> Self {
+        Move { direction, at, appends: false, placed: true }
+    }
+}
+
+impl Tracker {
+    pub(crate) fn read_or_write(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
+        let (raw, action) = (ending.raw, ending.meta.action);
+        let direction = match action {
+            Action::Read | Action::PositionedRead => Direction::Read,
+            _ => Direction::Write,
+        };
+        let positioned = matches!(action, Action::PositionedRead | Action::PositionedWrite);
+        let at = match positioned {
+            // preadv2 and pwritev2 with -1 use and move the position.
+            true if raw.offset == -1 && raw.outcome != Outcome::Failed => None,
+            true => Some(if raw.offset < 0 { UNKNOWN } else { raw.offset }),
+            false => None,
+        };
+        let mut step = Move::new(direction, at);
+        step.appends = action == Action::PositionedWrite && raw.flags & RWF_APPEND != 0;
+        self.step(ending, subject, step, row);
+    }
+
+    /// Fills in what moved, and moves the position.
+    pub(crate) fn step(&mut self, ending: &Ending, subject: Subject, step: Move, row: &mut EventRow) {
+        let bytes = match ending.raw.outcome {
+            Outcome::Succeeded if ending.raw.result >= 0 => ending.raw.result,
+            _ => UNKNOWN,
+        };
+        row.direction = step.direction as u8;
+        row.bytes = bytes;
+        let Some(slot) = subject.slot else {
+            row.offset = step.at.unwrap_or(UNKNOWN);
+            return;
+        };
+        if !step.placed {
+            return;
+        }
+        let description = self.descriptions.get_mut(slot);
+        let appends = step.direction == Direction::Write && (description.append || step.appends);
+        row.offset = match step.at {
+            _ if appends => UNKNOWN,
+            Some(offset) => offset,
+            None if description.unordered => UNKNOWN,
+            None => description.position,
+        };
+        if step.at.is_none() {
+            if description.unordered && description.seekable {
+                self.unknown_offsets += 1;
+            }
+            match ending.raw.outcome {
+                Outcome::Failed => {}
+                Outcome::Succeeded if !appends => description.advance(bytes),
+                _ => description.position = UNKNOWN,
+            }
+        }
+        if bytes == UNKNOWN {
+            return;
+        }
+        if row.offset != UNKNOWN {
+            let (pattern, gap) = description.last.classify(row.offset, bytes);
+            row.pattern = pattern as u8;
+            row.gap = gap;
+        }
+        if step.direction == Direction::Write && bytes > 0 {
+            match row.offset {
+                UNKNOWN if appends => self.names.appended(row.file, bytes),
+                UNKNOWN => {}
+                offset => self.names.written_up_to(row.file, offset.saturating_add(bytes)),
+            }
+        }
+    }
+
+    /// Sockets: bytes, but no place.
+    pub(crate) fn receive_or_send(&mut self, ending: &Ending, row: &mut EventRow) {
+        let receives = ending.meta.action == Action::Receive;
+        row.direction = if receives { Direction::Read } else { Direction::Write } as u8;
+        if ending.succeeded() && ending.raw.result >= 0 {
+            row.bytes = ending.raw.result;
+        }
+    }
+
+    pub(crate) fn seek(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
+        if !ending.succeeded() {
+            return;
+        }
+        let raw = ending.raw;
+        row.offset = if ending.meta.action == Action::SeekResult { raw.offset } else { raw.result };
+        if let Some(slot) = subject.slot {
+            let description = self.descriptions.get_mut(slot);
+            if description.seekable {
+                description.position = row.offset;
+            }
+        }
+    }
+
+    pub(crate) fn map(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
+        if subject.slot.is_none() {
+            return;
+        }
+        row.offset = ending.raw.offset;
+        let kind = self.names.table.entries[subject.file as usize].kind;
+        if ending.succeeded() && (kind.has_path() || kind == FileKind::Memfd) {
+            self.names.mark_mapped(subject.file);
+        }
+    }
+}

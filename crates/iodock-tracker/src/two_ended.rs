@@ -1,0 +1,134 @@
+//! Calls with two ends, two rows next to each other: transfers between two files, two names of one
+//! file, and the completions of asynchronous I/O.
+
+use crate::asynchronous::Request;
+use crate::calls::{Ending, Subject};
+use crate::paths::Note;
+use crate::transfers::Move;
+use crate::{text_of, Tracker};
+use iodock_event::event::EventRow;
+use iodock_event::{Direction, EventColumns, LossKind, Outcome, Side, NONE, UNKNOWN};
+
+impl Tracker {
+    /// sendfile, copy_file_range, splice, tee: out of `fd`, into `fd2`.
+    pub(crate) fn transfer(&mut self, ending: &Ending, blank: EventRow, out: &mut EventColumns) {
+        let Ending { live, batch, raw, arguments, .. } = *ending;
+        let failed = raw.outcome == Outcome::Failed;
+        let input = self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, failed);
+        let output = self.subject(live, arguments.second, raw.fd2, raw.fd2_text, batch, failed);
+        let mut from = EventRow { side: Side::In as u8, fd: raw.fd, ..blank };
+        from.file = input.file;
+        from.handle = input.handle;
+        from.other_file = output.file;
+        let mut to = EventRow { side: Side::Out as u8, fd: raw.fd2, ..blank };
+        to.file = output.file;
+        to.handle = output.handle;
+        to.other_file = input.file;
+        self.step(ending, input, self.side_of(Direction::Read, raw.offset, input), &mut from);
+        self.step(ending, output, self.side_of(Direction::Write, raw.offset2, output), &mut to);
+        out.push(&from);
+        out.push(&to);
+    }
+
+    fn side_of(&self, direction: Direction, offset: i64, subject: Subject) -> Move {
+        let at = (offset != UNKNOWN).then_some(offset);
+        let seekable = subject.slot.is_some_and(|slot| self.descriptions.get(slot).seekable);
+        Move { placed: at.is_some() || seekable, ..Move::new(direction, at) }
+    }
+
+    /// rename and link belong to both names.
+    pub(crate) fn two_names(&mut self, ending: &Ending, blank: EventRow, out: &mut EventColumns) {
+        let Ending { live, meta, batch, raw, arguments } = *ending;
+        let old = match text_of(batch, raw.path).filter(|path| !path.is_empty()) {
+            Some(path) => {
+                let (first, directory) = (arguments.first, arguments.directory);
+                let base = self.base(meta.dir_fd, first, raw.fd, raw.fd_text, batch, directory);
+                self.file_at(live, base, path)
+            }
+            // linkat(fd, "", ..., AT_EMPTY_PATH)
+            None => self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, true).file,
+        };
+        let new = match text_of(batch, raw.path2).filter(|path| !path.is_empty()) {
+            Some(path) => {
+                let (second, directory) = (arguments.second, arguments.directory);
+                let base = self.base(meta.dir_fd2, second, raw.fd2, raw.fd2_text, batch, directory);
+                self.file_at(live, base, path)
+            }
+            None => NONE,
+        };
+        if ending.succeeded() && old != NONE && new != NONE {
+            let entry = self.names.table.entries[old as usize];
+            self.names.set_kind(new, entry.kind);
+            self.names.set_size(new, entry.size);
+        }
+        out.push(&EventRow { side: Side::Old as u8, file: old, other_file: new, ..blank });
+        out.push(&EventRow { side: Side::New as u8, file: new, other_file: old, ..blank });
+    }
+
+    /// io_submit: what will complete later.
+    pub(crate) fn submit(&mut self, ending: &Ending) {
+        let Ending { live, batch, raw, .. } = *ending;
+        let (Outcome::Succeeded, Ok(accepted)) = (raw.outcome, usize::try_from(raw.result)) else { return };
+        let start = raw.items.start as usize;
+        let items = batch.items.get(start..start + raw.items.count as usize).unwrap_or_default();
+        for item in items.iter().take(accepted) {
+            let task = &self.tasks.live[live];
+            let (process, slot) = (task.process, self.tasks.tables[task.table].get(item.fd));
+            let (file, handle, appends) = match slot.map(|slot| self.descriptions.get(slot)) {
+                Some(open) => (open.file, open.handle, open.append && item.write),
+                None => (self.noted_file(Note::Nothing, item.fd), NONE, false),
+            };
+            let mut request = Request::new(item, file, handle);
+            if appends || request.offset < 0 {
+                request.offset = UNKNOWN;
+            }
+            let submitted = self.tasks.processes[process].submitted.get_or_insert_default();
+            submitted.add(item.key, request);
+        }
+    }
+
+    /// io_getevents: one row for each request that is done; the call itself is counted once, so all but
+    /// the first are its other ends.
+    pub(crate) fn completions(&mut self, ending: &Ending, blank: EventRow, out: &mut EventColumns) {
+        let Ending { live, batch, raw, .. } = *ending;
+        let start = raw.items.start as usize;
+        let items = batch.items.get(start..start + raw.items.count as usize).unwrap_or_default();
+        let process = self.tasks.live[live].process;
+        let first_row = out.len();
+        for item in items.iter().filter(|_| ending.succeeded()) {
+            let submitted = self.tasks.processes[process].submitted.as_mut();
+            let Some(request) = submitted.and_then(|submitted| submitted.complete(item.key)) else {
+                self.losses.add(LossKind::AsyncUnmatched, 1);
+                continue;
+            };
+            let mut row = completion(blank, &request, item.bytes);
+            if out.len() > first_row {
+                row.side = Side::Out as u8;
+                row.other_file = out.file[first_row];
+                out.side[first_row] = Side::In as u8;
+                out.other_file[first_row] = row.file;
+            }
+            if request.write && row.bytes > 0 && row.offset != UNKNOWN {
+                self.names.written_up_to(row.file, row.offset.saturating_add(row.bytes));
+            }
+            out.push(&row);
+        }
+        if out.len() == first_row {
+            out.push(&blank);
+        }
+    }
+}
+
+fn completion(blank: EventRow, request: &Request, bytes: i64) -> EventRow {
+    let direction = if request.write { Direction::Write } else { Direction::Read };
+    EventRow {
+        file: request.file,
+        handle: request.handle,
+        fd: request.fd,
+        requested: request.requested,
+        offset: request.offset,
+        bytes: if bytes < 0 { UNKNOWN } else { bytes },
+        direction: direction as u8,
+        ..blank
+    }
+}
