@@ -1,6 +1,8 @@
 //! The arguments between a call's brackets, into the fields that its roles name.
 
-use super::values::{closing_buffer_quote, closing_quote, fcntl_command, flags, integer, open_flags, same, unescape};
+use super::values::{
+    closing_buffer_quote, closing_quote, fcntl_command, flags, integer, open_flags, same, unescape,
+};
 use iodock_event::{constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD};
 
 /// Solaris' AT_FDCWD, which old versions print as a number.

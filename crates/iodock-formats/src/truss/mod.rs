@@ -1,7 +1,19 @@
-//! truss of illumos and Solaris.
+//! truss of illumos and Solaris (`truss -aefldE -vall -rall -wall`, and any of its options).
+//!
+//! Source of the format: truss(1) and usr/src/cmd/truss of illumos. A line is printed when a call *ends*,
+//! so its stamp is the end; the `-E` column is system CPU time and never an elapsed one.
+
+mod arguments;
+mod layout;
+mod line;
+mod prefix;
+mod reader;
+mod values;
 
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 use iodock_event::SourceError;
+use layout::{evidence, Evidence, Layout};
+use reader::TrussReader;
 
 /// The format.
 pub struct Truss;
@@ -11,16 +23,41 @@ impl LogFormat for Truss {
         "truss"
     }
 
-    fn confidence(&self, _head: &Head<'_>) -> u8 {
-        0
+    fn confidence(&self, head: &Head<'_>) -> u8 {
+        confidence(&evidence(head.bytes))
     }
 
-    fn open(&self, input: Input, _options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
-        Err(SourceError {
-            file: input.file().to_string(),
-            line: None,
-            message: "truss logs can't be read yet".into(),
-            hint: "give a log of strace".into(),
-        })
+    fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
+        let found = evidence(input.head());
+        if found.table > 0 && found.calls == 0 {
+            return Err(only_table(&input));
+        }
+        let layout = Layout::find(input.head());
+        Ok(Box::new(crate::start(self.name(), TrussReader::new(layout), input, options)))
     }
 }
+
+/// Lines that only truss prints decide; calls that any tracer could have printed only hint.
+fn confidence(found: &Evidence) -> u8 {
+    let spoken = found.calls + found.foreign;
+    if found.table > 0 && spoken == 0 {
+        return 60;
+    }
+    if found.own == 0 || found.foreign > found.own {
+        return if found.calls > 0 && found.foreign == 0 { 15 } else { 0 };
+    }
+    let share = found.own.min(spoken.max(1)) * 100 / spoken.max(1);
+    (45 + share / 2).min(95) as u8
+}
+
+fn only_table(input: &Input) -> SourceError {
+    SourceError {
+        file: input.file().to_string(),
+        line: Some(1),
+        message: "is the table of truss -c: it holds counts, and no calls".into(),
+        hint: "record again without -c: truss -aefldE -vall -o run.truss COMMAND".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

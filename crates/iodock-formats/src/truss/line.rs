@@ -1,0 +1,317 @@
+//! What a line says, behind its prefix.
+
+use super::values::integer;
+
+/// A line's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    Call(Call<'a>),
+    /// `Received signal #16, SIGUSR1, in pollsys() [caught]`
+    Signal {
+        name: &'a [u8],
+        default: bool,
+    },
+    /// `*** process killed ***`
+    Killed,
+    /// ` argv: ls -l`, the text behind the colon.
+    Argv(&'a [u8]),
+    Envp,
+    /// Belongs to the line above: buffers of -r and -w, structures of -v, wrapped arguments.
+    Continuation,
+    /// Known, and nothing to count: library calls (-u), faults, stops, tables of -c, messages.
+    Known,
+    Unreadable,
+}
+
+/// A call as it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    pub name: &'a [u8],
+    /// Between the brackets.
+    pub arguments: &'a [u8],
+    pub ending: Ending<'a>,
+}
+
+/// What stands behind a call's brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending<'a> {
+    /// `= 3`, `= 3 [4]`; the value is unknown where truss prints a name (`= SIGINT`).
+    Result { value: Option<i64>, second: Option<i64> },
+    /// `Err#2 ENOENT`: the name, empty where truss knows none, and the number.
+    Error { name: &'a [u8], number: i64 },
+    /// `(sleeping...)`, `(waiting for child to exit()/exec()...)`: the call is still going on.
+    Sleeping,
+    /// `(returning as child ...) = 28115`: the child's return of its parent's fork; the parent.
+    AsChild(i64),
+    /// `(returning as new lwp ...)`: the new thread's return of lwp_create.
+    AsThread,
+    /// `argc = 1`
+    Executed,
+    /// Calls that don't return: `_exit(0)`.
+    Nothing,
+}
+
+/// Reads what stands behind the prefix. `indented` as in `Prefix`; `stamped`: columns stood before it.
+#[inline]
+pub fn body<'a>(text: &'a [u8], indented: bool, stamped: bool) -> Body<'a> {
+    if let Some(open) = name_length(text) {
+        if let Some(call) = call(text, open) {
+            return Body::Call(call);
+        }
+    }
+    match other(text) {
+        Body::Unreadable if indented && !stamped => Body::Continuation,
+        body => body,
+    }
+}
+
+/// The length of the name at the beginning, if a bracket opens right behind it.
+#[inline]
+fn name_length(text: &[u8]) -> Option<usize> {
+    let end = text.iter().position(|&byte| !(byte.is_ascii_alphanumeric() || byte == b'_'))?;
+    (text[end] == b'(' && end > 0 && !text[0].is_ascii_digit()).then_some(end)
+}
+
+#[inline]
+fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
+    let name = &text[..open];
+    let arguments = open + 1;
+    if let Some(head) = asleep(text) {
+        let close = head.len().checked_sub(1).filter(|&close| head[close] == b')' && close >= arguments)?;
+        return Some(Call { name, arguments: &text[arguments..close], ending: Ending::Sleeping });
+    }
+    let mut end = text.len();
+    loop {
+        let close = memchr::memrchr(b')', &text[arguments..end])? + arguments;
+        let tail = text[close + 1..].trim_ascii();
+        if let Some(ending) = ending(name, tail) {
+            return Some(turned(Call { name, arguments: &text[arguments..close], ending }));
+        }
+        end = close;
+    }
+}
+
+/// The call, if it has not returned yet.
+fn asleep(text: &[u8]) -> Option<&[u8]> {
+    if !text.ends_with(b"...)") {
+        return None;
+    }
+    let head = text
+        .strip_suffix(b"(sleeping...)")
+        .or_else(|| text.strip_suffix(b"(waiting for child to exit()/exec()...)"))?;
+    Some(head.trim_ascii_end())
+}
+
+/// A fork's or lwp_create's return in the new process or thread, whose remark has brackets of its own.
+fn turned(call: Call<'_>) -> Call<'_> {
+    if !call.arguments.ends_with(b" ...") {
+        return call;
+    }
+    let remark = |remark: &[u8]| {
+        let head = call.arguments.strip_suffix(remark)?.trim_ascii_end();
+        head.strip_suffix(b")")
+    };
+    let Ending::Result { value, .. } = call.ending else { return call };
+    if let Some(arguments) = remark(b"(returning as child ...") {
+        Call { arguments, ending: Ending::AsChild(value.unwrap_or(0)), ..call }
+    } else if let Some(arguments) = remark(b"(returning as new lwp ...") {
+        Call { arguments, ending: Ending::AsThread, ..call }
+    } else {
+        call
+    }
+}
+
+#[inline]
+fn ending<'a>(name: &[u8], tail: &'a [u8]) -> Option<Ending<'a>> {
+    match tail.first() {
+        Some(b'=') => result(tail[1..].trim_ascii_start()),
+        Some(b'E') => error(tail),
+        Some(b'a') => {
+            let count = tail.strip_prefix(b"argc = ")?;
+            (integer(count)?.1 == count.len()).then_some(Ending::Executed)
+        }
+        None if ends_silently(name) => Some(Ending::Nothing),
+        _ => None,
+    }
+}
+
+/// Calls that truss shows when they begin. (exec without `argc`: it lost control of the new program.)
+fn ends_silently(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"_exit"
+            | b"exit"
+            | b"lwp_exit"
+            | b"context"
+            | b"setcontext"
+            | b"getcontext"
+            | b"getsetcontext"
+            | b"exec"
+            | b"execve"
+            | b"setustack"
+            | b"getustack"
+    )
+}
+
+/// `3`, `0xFEFA0000`, `3 [4]`, `0 [ 28116 ]`, `SIGINT`.
+#[inline]
+fn result(text: &[u8]) -> Option<Ending<'_>> {
+    let Some((value, length)) = integer(text) else {
+        let is_signal = text.starts_with(b"SIG") && text.iter().all(u8::is_ascii_alphanumeric);
+        return is_signal.then_some(Ending::Result { value: None, second: None });
+    };
+    let rest = text[length..].trim_ascii_start();
+    if rest.is_empty() {
+        return Some(Ending::Result { value: Some(value), second: None });
+    }
+    let inner = rest.strip_prefix(b"[")?.strip_suffix(b"]")?.trim_ascii();
+    let (second, length) = integer(inner)?;
+    let whole = length == inner.len();
+    whole.then_some(Ending::Result { value: Some(value), second: Some(second) })
+}
+
+/// `Err#13 EACCES [file_dac_read]`; the privilege that was missing stands in brackets.
+fn error(text: &[u8]) -> Option<Ending<'_>> {
+    let rest = text.strip_prefix(b"Err#")?;
+    let (number, length) = integer(rest)?;
+    let rest = rest[length..].trim_ascii_start();
+    let end = rest.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    let (name, after) = rest.split_at(end);
+    let after = after.trim_ascii();
+    let privilege = after.is_empty() || (after.starts_with(b"[") && after.ends_with(b"]"));
+    (privilege && (name.is_empty() || name[0] == b'E')).then_some(Ending::Error { name, number })
+}
+
+/// Lines that are no calls.
+fn other(text: &[u8]) -> Body<'_> {
+    const KNOWN: &[&[u8]] = &[
+        b"Base time stamp:",
+        b"-> ",
+        b"<- ",
+        b"Stopped by signal #",
+        b"Continued with signal #",
+        b"Incurred fault #",
+        b"siginfo: ",
+        b"*** ",
+        b"truss: ",
+    ];
+    if let Some(signal) = text.strip_prefix(b"Received signal #") {
+        return received(signal);
+    }
+    if text == b"*** process killed ***" {
+        return Body::Killed;
+    }
+    if let Some(arguments) = text.strip_prefix(b"argv:") {
+        return Body::Argv(arguments);
+    }
+    if text.starts_with(b"envp:") {
+        return Body::Envp;
+    }
+    if text.is_empty() || KNOWN.iter().any(|known| text.starts_with(known)) || is_table(text) {
+        return Body::Known;
+    }
+    Body::Unreadable
+}
+
+/// `16, SIGUSR1, in pollsys() [caught]`
+fn received(text: &[u8]) -> Body<'_> {
+    let Some(comma) = memchr::memchr(b',', text) else { return Body::Unreadable };
+    let name = text[comma + 1..].trim_ascii_start();
+    let end = name.iter().position(|byte| !byte.is_ascii_alphanumeric()).unwrap_or(name.len());
+    Body::Signal { name: &name[..end], default: text.ends_with(b"[default]") }
+}
+
+/// Is this a line of the table that `-c` prints?
+pub fn is_table(text: &[u8]) -> bool {
+    let mut words = text.split(|&byte| byte == b' ' || byte == b'\t').filter(|word| !word.is_empty());
+    let (Some(first), second) = (words.next(), words.next()) else { return false };
+    let is_time = |word: &[u8]| {
+        let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
+        digits > 0 && digits + 1 == word.len() && word.contains(&b'.')
+    };
+    let is_count = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+    let Some(second) = second else { return first.iter().all(|&byte| byte == b'-') && first.len() > 3 };
+    match first {
+        b"syscall" => second == b"seconds",
+        b"signals" | b"faults" => second.starts_with(b"---"),
+        b"sys" | b"usr" | b"user" => matches!(second, b"totals:" | b"time:"),
+        b"elapsed:" => is_time(second),
+        b"Library:" => second == b"Function",
+        _ if is_time(second) => words.all(is_count),
+        _ => (first.starts_with(b"SIG") || first.starts_with(b"FLT")) && is_count(second),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Body<'_> {
+        body(text.as_bytes(), false, false)
+    }
+
+    fn ended(text: &str) -> Option<Ending<'_>> {
+        match read(text) {
+            Body::Call(call) => Some(call.ending),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn endings() {
+        let value = |value| Some(Ending::Result { value: Some(value), second: None });
+        assert_eq!(ended("close(3)\t\t\t= 0"), value(0));
+        assert_eq!(ended("mmap(0x0, 1, A|B, C, 3, 0) = 0xFEFA0000"), value(0xFEFA_0000));
+        let two = Some(Ending::Result { value: Some(0), second: Some(28116) });
+        assert_eq!(ended("pipe()\t= 0 [ 28116 ]"), two);
+        assert_eq!(ended("pipe()\t= 0 [28116]"), two);
+        let enoent = Ending::Error { name: b"ENOENT", number: 2 };
+        assert_eq!(ended("open(\"/a\", O_RDONLY)\tErr#2 ENOENT"), Some(enoent));
+        assert_eq!(ended("open(\"/a\", O_RDONLY)\tErr#2 ENOENT [ALL]"), Some(enoent));
+        assert_eq!(ended("x()\tErr#999"), Some(Ending::Error { name: b"", number: 999 }));
+        assert_eq!(ended("read(8, 0x1, 4)\t(sleeping...)"), Some(Ending::Sleeping));
+        assert_eq!(ended("vfork()\t(waiting for child to exit()/exec()...)"), Some(Ending::Sleeping));
+        assert_eq!(ended("forkx(0)\t(returning as child ...)\t= 28115"), Some(Ending::AsChild(28115)));
+        assert_eq!(ended("lwp_create(0x0, 0, 0x0)\t(returning as new lwp ...)\t= 0"), Some(Ending::AsThread));
+        assert_eq!(ended("execve(\"/a\", 0x1, 0x2)  argc = 1"), Some(Ending::Executed));
+        assert_eq!(ended("_exit(0)"), Some(Ending::Nothing));
+        assert_eq!(ended("read(3, \" ) = 1\", 9)\t= 6"), value(6));
+        for cut in [
+            "read(3, 0x1, 4)",
+            "close(3",
+            "close(3)\t= ",
+            "close(3) = 3x",
+            "close(3) Err#",
+            "f(1) = -1 ENOENT (No)",
+        ] {
+            assert_eq!(read(cut), Body::Unreadable, "{cut}");
+        }
+    }
+
+    #[test]
+    fn other_lines() {
+        let signal = read("Received signal #18, SIGCLD [default]");
+        assert_eq!(signal, Body::Signal { name: b"SIGCLD", default: true });
+        assert_eq!(read("*** process killed ***"), Body::Killed);
+        assert_eq!(read("argv: ls -l"), Body::Argv(b" ls -l"));
+        for known in [
+            "-> libc:fopen(0x1, 0x2)",
+            "<- libc:fopen() = 0x1",
+            "Incurred fault #6, FLTBOUNDS  %pc = 0x08050A3B",
+            "syscall               seconds   calls  errors",
+            "read                     .000      12",
+            "open                     .000      42      6",
+            "                     --------  ------   ----",
+            "sys totals:              .003     117     13",
+            "usr time:                .001",
+            "elapsed:                 .020",
+            "SIGCHLD           3",
+            "",
+        ] {
+            assert_eq!(read(known.trim_start()), Body::Known, "{known}");
+        }
+        assert_eq!(read("Nobody knows"), Body::Unreadable);
+        assert_eq!(body(b"fd=8  ev=POLLIN", true, false), Body::Continuation);
+        assert_eq!(body(b"fd=8  ev=POLLIN", true, true), Body::Unreadable);
+    }
+}

@@ -1,0 +1,493 @@
+//! From lines to records.
+
+use super::arguments::arguments;
+use super::layout::{Column, Layout};
+use super::line::{body, Body, Call, Ending};
+use super::prefix::{prefix, Prefix};
+use super::values::integer;
+use crate::{Chunk, Lines, LogReader};
+use iodock_event::{
+    lwp, Action, Batch, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, Start,
+    TaskEnd, Text, UNKNOWN,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::{Mutex, PoisonError};
+
+/// Nanoseconds of the last printed decimal.
+const TICK: i64 = 100_000;
+/// The process where the log names none.
+const ONLY_PROCESS: u32 = 1;
+
+/// Reads one truss log.
+pub struct TrussReader {
+    layout: Layout,
+    /// Ids of threads whose numbers are too large to be written into one id.
+    large: Mutex<FxHashMap<(u32, u32), u32>>,
+}
+
+/// What a chunk tells the in-order step.
+#[derive(Default)]
+pub struct Notes {
+    /// Where threads other than the first of their process appear first in the chunk: record, thread,
+    /// process.
+    appeared: Vec<(usize, u32, u32)>,
+    known: FxHashSet<u32>,
+    /// Sums of `-D` columns by thread.
+    elapsed: FxHashMap<u32, i64>,
+    /// Has the chunk `(sleeping...)` lines?
+    sleeps: bool,
+    /// Calls without any time.
+    without_stamp: u64,
+}
+
+/// What is carried from chunk to chunk.
+#[derive(Default)]
+pub struct State {
+    known: FxHashSet<u32>,
+    elapsed: FxHashMap<u32, i64>,
+    sleeping: FxHashMap<u32, CallId>,
+    without_stamp: u64,
+}
+
+/// Times of a line, in ns.
+#[derive(Clone, Copy)]
+struct Times {
+    end: i64,
+    sys_cpu: i64,
+}
+
+/// The line that following lines may belong to.
+#[derive(Default)]
+struct Above {
+    /// Index of the last call's record.
+    call: Option<usize>,
+    /// In the lines of `argv:` or `envp:`.
+    arguments: bool,
+    environment: bool,
+    /// Last signal that was not caught, and its process.
+    signal: Option<(u32, Text)>,
+}
+
+struct Parser<'a> {
+    reader: &'a TrussReader,
+    chunk: &'a mut Chunk<Notes>,
+    above: Above,
+    last_thread: u32,
+}
+
+impl TrussReader {
+    pub fn new(layout: Layout) -> Self {
+        TrussReader { layout, large: Mutex::default() }
+    }
+
+    /// The vocabulary's one number for a process and lwp.
+    #[inline]
+    fn thread(&self, pid: u32, lwp: u32) -> u32 {
+        lwp::thread_id(pid, lwp).unwrap_or_else(|| {
+            let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = lwp::FIRST_FREE + large.len() as u32;
+            *large.entry((pid, lwp)).or_insert(next)
+        })
+    }
+
+    fn is_delta_only(&self) -> bool {
+        self.layout.position(Column::Stamp).is_none() && self.layout.position(Column::Delta).is_some()
+    }
+}
+
+impl LogReader for TrussReader {
+    type Notes = Notes;
+    type State = State;
+
+    fn clock(&self) -> Clock {
+        match (self.layout.position(Column::Stamp), self.layout.base) {
+            (Some(_), Some(_)) => Clock::Epoch,
+            (Some(_), None) => Clock::Relative,
+            (None, _) if self.is_delta_only() => Clock::Relative,
+            (None, _) => Clock::None,
+        }
+    }
+
+    fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
+        let mut parser = Parser { reader: self, chunk, above: Above::default(), last_thread: 0 };
+        let mut rest = lines.bytes;
+        let mut number = lines.first_line;
+        while !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest);
+            let line = &rest[..end.unwrap_or(rest.len())];
+            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+            let text = line.strip_suffix(b"\r").unwrap_or(line);
+            if !parser.line(text) {
+                let kind = match end {
+                    None if lines.at_end => LossKind::CutLines,
+                    _ if text.contains(&0) => LossKind::NulBytes,
+                    _ => LossKind::UnreadableLines,
+                };
+                parser.chunk.lose_at(kind, lines.file, number, text);
+            }
+            number += 1;
+        }
+    }
+
+    fn settle(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
+        let notes = std::mem::take(&mut chunk.notes);
+        state.without_stamp += notes.without_stamp;
+        if self.is_delta_only() {
+            add_elapsed(state, &notes.elapsed, &mut chunk.batch);
+        }
+        let mut dropped = FxHashSet::default();
+        if notes.sleeps || !state.sleeping.is_empty() {
+            join_sleeping(state, &mut chunk.batch, &mut dropped);
+        }
+        let appeared: Vec<_> =
+            notes.appeared.into_iter().filter(|&(_, tid, _)| state.known.insert(tid)).collect();
+        if !appeared.is_empty() || !dropped.is_empty() {
+            chunk.batch.records = rebuilt(&chunk.batch.records, &appeared, &dropped);
+        }
+    }
+
+    fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
+        chunk.batch.losses.add(LossKind::UnfinishedAtEnd, state.sleeping.len() as u64);
+        chunk.batch.losses.add(LossKind::MissingTimestamps, state.without_stamp);
+    }
+}
+
+/// `-D` alone: a thread's time is the sum of its columns.
+fn add_elapsed(state: &mut State, sums: &FxHashMap<u32, i64>, batch: &mut Batch) {
+    let before = |tid: u32| state.elapsed.get(&tid).copied().unwrap_or(0);
+    for record in &mut batch.records {
+        match record {
+            Record::Call(raw) if raw.end != UNKNOWN => raw.end = raw.end.saturating_add(before(raw.tid)),
+            Record::End(end) if end.time != UNKNOWN => end.time = end.time.saturating_add(before(end.tid)),
+            _ => {}
+        }
+    }
+    for (&tid, &sum) in sums {
+        let total = state.elapsed.entry(tid).or_default();
+        *total = total.saturating_add(sum);
+    }
+}
+
+/// A `(sleeping...)` line and the later line with the result are one call. truss may say again that a
+/// call sleeps; only the first says something new.
+fn join_sleeping(state: &mut State, batch: &mut Batch, dropped: &mut FxHashSet<usize>) {
+    for (index, record) in batch.records.iter_mut().enumerate() {
+        let Record::Call(raw) = record else { continue };
+        if raw.phase == Phase::Enter {
+            if state.sleeping.insert(raw.tid, raw.call) == Some(raw.call) {
+                dropped.insert(index);
+            }
+        } else if state.sleeping.remove(&raw.tid) == Some(raw.call) {
+            raw.phase = Phase::Exit;
+            batch.counts.resumed += 1;
+        }
+    }
+}
+
+/// The records with the new threads' starts put in their places, and without the dropped ones.
+fn rebuilt(records: &[Record], appeared: &[(usize, u32, u32)], dropped: &FxHashSet<usize>) -> Vec<Record> {
+    let mut out = Vec::with_capacity(records.len() + appeared.len());
+    let mut appeared = appeared.iter().peekable();
+    for (index, record) in records.iter().enumerate() {
+        while let Some(&&(_, tid, tgid)) = appeared.peek().filter(|&&&(at, ..)| at <= index) {
+            out.push(thread_start(tid, tgid));
+            appeared.next();
+        }
+        if !dropped.contains(&index) {
+            out.push(*record);
+        }
+    }
+    out.extend(appeared.map(|&(_, tid, tgid)| thread_start(tid, tgid)));
+    out
+}
+
+fn thread_start(tid: u32, tgid: u32) -> Record {
+    Record::Start(Start {
+        tid,
+        tgid,
+        parent_tid: None,
+        time: UNKNOWN,
+        working_directory: Text::NONE,
+        command: Text::NONE,
+        attached: false,
+    })
+}
+
+impl Parser<'_> {
+    /// Takes one line in; `false` if it can't be read.
+    #[inline]
+    fn line(&mut self, line: &[u8]) -> bool {
+        let start = prefix(line);
+        let text = line[start.body..].trim_ascii_end();
+        let stamped = start.columns > 0;
+        let meaning = body(text, start.indented, stamped);
+        if self.above.arguments || self.above.environment {
+            if let Some(known) = self.wrapped(&meaning, text, &start) {
+                return known;
+            }
+        }
+        match meaning {
+            Body::Call(call) => return self.call(&call, &start),
+            Body::Signal { name, default } => self.signal(name, default, &start),
+            Body::Killed => self.killed(&start),
+            Body::Argv(arguments) => {
+                self.above.arguments = true;
+                self.add_arguments(arguments);
+            }
+            Body::Envp => self.above.environment = true,
+            Body::Continuation => self.structure(text),
+            Body::Known => {
+                if stamped {
+                    self.times(&start);
+                }
+            }
+            Body::Unreadable => return false,
+        }
+        true
+    }
+
+    /// A line after `argv:` or `envp:` that only they explain. (A value may hold anything, newlines too.)
+    fn wrapped(&mut self, meaning: &Body<'_>, text: &[u8], start: &Prefix) -> Option<bool> {
+        match meaning {
+            Body::Continuation if self.above.environment => Some(true),
+            Body::Continuation => {
+                self.add_arguments(text);
+                Some(true)
+            }
+            Body::Unreadable if self.above.environment && start.columns == 0 => Some(true),
+            Body::Call(_) if start.indented && start.columns == 0 => Some(true),
+            Body::Envp => None,
+            _ => {
+                self.above.arguments = false;
+                self.above.environment = false;
+                None
+            }
+        }
+    }
+
+    fn call(&mut self, call: &Call<'_>, start: &Prefix) -> bool {
+        let Some(id) = CallId::intern(call.name) else {
+            self.chunk.batch.lose(LossKind::TooManyNames);
+            return true;
+        };
+        let pid = start.pid.unwrap_or(ONLY_PROCESS);
+        let tid = self.reader.thread(pid, start.lwp.unwrap_or(1));
+        let spec = id.spec();
+        let batch = &mut self.chunk.batch;
+        let bytes = batch.bytes.len();
+        let mut raw = RawCall::new(id, tid);
+        if !arguments(call.arguments, spec, &mut raw, batch) {
+            batch.bytes.truncate(bytes);
+            return false;
+        }
+        let times = self.times(start);
+        (raw.end, raw.sys_cpu) = (times.end, times.sys_cpu);
+        self.appear(tid, pid);
+        if !self.ending(call, &mut raw, pid) {
+            return true;
+        }
+        self.count(&raw);
+        self.above.call = Some(self.chunk.batch.records.len());
+        self.chunk.batch.records.push(Record::Call(raw));
+        if spec.action == Action::Exit {
+            self.exit(call, &raw, pid);
+        }
+        true
+    }
+
+    /// Fills what stands behind the brackets. `false` if the line is no call of its own.
+    #[inline]
+    fn ending(&mut self, call: &Call<'_>, raw: &mut RawCall, pid: u32) -> bool {
+        match call.ending {
+            Ending::Result { value, second } => {
+                raw.outcome = Outcome::Succeeded;
+                raw.result = value.unwrap_or(UNKNOWN);
+                self.result(raw, second, pid);
+            }
+            Ending::Error { name, number } => self.error(raw, name, number),
+            Ending::Sleeping => {
+                raw.phase = Phase::Enter;
+                self.chunk.notes.sleeps = true;
+            }
+            Ending::AsChild(parent) => {
+                // The parent's line counts the call; this one tells of the child.
+                if let Ok(parent_tid) = u32::try_from(parent) {
+                    let child_tid = raw.tid;
+                    self.chunk.batch.forks.push(Fork { parent_tid, child_tid, flags: 0, call: raw.call });
+                }
+                return false;
+            }
+            Ending::AsThread => return false,
+            Ending::Executed => (raw.outcome, raw.result) = (Outcome::Succeeded, 0),
+            Ending::Nothing => {}
+        }
+        true
+    }
+
+    /// What the result of a successful call means for some actions.
+    #[inline]
+    fn result(&mut self, raw: &mut RawCall, second: Option<i64>, pid: u32) {
+        match raw.call.spec().action {
+            Action::NewPipe => {
+                if let (Some(second), Ok(first)) = (second, i32::try_from(raw.result)) {
+                    raw.fd = first;
+                    raw.fd2 = i32::try_from(second).unwrap_or(-1);
+                }
+            }
+            Action::Fork | Action::Vfork if raw.result > 0 => {
+                let fork =
+                    Fork { parent_tid: raw.tid, child_tid: raw.result as u32, flags: 0, call: raw.call };
+                self.chunk.batch.forks.push(fork);
+            }
+            // The result is a number within the process; the vocabulary's threads have one of their own.
+            Action::NewThread if raw.result > 0 => {
+                raw.result = i64::from(self.reader.thread(pid, raw.result as u32));
+            }
+            _ => {}
+        }
+    }
+
+    fn error(&mut self, raw: &mut RawCall, name: &[u8], number: i64) {
+        raw.outcome = Outcome::Failed;
+        raw.result = -1;
+        let id = match name {
+            b"" => ErrnoId::intern(format!("ERRNO_{number}").as_bytes()),
+            name => ErrnoId::intern(name),
+        };
+        match id {
+            Some(id) => raw.errno = id,
+            None => self.chunk.batch.lose(LossKind::TooManyNames),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, raw: &RawCall) {
+        let counts = &mut self.chunk.batch.counts;
+        if raw.phase == Phase::Enter {
+            counts.unfinished += 1;
+            return;
+        }
+        if raw.sys_cpu == UNKNOWN {
+            counts.untimed += 1;
+        } else {
+            counts.timed += 1;
+        }
+        self.chunk.notes.without_stamp += u64::from(raw.end == UNKNOWN);
+    }
+
+    /// Notes a thread's first line of the chunk.
+    #[inline]
+    fn appear(&mut self, tid: u32, pid: u32) {
+        if tid != pid && tid != self.last_thread && self.chunk.notes.known.insert(tid) {
+            self.chunk.notes.appeared.push((self.chunk.batch.records.len(), tid, pid));
+        }
+        self.last_thread = tid;
+    }
+
+    /// The line's times. With `-D` alone, the sum of the thread's columns in this chunk so far.
+    #[inline]
+    fn times(&mut self, start: &Prefix) -> Times {
+        let mut times = Times { end: UNKNOWN, sys_cpu: UNKNOWN };
+        let delta_only = self.reader.is_delta_only();
+        for (&column, &ticks) in self.reader.layout.columns.iter().zip(&start.stamps[..start.columns]) {
+            match column {
+                Column::Stamp => {
+                    let base = self.reader.layout.base.unwrap_or(0);
+                    times.end = base.saturating_add(ticks).saturating_mul(TICK);
+                }
+                Column::SystemTime => times.sys_cpu = ticks.saturating_mul(TICK),
+                Column::Delta if delta_only => {
+                    let tid = self.reader.thread(start.pid.unwrap_or(ONLY_PROCESS), start.lwp.unwrap_or(1));
+                    let sum = self.chunk.notes.elapsed.entry(tid).or_default();
+                    *sum = sum.saturating_add(ticks.saturating_mul(TICK));
+                    times.end = *sum;
+                }
+                Column::Delta => {}
+            }
+        }
+        times
+    }
+
+    /// `_exit` ends the process, `lwp_exit` a thread that is not its process's first.
+    fn exit(&mut self, call: &Call<'_>, raw: &RawCall, pid: u32) {
+        let code = match call.name {
+            b"lwp_exit" => None,
+            _ => integer(call.arguments).map(|(code, _)| code as i32 & 0xff),
+        };
+        let whole = call.name != b"lwp_exit";
+        if raw.tid != pid {
+            self.end(raw.tid, raw.end, code, Text::NONE);
+        }
+        if whole {
+            self.end(pid, raw.end, code, Text::NONE);
+        }
+    }
+
+    fn end(&mut self, tid: u32, time: i64, exit_code: Option<i32>, signal: Text) {
+        let end = TaskEnd { tid, time, exit_code, signal, core_dumped: false, superseded_by: None };
+        self.chunk.batch.records.push(Record::End(end));
+    }
+
+    fn signal(&mut self, name: &[u8], default: bool, start: &Prefix) {
+        self.times(start);
+        let signal = String::from_utf8_lossy(name).into_owned();
+        *self.chunk.batch.counts.signals.entry(signal).or_default() += 1;
+        if default {
+            let text = self.chunk.batch.push_text(name);
+            self.above.signal = Some((start.pid.unwrap_or(ONLY_PROCESS), text));
+        }
+    }
+
+    fn killed(&mut self, start: &Prefix) {
+        let pid = start.pid.unwrap_or(ONLY_PROCESS);
+        let times = self.times(start);
+        let signal =
+            self.above.signal.filter(|&(owner, _)| owner == pid).map_or(Text::NONE, |(_, text)| text);
+        self.end(pid, times.end, None, signal);
+    }
+
+    /// Adds words to the arguments of the exec above.
+    fn add_arguments(&mut self, text: &[u8]) {
+        let batch = &mut self.chunk.batch;
+        let Some(Record::Call(raw)) = self.above.call.and_then(|index| batch.records.get_mut(index)) else {
+            return;
+        };
+        if raw.call.spec().action != Action::Exec {
+            return;
+        }
+        let words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+        if !raw.argv.is_some() {
+            raw.argv = Text { start: batch.bytes.len() as u32, length: 0 };
+        }
+        // Nothing but these lines comes between, so the arguments stand at the end.
+        for word in words {
+            if raw.argv.length > 0 {
+                batch.bytes.push(0);
+            }
+            batch.bytes.extend_from_slice(word);
+            raw.argv.length = batch.bytes.len() as u32 - raw.argv.start;
+        }
+    }
+
+    /// The first line of a `stat` structure: `d=0x0154 i=77 m=0100755 l=1 u=0 g=2 sz=27144`.
+    fn structure(&mut self, text: &[u8]) {
+        if !text.starts_with(b"d=0x") {
+            return;
+        }
+        let batch = &mut self.chunk.batch;
+        let Some(Record::Call(raw)) = self.above.call.and_then(|index| batch.records.get_mut(index)) else {
+            return;
+        };
+        if raw.call.spec().action != Action::Stat {
+            return;
+        }
+        for word in text.split(|&byte| byte == b' ') {
+            if let Some((mode, _)) = word.strip_prefix(b"m=").and_then(integer) {
+                raw.stat_type = (mode >> 12 & 0o17) as u8;
+            }
+            if let Some((size, _)) = word.strip_prefix(b"sz=").and_then(integer) {
+                raw.stat_size = size;
+            }
+        }
+    }
+}
