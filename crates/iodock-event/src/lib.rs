@@ -13,6 +13,7 @@ pub mod interner;
 pub mod loss;
 pub mod lwp;
 pub mod record;
+pub mod sample;
 pub mod tables;
 
 pub use calls::{Action, CallClass, CallId, CallSpec, Role};
@@ -23,6 +24,7 @@ pub use record::{
     AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,
     SourceCounts, SourceError, Start, TaskEnd, Text,
 };
+pub use sample::{Mount, Sample, SampleKind, TaskUsage};
 pub use tables::{
     shown, ByteArena, CommandRow, CommandTable, FileEntry, FileRow, FileTable, MountPoint, Tables, TaskRow,
 };

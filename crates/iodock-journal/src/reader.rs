@@ -1,0 +1,246 @@
+//! Reading a journal, whole or cut.
+
+use crate::codec::{decode_records, NameReader};
+use crate::frame::{FrameHeader, FrameKind, HEADER, MAGIC, PREAMBLE, VERSION};
+use crate::meta::{Closing, JournalMeta};
+use crate::side::{decode_mounts, decode_samples, decode_usages};
+use iodock_event::{Batch, Clock, LossKind, Mount, Place, RecordSource, Sample, SourceError, TaskUsage};
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+/// Yields a journal's records up to its end or to the first frame that is damaged. Samples, mounts
+/// and usages are collected on the way: take them between batches, or at the end.
+pub struct JournalReader {
+    name: String,
+    input: BufReader<File>,
+    /// Bytes up to the end of the last good frame, and of the whole file.
+    position: u64,
+    length: u64,
+    sequence: u32,
+    payload: Vec<u8>,
+    names: NameReader,
+    meta: JournalMeta,
+    samples: Vec<Sample>,
+    mounts: Vec<Mount>,
+    usages: Vec<TaskUsage>,
+    closing: Option<Closing>,
+    /// Bytes behind the last good frame, where reading stopped before a closing frame.
+    lost: Option<u64>,
+    spare: Vec<Batch>,
+}
+
+enum Next {
+    Frame(u32),
+    End,
+}
+
+impl JournalReader {
+    /// Opens a journal. Fails where the file can't be read, is not a journal, is of a newer format, or
+    /// was cut before its first frame was whole.
+    pub fn open(path: impl AsRef<Path>) -> Result<JournalReader, SourceError> {
+        let path = path.as_ref();
+        let name = path.display().to_string();
+        let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (length, file) = opened.map_err(|error| refusal(&name, error.to_string(), "check the path"))?;
+        let mut reader = JournalReader {
+            name,
+            input: BufReader::with_capacity(1 << 16, file),
+            position: 0,
+            length,
+            sequence: 0,
+            payload: Vec::new(),
+            names: NameReader::default(),
+            meta: JournalMeta::default(),
+            samples: Vec::new(),
+            mounts: Vec::new(),
+            usages: Vec::new(),
+            closing: None,
+            lost: None,
+            spare: Vec::new(),
+        };
+        reader.read_preamble()?;
+        reader.read_meta()?;
+        Ok(reader)
+    }
+
+    pub fn meta(&self) -> &JournalMeta {
+        &self.meta
+    }
+
+    /// How the recording ended; `None` until the closing frame was read, and for a cut journal.
+    pub fn closing(&self) -> Option<&Closing> {
+        self.closing.as_ref()
+    }
+
+    /// Was the end reached without a closing frame?
+    pub fn is_cut(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    /// Samples met since last asked.
+    pub fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    /// Mounts met since last asked.
+    pub fn take_mounts(&mut self) -> Vec<Mount> {
+        std::mem::take(&mut self.mounts)
+    }
+
+    /// Usages met since last asked.
+    pub fn take_usages(&mut self) -> Vec<TaskUsage> {
+        std::mem::take(&mut self.usages)
+    }
+
+    fn read_preamble(&mut self) -> Result<(), SourceError> {
+        let mut preamble = [0; PREAMBLE];
+        let got = read_full(&mut self.input, &mut preamble)
+            .map_err(|error| refusal(&self.name, error.to_string(), "check the path"))?;
+        if got < MAGIC.len() || preamble[..MAGIC.len()] != MAGIC {
+            let message = "not an iodock journal";
+            return Err(refusal(&self.name, message.into(), "only iodock record writes journals"));
+        }
+        let version = u32::from_le_bytes([preamble[8], preamble[9], preamble[10], preamble[11]]);
+        if got == PREAMBLE && version > VERSION {
+            let message = format!("journal of format {version}; this iodock reads up to {VERSION}");
+            return Err(refusal(&self.name, message, "use the iodock that recorded it, or a newer one"));
+        }
+        self.position = got as u64;
+        Ok(())
+    }
+
+    fn read_meta(&mut self) -> Result<(), SourceError> {
+        if let Next::Frame(kind) = self.next_frame()? {
+            if kind == FrameKind::Meta as u32 {
+                if let Some(meta) = JournalMeta::decode(&self.payload) {
+                    self.meta = meta;
+                    return Ok(());
+                }
+            }
+        }
+        let message = "the journal was cut within its first bytes: nothing was recorded";
+        Err(refusal(&self.name, message.into(), "record again"))
+    }
+
+    /// Reads a frame into `payload`; at the end or at damage says so and notes what is lost.
+    fn next_frame(&mut self) -> Result<Next, SourceError> {
+        let mut header = [0; HEADER];
+        if self.read(&mut header)? < HEADER {
+            return Ok(self.stop());
+        }
+        let header = FrameHeader::parse(&header);
+        let left = self.length.saturating_sub(self.position + HEADER as u64);
+        // A length that the file does not have is never allocated.
+        if u64::from(header.length) > left || header.sequence != self.sequence {
+            return Ok(self.stop());
+        }
+        let mut payload = std::mem::take(&mut self.payload);
+        payload.resize(header.length as usize, 0);
+        let got = self.read(&mut payload)?;
+        self.payload = payload;
+        if got < self.payload.len() || !header.matches(&self.payload) {
+            return Ok(self.stop());
+        }
+        self.sequence = self.sequence.wrapping_add(1);
+        self.position += HEADER as u64 + u64::from(header.length);
+        Ok(Next::Frame(header.kind))
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, SourceError> {
+        read_full(&mut self.input, buffer).map_err(|error| {
+            let message = format!("cannot read on at byte {}: {error}", self.position);
+            refusal(&self.name, message, "check the file system that holds the store")
+        })
+    }
+
+    fn stop(&mut self) -> Next {
+        // At least 1, so that a recording that merely was not closed is told of, too.
+        self.lost = Some(self.length.saturating_sub(self.position).max(1));
+        Next::End
+    }
+
+    /// Takes one frame; `None` if its payload makes no sense although its checksum is right.
+    fn take_frame(&mut self, kind: u32, batch: &mut Batch) -> Option<()> {
+        match FrameKind::from_number(kind) {
+            Some(FrameKind::Names) => self.names.add(&self.payload),
+            Some(FrameKind::Records) => decode_records(&self.payload, &self.names, batch),
+            Some(FrameKind::Samples) => decode_samples(&self.payload, &mut self.samples),
+            Some(FrameKind::Mounts) => decode_mounts(&self.payload, &mut self.mounts),
+            Some(FrameKind::Usages) => decode_usages(&self.payload, &mut self.usages),
+            Some(FrameKind::Closing) => {
+                self.closing = Some(Closing::decode(&self.payload)?);
+                Some(())
+            }
+            // A second meta frame, or a kind of frame from a later version: not needed to go on.
+            Some(FrameKind::Meta) | None => Some(()),
+        }
+    }
+
+    fn lose_rest(&self, batch: &mut Batch) {
+        let Some(lost) = self.lost else { return };
+        batch.losses.add(LossKind::JournalCut, lost);
+        let place =
+            Place { file: self.name.clone(), line: 0, sample: format!("at byte {}", self.position) };
+        batch.losses.first.entry(LossKind::JournalCut).or_insert(place);
+    }
+}
+
+impl RecordSource for JournalReader {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
+        if self.closing.is_some() || self.lost.is_some() {
+            return Ok(None);
+        }
+        let mut batch = self.spare.pop().unwrap_or_default();
+        batch.clear();
+        loop {
+            let frame_start = self.position;
+            let Next::Frame(kind) = self.next_frame()? else {
+                self.lose_rest(&mut batch);
+                return Ok(Some(batch));
+            };
+            if self.take_frame(kind, &mut batch).is_none() {
+                self.position = frame_start;
+                self.stop();
+                self.lose_rest(&mut batch);
+                return Ok(Some(batch));
+            }
+            if self.closing.is_some() {
+                return Ok(None);
+            }
+            if kind == FrameKind::Records as u32 {
+                return Ok(Some(batch));
+            }
+        }
+    }
+
+    fn recycle(&mut self, batch: Batch) {
+        self.spare.push(batch);
+    }
+
+    fn clock(&self) -> Clock {
+        self.meta.clock
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.position, Some(self.length))
+    }
+}
+
+fn refusal(file: &str, message: String, hint: &str) -> SourceError {
+    SourceError { file: file.into(), line: None, message, hint: hint.into() }
+}
+
+/// Reads until `buffer` is full or the file ends.
+fn read_full(input: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match input.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(got) => filled += got,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}

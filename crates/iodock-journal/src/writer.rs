@@ -1,0 +1,248 @@
+//! Writing a journal.
+
+use crate::codec::{has_side, RecordEncoder};
+use crate::frame::{put_frame, FrameKind, MAGIC, VERSION};
+use crate::meta::{Closing, JournalMeta};
+use crate::side::{encode_mounts, encode_samples, encode_usages};
+use iodock_event::{Batch, LossKind, Mount, Record, Sample, TaskUsage};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A frame is written when its records take this many bytes: a few thousand calls.
+const FRAME_BYTES: usize = 256 << 10;
+
+/// The journal could not be written (on). What was flushed before stays readable.
+#[derive(Debug)]
+pub struct JournalError {
+    pub path: PathBuf,
+    pub source: io::Error,
+}
+
+impl std::fmt::Display for JournalError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: cannot write the recording: {}", self.path.display(), self.source)
+    }
+}
+
+impl std::error::Error for JournalError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl JournalError {
+    /// What to do about it.
+    pub fn hint(&self) -> &'static str {
+        match self.source.kind() {
+            io::ErrorKind::StorageFull => "the disk is full; give the store a place with more room: -o PATH",
+            io::ErrorKind::QuotaExceeded => "your quota is used up; give the store another place: -o PATH",
+            io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only; give the store another place: -o PATH",
+            io::ErrorKind::PermissionDenied => "you may not write there; give the store another place: -o PATH",
+            io::ErrorKind::AlreadyExists => "a recording is there already; give another name: -o PATH",
+            io::ErrorKind::NotFound => "the folder does not exist; create it or give another place: -o PATH",
+            _ => "give the store another place: -o PATH",
+        }
+    }
+}
+
+/// Appends to a journal. Records are collected and written a frame at a time: call
+/// [`JournalWriter::flush`] about once a second, for that is what a crash may cost.
+pub struct JournalWriter {
+    path: PathBuf,
+    file: File,
+    encoder: RecordEncoder,
+    /// Losses and counts since the last frame; its records stay empty.
+    side: Batch,
+    /// Frames not yet written; empty but during a call.
+    out: Vec<u8>,
+    sequence: u32,
+    /// Length of the file up to the end of its last whole frame, and the frames up to there.
+    good_length: u64,
+    good_sequence: u32,
+    /// Records in `out`.
+    pending: u64,
+    written: u64,
+    frame_bytes: usize,
+    /// Set by the first error; from then on records are counted, not kept.
+    failed: bool,
+    dropped: u64,
+}
+
+impl JournalWriter {
+    /// Creates the file, which must not exist, and writes `meta`.
+    pub fn create(path: impl AsRef<Path>, meta: &JournalMeta) -> Result<JournalWriter, JournalError> {
+        let path = path.as_ref().to_path_buf();
+        let file = match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Ok(file) => file,
+            Err(source) => return Err(JournalError { path, source }),
+        };
+        let mut writer = JournalWriter {
+            path,
+            file,
+            encoder: RecordEncoder::default(),
+            side: Batch::default(),
+            out: Vec::new(),
+            sequence: 0,
+            good_length: 0,
+            good_sequence: 0,
+            pending: 0,
+            written: 0,
+            frame_bytes: FRAME_BYTES,
+            failed: false,
+            dropped: 0,
+        };
+        writer.out.extend_from_slice(&MAGIC);
+        writer.out.extend_from_slice(&VERSION.to_le_bytes());
+        writer.out.extend_from_slice(&[0; 4]);
+        writer.frame(FrameKind::Meta, &meta.encode())?;
+        writer.write_out()?;
+        Ok(writer)
+    }
+
+    /// Bytes this writer has written, for the recorder's own account.
+    pub fn written_bytes(&self) -> u64 {
+        self.written
+    }
+
+    /// Records given after a write error; they are lost.
+    pub fn dropped_records(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Did a write fail? From then on nothing is kept.
+    pub fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Adds one record, whose texts lie in `batch`. An error is returned once; then records are only
+    /// counted ([`JournalWriter::dropped_records`]).
+    pub fn push_record(&mut self, record: &Record, batch: &Batch) -> Result<(), JournalError> {
+        if self.failed {
+            self.dropped += 1;
+            return Ok(());
+        }
+        self.encoder.push(record, batch);
+        if self.encoder.len() >= self.frame_bytes {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Adds all of a batch: records, forks, losses, counts.
+    pub fn push(&mut self, batch: &Batch) -> Result<(), JournalError> {
+        self.side.losses.merge(&batch.losses);
+        self.side.counts.add(&batch.counts);
+        if !self.failed {
+            batch.forks.iter().for_each(|fork| self.encoder.push_fork(fork));
+        }
+        let mut result = Ok(());
+        for record in &batch.records {
+            let pushed = self.push_record(record, batch);
+            result = result.and(pushed);
+        }
+        result
+    }
+
+    /// Counts a loss; written with the next flush.
+    pub fn lose(&mut self, kind: LossKind, count: u64) {
+        self.side.losses.add(kind, count);
+    }
+
+    pub fn samples(&mut self, samples: &[Sample]) -> Result<(), JournalError> {
+        self.write_side(FrameKind::Samples, || encode_samples(samples))
+    }
+
+    pub fn mounts(&mut self, mounts: &[Mount]) -> Result<(), JournalError> {
+        self.write_side(FrameKind::Mounts, || encode_mounts(mounts))
+    }
+
+    pub fn usages(&mut self, usages: &[TaskUsage]) -> Result<(), JournalError> {
+        self.write_side(FrameKind::Usages, || encode_usages(usages))
+    }
+
+    /// Writes what was collected, in one go. After it a killed recorder loses nothing of that.
+    pub fn flush(&mut self) -> Result<(), JournalError> {
+        if self.failed {
+            return Ok(());
+        }
+        self.frame_records()?;
+        self.write_out()
+    }
+
+    /// Makes what was flushed survive a power cut too (fsync). Slow; not done otherwise.
+    pub fn sync(&mut self) -> Result<(), JournalError> {
+        self.flush()?;
+        self.file.sync_data().map_err(|source| JournalError { path: self.path.clone(), source })
+    }
+
+    /// Writes what was collected and the closing frame. After a write error it is still tried: it is
+    /// small, and says how many records are missing.
+    pub fn close(mut self, closing: &Closing) -> Result<(), JournalError> {
+        let flushed = self.flush();
+        self.failed = false;
+        self.side.losses.add(LossKind::DroppedRecords, self.dropped);
+        self.frame_records()?;
+        let closing = Closing { written_bytes: self.written, ..closing.clone() };
+        self.frame(FrameKind::Closing, &closing.encode())?;
+        let closed = self.write_out();
+        flushed.and(closed)
+    }
+
+    fn write_side(&mut self, kind: FrameKind, payload: impl FnOnce() -> Vec<u8>) -> Result<(), JournalError> {
+        if self.failed {
+            return Ok(());
+        }
+        self.frame_records()?;
+        self.frame(kind, &payload())?;
+        self.write_out()
+    }
+
+    fn frame_records(&mut self) -> Result<(), JournalError> {
+        if self.encoder.is_empty() && !has_side(&self.side) {
+            return Ok(());
+        }
+        self.pending += self.encoder.count;
+        let records = self.encoder.finish(&self.side);
+        self.side.clear();
+        let names = std::mem::take(&mut self.encoder.names);
+        if !names.is_empty() {
+            self.frame(FrameKind::Names, &names)?;
+        }
+        self.frame(FrameKind::Records, &records)
+    }
+
+    fn frame(&mut self, kind: FrameKind, payload: &[u8]) -> Result<(), JournalError> {
+        let fits = put_frame(&mut self.out, kind, self.sequence, payload);
+        self.sequence = self.sequence.wrapping_add(1);
+        fits.ok_or_else(|| self.error(io::ErrorKind::FileTooLarge.into()))
+    }
+
+    fn write_out(&mut self) -> Result<(), JournalError> {
+        let result = self.file.write_all(&self.out);
+        let length = self.out.len() as u64;
+        self.out.clear();
+        match result {
+            Ok(()) => {
+                self.good_length += length;
+                self.good_sequence = self.sequence;
+                self.written += length;
+                self.pending = 0;
+                Ok(())
+            }
+            Err(source) => Err(self.error(source)),
+        }
+    }
+
+    /// Cuts the half frame off, so that the journal ends well, and gives up.
+    fn error(&mut self, source: io::Error) -> JournalError {
+        self.failed = true;
+        self.dropped += self.pending;
+        self.pending = 0;
+        self.sequence = self.good_sequence;
+        self.out.clear();
+        // If even that fails the reader still stops at the damaged frame.
+        let _ = self.file.set_len(self.good_length);
+        JournalError { path: self.path.clone(), source }
+    }
+}
