@@ -19,7 +19,10 @@ fn main() {
 }
 
 fn measure(path: &str, workers: usize) -> Result<(), SourceError> {
-    let options = ReadOptions { workers, ..ReadOptions::default() };
+    let mut options = ReadOptions { workers, ..ReadOptions::default() };
+    if let Some(size) = std::env::var("CHUNK_SIZE").ok().and_then(|size| size.parse().ok()) {
+        options.chunk_size = size;
+    }
     let cpu_before = cpu_time();
     let begun = Instant::now();
     let mut source = open_log(path, None, &options)?;

@@ -34,7 +34,8 @@ pub fn start<R: LogReader>(
         ahead: workers as u64 + 1,
     };
     let stage = Stage::Idle { workers };
-    Stream { format, shared: Arc::new(shared), state: R::State::default(), next: 0, stage, progress }
+    let (state, shared) = (R::State::default(), Arc::new(shared));
+    Stream { format, shared, state, next: 0, records: 0, stage, progress }
 }
 
 struct Stream<R: LogReader> {
@@ -43,6 +44,8 @@ struct Stream<R: LogReader> {
     state: R::State,
     /// Sequence number of the chunk to settle next.
     next: u64,
+    /// Records so far: a log without any is an error.
+    records: u64,
     stage: Stage,
     progress: Arc<Progress>,
 }
@@ -224,11 +227,23 @@ impl<R: LogReader> Stream<R> {
         }
     }
 
-    fn finish(&mut self) -> Batch {
+    fn finish(&mut self) -> Result<Batch, SourceError> {
         self.stage = Stage::Finished;
         let mut chunk = Chunk { batch: Batch::default(), notes: R::Notes::default() };
         self.shared.reader.finish(&mut self.state, &mut chunk);
-        chunk.batch
+        if self.records == 0 && chunk.batch.records.is_empty() {
+            return Err(self.nothing_readable());
+        }
+        Ok(chunk.batch)
+    }
+
+    fn nothing_readable(&self) -> SourceError {
+        SourceError {
+            file: self.shared.file.to_string(),
+            line: Some(1),
+            message: format!("no line of it can be read as {}", self.format),
+            hint: "check that this is the whole log, and its format (--format)".into(),
+        }
     }
 }
 
@@ -242,9 +257,10 @@ impl<R: LogReader> RecordSource for Stream<R> {
         match self.wait() {
             Ok(Some(mut chunk)) => {
                 self.shared.reader.settle(&mut self.state, &mut chunk);
+                self.records += chunk.batch.records.len() as u64;
                 Ok(Some(chunk.batch))
             }
-            Ok(None) => Ok(Some(self.finish())),
+            Ok(None) => self.finish().map(Some),
             Err(error) => {
                 self.stage = Stage::Finished;
                 Err(error)

@@ -38,6 +38,7 @@ impl LogReader for StraceReader {
             scratch: Vec::new(),
             line: lines.first_line,
             dangling: None,
+            just_begun: None,
         };
         pass.all(lines.at_end);
         pass.close();
@@ -64,6 +65,8 @@ struct Pass<'a> {
     line: u64,
     /// A call's line into which the program wrote a newline: its end may follow on a line of its own.
     dangling: Option<Dangling<'a>>,
+    /// The thread whose call began on the line before: with `-z` its end follows, without any prefix.
+    just_begun: Option<u32>,
 }
 
 struct Dangling<'a> {
@@ -98,6 +101,7 @@ impl<'a> Pass<'a> {
     #[inline]
     fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
         let (prefix, kind) = line::read(line);
+        let just_begun = self.just_begun.take();
         match kind {
             Kind::Call { name, text } => self.call(prefix, name, text, cut),
             Kind::Begun { name, text } => self.begun(prefix, name, text),
@@ -107,6 +111,7 @@ impl<'a> Pass<'a> {
                 self.signal(name);
                 true
             }
+            Kind::Tail { .. } | Kind::Unknown if just_begun.is_some_and(|tid| self.end_of(tid, line)) => true,
             Kind::Tail { text } => self.tail(text),
             Kind::Noise => true,
             Kind::Unknown => false,
@@ -201,6 +206,7 @@ impl<'a> Pass<'a> {
         let text = self.range(text);
         let begun = Begun { call: id, start: raw.start, text, line: self.line };
         *self.threads.meet(tid).0 = Some(begun);
+        self.just_begun = Some(tid);
         self.chunk.batch.counts.unfinished += 1;
         self.chunk.batch.records.push(Record::Call(raw));
         true
@@ -242,6 +248,21 @@ impl<'a> Pass<'a> {
             self.chunk.notes.crossings.push(crossing);
         }
         self.chunk.batch.counts.resumed += 1;
+        self.count_duration(&raw);
+        self.chunk.batch.records.push(Record::Call(raw));
+        true
+    }
+
+    /// The bare rest of the call that `tid` has just begun.
+    fn end_of(&mut self, tid: u32, text: &[u8]) -> bool {
+        let Some(begun) = self.threads.meet(tid).0.take() else { return false };
+        let mut raw = RawCall::new(begun.call, tid);
+        raw.start = begun.start;
+        let (first, batch) = (&self.text[begun.text.clone()], &mut self.chunk.batch);
+        if join::ended_call(first, text, UNKNOWN, &mut self.scratch, &mut raw, batch).is_none() {
+            *self.threads.meet(tid).0 = Some(begun);
+            return false;
+        }
         self.count_duration(&raw);
         self.chunk.batch.records.push(Record::Call(raw));
         true

@@ -1,0 +1,112 @@
+//! Real logs of the strace installed here, against the table that the same strace printed (`-C`).
+//! Passes with a note where there is no strace or it may not trace.
+
+mod support;
+
+use iodock_event::LossKind;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use support::{bytes_of, read_file, small_chunks, Tally};
+
+/// Files with odd names, threads of a shell's children, failures, pipes, signals.
+const PROGRAM: &str = r#"
+cd "$1"; mkdir -p 'd > e, f'; cd 'd > e, f'
+printf 'abc' > 'a) = 3 <0.1>'; printf 'x' > "$(printf 'new\nline\\\377 <unfinished ...>')"
+cat ./* /nonexistent 2> /dev/null | wc -c > n; (sleep 0.01 & wait); cp n m; mv m o; ln -s o l; ls -la > /dev/null
+dd if=/dev/zero of=z bs=4096 count=20 2> /dev/null; rm z; sh -c 'kill -9 $$'; find . | sort > s; true
+"#;
+
+const OPTIONS: &[&str] = &[
+    "-f",
+    "-f -t",
+    "-f -tt -T",
+    "-f -ttt -T",
+    "-f -r",
+    "-f -r -T -ttt",
+    "-f -tt -T -y",
+    "-f -ttt -T -yy",
+    "-f -tt -T -v",
+    "-f -tt -T -x",
+    "-f -tt -T -xx",
+    "-f -tt -T -xx -y -s 4",
+    "-f -tt -T -s 0",
+    "-f -tt -T -s 5000 -v -yy",
+    "-f -n -tt",
+    "-f -i -T",
+    "-f -n -i -ttt -T",
+    "-f -Y -ttt -T",
+    "-f -tt -T -Z",
+    "-f -tt -T -z",
+    "-f --absolute-timestamps=format:time,precision:ns -T",
+    "-f --absolute-timestamps=format:unix,precision:s --syscall-times=ns",
+    "-f --relative-timestamps=ms --syscall-times=ms",
+    "-f --absolute-timestamps=precision:ms --syscall-times=s",
+    "-f --decode-fds=all -ttt -T",
+    "-f --decode-pids=comm,pidns -tt -T",
+    "-f -X raw -tt -T",
+    "-f -X verbose -tt -T",
+    "-tt -T",
+];
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("iodock-strace-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn strace(options: &str, log: Option<&Path>, folder: &Path) -> Option<std::process::Output> {
+    let mut command = Command::new("strace");
+    command.args(options.split(' '));
+    if let Some(log) = log {
+        command.arg("-C").arg("-o").arg(log);
+    }
+    command.args(["sh", "-c", PROGRAM, "sh"]).arg(folder).stdin(Stdio::null());
+    let output = command.output().ok()?;
+    output.status.success().then_some(output)
+}
+
+/// calls and errors by name, from the table at a log's end.
+fn table(log: &[u8]) -> BTreeMap<String, (u64, u64)> {
+    let text = String::from_utf8_lossy(log);
+    let start = text.rfind("% time").expect("a table");
+    let mut calls = BTreeMap::new();
+    for line in text[start..].lines().skip(2).take_while(|line| !line.starts_with("---")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let errors = if words.len() == 6 { words[4].parse().unwrap() } else { 0 };
+        calls.insert(words[words.len() - 1].to_string(), (words[3].parse().unwrap(), errors));
+    }
+    calls
+}
+
+/// strace counts a call when it returns.
+fn returned(tally: &Tally) -> BTreeMap<String, (u64, u64)> {
+    let calls = tally.calls.iter().filter(|(_, call)| call.count > call.noresult);
+    calls.map(|(name, call)| (name.clone(), (call.count - call.noresult, call.errors))).collect()
+}
+
+#[test]
+fn counts_are_those_of_strace() {
+    for (index, options) in OPTIONS.iter().enumerate() {
+        let folder = scratch(&index.to_string());
+        let log = folder.join("log");
+        if strace(options, Some(&log), &folder).is_none() {
+            eprintln!("skipped {options}: this strace can't");
+            std::fs::remove_dir_all(&folder).unwrap();
+            continue;
+        }
+        // With -z a call's end may stand on a line of its own, which chunks of few lines tear off.
+        let sizes: &[usize] = if options.contains("-z") { &[1 << 24] } else { &[1 << 20, 2000] };
+        for &chunk_size in sizes {
+            let tally = read_file(&log, &small_chunks(chunk_size))
+                .unwrap_or_else(|error| panic!("{options}: {error}"));
+            if !options.contains("-z") && !options.contains("-Z") {
+                assert_eq!(returned(&tally), table(&bytes_of(&log)), "{options}, chunks of {chunk_size}");
+            }
+            for kind in [LossKind::UnreadableLines, LossKind::OrphanResumed, LossKind::CutLines] {
+                assert_eq!(tally.losses.count(kind), 0, "{options}: {:?}", tally.losses);
+            }
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}
