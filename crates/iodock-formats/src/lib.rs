@@ -22,5 +22,14 @@ pub use sniff::open_log;
 pub use stream::start;
 
 /// Every format. Order does not matter: the most confident one reads the log.
-pub static FORMATS: &[&dyn LogFormat] =
-    &[&strace::Strace, &truss::Truss, &refused::AixTruss, &refused::BsdTruss];
+pub static FORMATS: &[&dyn LogFormat] = &[
+    &strace::Strace,
+    &truss::Truss,
+    &refused::AIX_TRUSS,
+    &refused::BSD_TRUSS,
+    &refused::KDUMP,
+    &refused::LTRACE,
+    &refused::PERF_TRACE,
+    &refused::DTRUSS,
+    &refused::DTRACE,
+];

@@ -230,13 +230,15 @@ pub fn is_table(text: &[u8]) -> bool {
         digits > 0 && digits + 1 == word.len() && word.contains(&b'.')
     };
     let is_count = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
-    let Some(second) = second else { return first.iter().all(|&byte| byte == b'-') && first.len() > 3 };
+    let is_rule = |word: &[u8]| word.len() > 3 && word.iter().all(|&byte| byte == b'-');
+    let Some(second) = second else { return is_rule(first) };
     match first {
         b"syscall" => second == b"seconds",
         b"signals" | b"faults" => second.starts_with(b"---"),
         b"sys" | b"usr" | b"user" => matches!(second, b"totals:" | b"time:"),
         b"elapsed:" => is_time(second),
         b"Library:" => second == b"Function",
+        _ if is_rule(first) => is_rule(second),
         _ if is_time(second) => words.all(is_count),
         _ => (first.starts_with(b"SIG") || first.starts_with(b"FLT")) && is_count(second),
     }

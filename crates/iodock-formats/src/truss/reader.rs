@@ -210,6 +210,7 @@ fn thread_start(tid: u32, tgid: u32) -> Record {
         working_directory: Text::NONE,
         command: Text::NONE,
         attached: false,
+        rank: None,
     })
 }
 
