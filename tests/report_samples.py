@@ -141,7 +141,7 @@ def fill(page: dict[str, Any], names: list[str], listed_of: int, span: int = 12 
         "whole_ns": span,
     }  # fmt: skip
     page["first_call"], page["first_file"], page["print_files"] = "read", 0, [0, 1]
-    page["failures"] = table(["call", "errno", "file", "count"], [["openat", "ENOENT", 1, 2900], ["openat", "EACCES", 2, 100], ["write", "ENOSPC", 0, 2]])
+    page["failures"] = table(["call", "errno", "file", "count"], [["openat", "ENOENT", 1, 2900], ["openat", "EACCES", len(names) - 1, 100], ["write", "ENOSPC", 0, 2]])
     page["processes"] = processes()
     return page
 
@@ -161,7 +161,7 @@ def overview(durations: bool = True, wall: int | None = 12 * SECOND, io: int | N
     names = names or ["/lustre/project/input/mesh-0001.h5", "/etc/solver.conf"]
     costs = [
         Cost("read", names[0], 3_200_000_000 if durations else None, 160_000_000 if durations else None, 120_000, 0, 14_300_000_000),
-        Cost("openat", names[1], 900_000_000 if durations else None, 22_000_000 if durations else None, 12_000, 3000, None),
+        Cost("openat", names[-1], 900_000_000 if durations else None, 22_000_000 if durations else None, 12_000, 3000, None),
         Cost("lseek", names[0], 350_000_000 if durations else None, 1_000_000 if durations else None, 240_000, 0, None),
     ]
     parts = [("data", 3_320_000_000, 129_000), ("metadata", 980_000_000, 21_000), ("seek", 350_000_000, 240_000), ("sync", 90_000_000, 12)]

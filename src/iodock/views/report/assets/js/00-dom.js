@@ -34,8 +34,16 @@ function replaceContent(node, ...children) {
 // A file's name may hold anything but NUL and '/': what could reorder, break or hide text is shown as its code point.
 const UNSAFE_TO_SHOW = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
+const SHORT_ESCAPES = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
+
+function escapedCharacter(character) {
+  const code = character.charCodeAt(0);
+  if (SHORT_ESCAPES[character]) return SHORT_ESCAPES[character];
+  return code < 0x80 ? '\\x' + code.toString(16).padStart(2, '0') : '\\u' + code.toString(16).padStart(4, '0');
+}
+
 function visibleName(name) {
-  return name.replace(UNSAFE_TO_SHOW, (c) => '\\u{' + c.codePointAt(0).toString(16) + '}');
+  return name.replace(UNSAFE_TO_SHOW, escapedCharacter);
 }
 
 function shortened(name, limit) {
@@ -55,7 +63,6 @@ function nameNode(name, limit) {
 // For commands to copy: a name as one word of the shell, whatever it holds.
 function shellWord(name) {
   if (/^[\w@%+=:,./-]+$/.test(name)) return name;
-  if (!/[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2060-\u2069]/.test(name)) return "'" + name.replaceAll("'", "'\\''") + "'";
-  const escaped = name.replace(/[\\']/g, '\\$&').replace(UNSAFE_TO_SHOW, (c) => '\\u' + c.charCodeAt(0).toString(16).padStart(4, '0'));
-  return "$'" + escaped + "'";
+  if (visibleName(name) === name) return "'" + name.replaceAll("'", "'\\''") + "'";
+  return "$'" + name.replace(/[\\']/g, '\\$&').replace(UNSAFE_TO_SHOW, escapedCharacter) + "'";
 }

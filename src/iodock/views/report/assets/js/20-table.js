@@ -4,9 +4,16 @@ function columnLabel(name) {
   return words('column.' + name);
 }
 
-function cellContent(kind, value) {
+function valueText(column, value) {
+  const key = 'value.' + column + '.' + value;
+  return TEXT[key] === undefined ? null : TEXT[key];
+}
+
+function cellContent(kind, value, column) {
   if (value === null || value === undefined) return element('span', { class: 'unknown', title: words('not_known'), text: '–' });
   if (kind === 'file') return nameNode(NAMES[value]);
+  const word = kind === 'text' ? valueText(column, value) : null;
+  if (word !== null) return element('span', { text: word });
   const [shown, exact] = SHOWN[kind](value);
   return kind === 'text'
     ? element('bdi', { title: exact, text: shortened(shown, 60) })
@@ -129,7 +136,7 @@ class Table {
   bodyRow(row, barColumn) {
     const cells = row.slice(0, this.data.columns.length).map((value, index) => {
       const kind = this.kinds[index];
-      const content = cellContent(kind, value);
+      const content = cellContent(kind, value, this.data.columns[index]);
       if (index === 0) return element('th', { scope: 'row', class: kind === 'file' ? 'file' : 'word' }, this.opener(row, content));
       const bar = index === barColumn && this.largest > 0 ? shareBar(value / this.largest) : null;
       return element('td', { class: isNumeric(kind) ? 'number' : kind }, bar, content);
@@ -155,7 +162,7 @@ class Table {
   footRow(key, values) {
     const cells = values.slice(1).map((value, index) => {
       const kind = this.kinds[index + 1];
-      const content = value === null && !isNumeric(kind) ? null : cellContent(kind, value);
+      const content = value === null && !isNumeric(kind) ? null : cellContent(kind, value, null);
       return element('td', { class: isNumeric(kind) ? 'number' : 'word' }, content);
     });
     return element('tr', { class: key }, element('th', { scope: 'row', class: 'word', text: words('row.' + key) }), cells);

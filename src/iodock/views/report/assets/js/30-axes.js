@@ -77,11 +77,12 @@ class Chart {
   }
 
   description() {
-    return this.options.title + '. ' + (this.options.describe || '');
+    const hint = this.options.steps ? ' ' + words('chart.hint') : '';
+    return this.options.title + '. ' + (this.options.describe || '') + hint;
   }
 
   restText() {
-    return this.options.rest || (this.options.steps ? words('chart.hint') : '');
+    return this.options.describe || '';
   }
 
   // Drawn to the width it gets, so that text keeps its size on narrow screens.

@@ -27,7 +27,6 @@ function sampleChart(series, spanNs) {
     bottom: 8,
     left: 82,
     steps: series.points.length,
-    rest: words('chart.sample.describe', { high: SHOWN[series.unit](highest)[0] }),
     place,
     stepAt: (share) => nearestStep(series.points.length, place, share),
     readout: (step) => timeText(series.points[step][0]) + ': ' + SHOWN[series.unit](series.points[step][1])[0],

@@ -57,7 +57,7 @@ function fileFacts(index) {
   const wanted = ['kind', 'fs_type', 'size_bytes', 'read_bytes', 'written_bytes', 'access'];
   const facts = wanted.map((name) => [name, row[PAGE.files.columns.indexOf(name)]])
     .filter(([, value]) => value !== null && value !== undefined && value !== '')
-    .map(([name, value]) => element('div', {}, element('dt', { text: columnLabel(name) }), element('dd', {}, cellContent(columnKind(name), value))));
+    .map(([name, value]) => element('div', {}, element('dt', { text: columnLabel(name) }), element('dd', {}, cellContent(columnKind(name), value, name))));
   return element('dl', { class: 'facts inline' }, facts);
 }
 

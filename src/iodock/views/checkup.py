@@ -1,0 +1,168 @@
+"""What `iodock record` prints at its end: the verdict, the costliest calls and files, and what to look at next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from iodock.views import verdict as words
+from iodock.views.charts.units import BYTES, NANOSECONDS
+from iodock.views.charts.words import shorten, visible
+from iodock.views.text import Text, text_in
+from iodock.views.verdict import Cost, Overview
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+NARROW = 72
+"""Below this many columns the tables leave out what can be missed most easily."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One row of a small table: a call or a file."""
+
+    name: str
+    count: int
+    failed: int
+    time_ns: int | None
+    bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopList:
+    """The first rows of a list, and how many there are in all."""
+
+    lines: Sequence[Line]
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkup:
+    """What the terminal shows of a run."""
+
+    store: str
+    """As the user would type it."""
+    overview: Overview
+    calls: TopList
+    files: TopList
+    losses: Sequence[tuple[str, int, str]] = ()
+    """Name, count, cure."""
+
+
+def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
+    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without texts."""
+    text = text_in(language)
+    _print_verdict(checkup.overview, console, text)
+    timed = checkup.overview.durations
+    for kind, top in (("calls", checkup.calls), ("files", checkup.files)):
+        if top.lines:
+            title = text(f"checkup.{kind}" if timed else f"checkup.{kind}_counts")
+            console.print()
+            console.print(_table(kind, title, top, checkup, console.width, text))
+    _print_losses(checkup, console, text)
+    _print_next(checkup, console, text)
+
+
+def _print_verdict(overview: Overview, console: Console, text: Text) -> None:
+    verdict = words.judge(overview, text)
+    _say(console, verdict.headline, "bold")
+    for sentence in verdict.sentences:
+        _say(console, sentence)
+    split = _split(overview, text)
+    if split:
+        _say(console, split)
+    if verdict.level not in ("fine", "no_io") and overview.costs:
+        _say(console, _largest(overview.costs[0], overview, text))
+
+
+def _say(console: Console, sentence: str, style: str | None = None) -> None:
+    # Names are data: no markup, no highlighting, no emoji codes in them.
+    console.print(sentence, style=style, markup=False, highlight=False, emoji=False)
+
+
+def _split(overview: Overview, text: Text) -> str | None:
+    """`reading and writing 3.32 s, metadata 980 ms, ...`, parts above one per cent of the I/O."""
+    if not overview.durations:
+        return None
+    total = sum(part.time_ns or 0 for part in overview.parts)
+    shown = [
+        f"{text('part.' + part.name)} {NANOSECONDS.text(part.time_ns)}"
+        for part in overview.parts
+        if part.time_ns and part.time_ns >= 0.01 * total
+    ]
+    if len(shown) < 2:
+        return None
+    listed = ("、" if text.language == "ja" else ", ").join(shown)
+    return f"{text('verdict.split')}: {listed}"
+
+
+def _largest(cost: Cost, overview: Overview, text: Text) -> str:
+    figures = words.cost_figures(cost, overview, text)
+    return f"{text('checkup.largest')}: {words.cost_title(cost, text)}: {figures}"
+
+
+def _table(kind: str, title: str, top: TopList, checkup: Checkup, width: int, text: Text) -> RenderableType:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text as RichText
+
+    timed = checkup.overview.durations
+    heading = RichText(title, style="bold")
+    if top.of > len(top.lines):
+        of = text.counted(f"unit.{kind}", top.of)
+        heading.append("  " + text("top_of", shown=str(len(top.lines)), of=of), style="not bold dim")
+    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False)
+    name_column = "call" if kind == "calls" else "file"
+    table.add_column(RichText(text(f"column.{name_column}")), overflow="fold", min_width=8)
+    columns = _columns(timed, width)
+    for column in columns:
+        table.add_column(RichText(text(f"column.{column}")), justify="right", no_wrap=True)
+    for line in top.lines:
+        table.add_row(RichText(shorten(line.name, _name_cells(width))), *(RichText(_shown(line, name)) for name in columns))
+    return table
+
+
+def _columns(timed: bool, width: int) -> list[str]:
+    wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
+    return [name for name in wide if width >= NARROW or name not in ("mean_time_ns", "failed")]
+
+
+def _name_cells(width: int) -> int:
+    return max(8, min(64, width - (56 if width >= NARROW else 36)))
+
+
+def _shown(line: Line, column: str) -> str:
+    if column == "total_time_ns":
+        return "–" if line.time_ns is None else NANOSECONDS.text(line.time_ns)
+    if column == "mean_time_ns":
+        return "–" if line.time_ns is None or not line.count else NANOSECONDS.text(line.time_ns / line.count)
+    if column == "bytes":
+        return "–" if line.bytes is None else BYTES.text(line.bytes)
+    return f"{getattr(line, column):,}"
+
+
+def _print_losses(checkup: Checkup, console: Console, text: Text) -> None:
+    if not checkup.losses:
+        return
+    console.print()
+    for name, count, cure in checkup.losses[:3]:
+        _say(console, f"{text('checkup.loss')}: {count:,} {visible(name)}: {text.get('loss.' + name, cure)}")
+    if len(checkup.losses) > 3:
+        _say(console, text.counted("checkup.more", len(checkup.losses) - 3))
+
+
+def _print_next(checkup: Checkup, console: Console, text: Text) -> None:
+    store = shlex.quote(visible(checkup.store))
+    steps = [(f"iodock report {store}", text("checkup.next_report"))]
+    if checkup.calls.lines:
+        call = shlex.quote(visible(checkup.calls.lines[0].name))
+        steps.append((f"iodock show summary {store} --call {call} --by file", text("checkup.next_files")))
+    console.print()
+    _say(console, text("checkup.next"), "bold")
+    for command, why in steps:
+        # One line each and never wrapped: a command is there to be copied.
+        console.print(f"  {command}", markup=False, highlight=False, emoji=False, soft_wrap=True)
+        console.print(f"      {why}", style="dim", markup=False, highlight=False, emoji=False, soft_wrap=True)

@@ -1,0 +1,61 @@
+"""The check-up in the terminal: what it says, and that it fits."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from report_samples import HOSTILE, SAMPLES, overview
+from rich.cells import cell_len
+from rich.console import Console
+
+from iodock.views.checkup import Checkup, Line, TopList, print_checkup
+from iodock.views.text import LANGUAGES
+
+
+def checkup(names: list[str]) -> Checkup:
+    lines = [Line(name, 120_000, 3, 3_200_000_000, 14_300_000_000) for name in names]
+    calls = [Line("read", 120_000, 0, 3_200_000_000, 14_300_000_000), Line("openat", 12_000, 3_000, 900_000_000, None)]
+    return Checkup("my run.iodock", overview(names=names), TopList(calls, 7), TopList(lines, 318_169))
+
+
+def printed(shown: Checkup, width: int = 100, language: str = "en") -> str:
+    stream = io.StringIO()
+    print_checkup(shown, Console(file=stream, width=width), language)
+    return stream.getvalue()
+
+
+def test_it_says_the_verdict_the_costs_and_what_is_next() -> None:
+    text = printed(checkup(["/data/mesh.h5", "/etc/solver.conf"]))
+    lines = text.splitlines()
+    assert lines[0] == "37 % of the run was spent in I/O."
+    assert "read on /data/mesh.h5: 3.2 s (27 % of the run) in 120,000 calls" in text.replace("\n", " ")
+    assert "2 of 318,169 files shown" in text
+    assert "  iodock show summary 'my run.iodock' --call read --by file" in lines
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_it_fits_the_terminal_whatever_the_names(width: int, language: str) -> None:
+    lines = printed(checkup(HOSTILE), width, language).splitlines()
+    commands = {index for index, line in enumerate(lines) if line.startswith("  iodock")}
+    tables_and_words = [line for index, line in enumerate(lines) if index not in commands and index - 1 not in commands]
+    assert max(cell_len(line) for line in tables_and_words) <= width
+
+
+def test_names_cannot_write_escape_sequences() -> None:
+    assert "\x1b" not in printed(checkup(HOSTILE)) and "\u202e" not in printed(checkup(HOSTILE))
+
+
+def test_without_durations_it_counts_and_says_what_to_do() -> None:
+    shown = checkup(["/data/a"])
+    lines = TopList([replace(line, time_ns=None) for line in shown.calls.lines], 7)
+    text = printed(replace(shown, overview=overview(durations=False), calls=lines))
+    assert "no call has a duration" in text and "re-run strace with -T" in text and "Calls by number" in text
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sort_of_run_has_a_verdict(name: str) -> None:
+    empty = TopList([], 0)
+    assert printed(Checkup("x.iodock", SAMPLES[name]().overview, empty, empty)).strip()

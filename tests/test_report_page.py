@@ -1,0 +1,101 @@
+"""The report's document: safe whatever the names, small whatever the run, complete in both languages."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from report_samples import HOSTILE, SAMPLES
+
+import iodock.views.report.page as page_room
+from iodock.views.report.page import embedded_json, render
+from iodock.views.text import LANGUAGES, text_in
+
+ASSETS = Path(page_room.__file__).parent / "assets"
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text outside scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+def outline(document: str) -> Outline:
+    parsed = Outline()
+    parsed.feed(document)
+    return parsed
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_run_renders_without_addresses(name: str, language: str) -> None:
+    parsed = outline(render(SAMPLES[name](), language))
+    assert parsed.tags.count("script") == 2 and parsed.tags.count("style") == 1
+    assert not {"img", "link", "iframe", "object", "base", "form"} & set(parsed.tags)
+    addresses = [value or "" for key, value in parsed.attributes if key in ("href", "src", "action")]
+    assert addresses and all(address.startswith("#") for address in addresses)
+    assert not [key for key, _ in parsed.attributes if key.startswith("on") or key == "style"]
+
+
+def test_the_policy_allows_this_script_and_style_only() -> None:
+    document = render(SAMPLES["hostile"](), "en")
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', document)
+    assert policy and policy[1].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy[1]
+
+
+def test_hostile_names_stay_text() -> None:
+    document = render(SAMPLES["hostile"](), "en")
+    for hostile in ("<script>alert", "<img src=x", "</title><script>", "<b>loss", "<u>.iodock"):
+        assert hostile not in document
+    data = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', document, re.DOTALL)
+    assert data and json.loads(data[1])["page"]["names"] == HOSTILE
+
+
+def test_embedded_json_cannot_end_its_element() -> None:
+    written = embedded_json(["</script>", "<!--", "&lt;", "\u2028\u2029", "\ud800"])
+    assert not set("<>&\u2028\u2029") & set(written)
+    assert json.loads(written) == ["</script>", "<!--", "&lt;", "\u2028\u2029", "?"]
+
+
+def test_both_dictionaries_have_the_same_texts_with_the_same_places() -> None:
+    english, japanese = (text_in(language).entries for language in LANGUAGES)
+    assert set(english) == {key for key in japanese if not key.startswith("loss.")}
+    for key, template in english.items():
+        places = set(re.findall(r"{(\w+)}", template.split("|")[-1]))
+        assert places == set(re.findall(r"{(\w+)}", japanese[key])), key
+
+
+def test_every_text_that_the_script_asks_for_exists() -> None:
+    entries = text_in("en").entries
+    script = "".join(path.read_text() for path in sorted((ASSETS / "js").glob("*.js")))
+    asked = set(re.findall(r"(?:words|counted)\('([\w.]+)'", script))
+    assert len(asked) > 40 and not {key for key in asked if not key.endswith(".")} - set(entries)
+
+
+def test_every_column_of_the_samples_has_a_label() -> None:
+    entries = text_in("en").entries
+    for make in SAMPLES.values():
+        data = make().data
+        for table in (data["calls"], data["files"], data["processes"], data["failures"], *data["call_files"].values()):
+            assert not {f"column.{name}" for name in table["columns"]} - set(entries)
+
+
+def test_files_stay_small() -> None:
+    for path in ASSETS.rglob("*.*"):
+        assert len(path.read_text().splitlines()) < 400, path
+
+
+def test_unknown_languages_are_refused() -> None:
+    with pytest.raises(ValueError, match="no texts in 'xx'"):
+        render(SAMPLES["empty"](), "xx")
