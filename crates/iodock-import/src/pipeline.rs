@@ -61,7 +61,7 @@ pub fn run(
             return Err(ImportError::Cancelled);
         }
         more = feed.track(&mut tracker, &mut out)?;
-        coverage.annotate(&mut out, 0);
+        coverage.annotate(&mut out, 0, tracker.tasks());
         imported.count(&out);
         out = sink.write(out)?;
         out.clear();
