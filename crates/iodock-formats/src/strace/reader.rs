@@ -79,6 +79,7 @@ struct Dangling<'a> {
 
 impl<'a> Pass<'a> {
     fn all(&mut self, at_end: bool) {
+        let holed = memchr(0, self.text).is_some();
         let mut start = 0;
         while start < self.text.len() {
             let newline = memchr(b'\n', &self.text[start..]);
@@ -88,8 +89,9 @@ impl<'a> Pass<'a> {
                 stop -= 1;
             }
             let cut = newline.is_none() && at_end;
-            if !self.one(&self.text[start..stop], cut) {
-                self.unreadable(&self.text[start..stop], cut);
+            let line = &self.text[start..stop];
+            if (holed && memchr(0, line).is_some()) || !self.one(line, cut) {
+                self.unreadable(line, cut);
             }
             start = end + 1;
             self.line += 1;
@@ -333,12 +335,11 @@ impl<'a> Pass<'a> {
     /// Counts a line that can't be read, after a look for a readable line inside it.
     fn unreadable(&mut self, line: &'a [u8], cut: bool) {
         if let Some(nul) = memrchr(0, line) {
-            // A hole in the file: what follows it may be whole, or the end of a line.
             self.lose(LossKind::NulBytes, self.line, line);
-            let rest = &line[nul + 1..];
-            let known = memchr(b'(', rest).is_some() || memchr(b'+', rest).is_some();
-            if known {
-                self.one(rest, cut);
+            // A file that was emptied while strace wrote on: whole lines follow the hole. Behind any other
+            // hole stands the end of a line, which could pass for a line of another thread.
+            if line[0] == 0 {
+                self.one(&line[nul + 1..], cut);
             }
             return;
         }
