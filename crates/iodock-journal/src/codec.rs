@@ -3,8 +3,8 @@
 
 use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, Cursor};
 use iodock_event::{
-    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, Fork, Items, LossKind, Outcome, Phase, Place, RawCall,
-    Record, Start, TaskEnd, Text, NO_FD, UNKNOWN,
+    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, Fork, Items, LossKind, Outcome, Phase, Place,
+    RawCall, Record, Start, TaskEnd, Text, NO_FD, UNKNOWN,
 };
 
 // The mask's lowest two bits: the kind of record.
@@ -192,13 +192,18 @@ impl RecordEncoder {
         let parent = u64::from(start.parent_tid.is_some());
         let directory = u64::from(start.working_directory.is_some());
         let command = u64::from(start.command.is_some());
-        let mask = START | parent << 2 | directory << 3 | command << 4 | u64::from(start.attached) << 5;
+        let rank = u64::from(start.rank.is_some());
+        let mask =
+            START | parent << 2 | directory << 3 | command << 4 | u64::from(start.attached) << 5 | rank << 6;
         put_varint(&mut self.records, mask);
         put_varint(&mut self.records, u64::from(start.tid));
         put_varint(&mut self.records, u64::from(start.tgid));
         put_quantity(&mut self.records, start.time);
         if let Some(tid) = start.parent_tid {
             put_varint(&mut self.records, u64::from(tid));
+        }
+        if let Some(rank) = start.rank {
+            put_signed(&mut self.records, i64::from(rank));
         }
         for text in [start.working_directory, start.command] {
             if text.is_some() {
@@ -399,7 +404,8 @@ impl NameReader {
 
 /// Reads a records frame into `batch`. `None`: damaged, and `batch` holds what came before the damage.
 pub fn decode_records(payload: &[u8], names: &NameReader, batch: &mut Batch) -> Option<()> {
-    let mut decoder = RecordDecoder { cursor: Cursor::new(payload), names, previous_time: 0, previous_tid: 0 };
+    let mut decoder =
+        RecordDecoder { cursor: Cursor::new(payload), names, previous_time: 0, previous_tid: 0 };
     for _ in 0..decoder.cursor.varint()? {
         decoder.record(batch)?;
     }
@@ -544,10 +550,11 @@ impl RecordDecoder<'_> {
     fn start(&mut self, mask: u64, batch: &mut Batch) -> Option<Record> {
         let (tid, tgid, time) = (self.cursor.u32()?, self.cursor.u32()?, self.cursor.quantity()?);
         let parent_tid = if mask & 1 << 2 != 0 { Some(self.cursor.u32()?) } else { None };
+        let rank = if mask & 1 << 6 != 0 { Some(self.cursor.i32()?) } else { None };
         let working_directory = self.text(mask & 1 << 3 != 0, batch)?;
         let command = self.text(mask & 1 << 4 != 0, batch)?;
         let attached = mask & 1 << 5 != 0;
-        Some(Record::Start(Start { tid, tgid, parent_tid, time, working_directory, command, attached }))
+        Some(Record::Start(Start { tid, tgid, parent_tid, time, working_directory, command, attached, rank }))
     }
 
     fn descriptor(&mut self, mask: u64, batch: &mut Batch) -> Option<Record> {
@@ -573,7 +580,11 @@ impl RecordDecoder<'_> {
         for _ in 0..self.cursor.varint()? {
             let name = self.cursor.bytes()?;
             let count = self.cursor.varint()?;
-            let place = Place { file: self.cursor.string()?, line: self.cursor.varint()?, sample: self.cursor.string()? };
+            let place = Place {
+                file: self.cursor.string()?,
+                line: self.cursor.varint()?,
+                sample: self.cursor.string()?,
+            };
             // A loss that this version does not know is still a record that is not there.
             let kind = LossKind::ALL.iter().find(|kind| kind.name().as_bytes() == name);
             let kind = kind.copied().unwrap_or(LossKind::DroppedRecords);

@@ -24,7 +24,9 @@ pub enum FrameKind {
 impl FrameKind {
     pub fn from_number(number: u32) -> Option<FrameKind> {
         use FrameKind::*;
-        [Meta, Names, Records, Samples, Mounts, Usages, Closing].into_iter().find(|&kind| kind as u32 == number)
+        [Meta, Names, Records, Samples, Mounts, Usages, Closing]
+            .into_iter()
+            .find(|&kind| kind as u32 == number)
     }
 }
 

@@ -180,8 +180,7 @@ impl JournalReader {
     fn lose_rest(&self, batch: &mut Batch) {
         let Some(lost) = self.lost else { return };
         batch.losses.add(LossKind::JournalCut, lost);
-        let place =
-            Place { file: self.name.clone(), line: 0, sample: format!("at byte {}", self.position) };
+        let place = Place { file: self.name.clone(), line: 0, sample: format!("at byte {}", self.position) };
         batch.losses.first.entry(LossKind::JournalCut).or_insert(place);
     }
 }

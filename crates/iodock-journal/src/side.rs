@@ -104,7 +104,13 @@ pub fn decode_usages(payload: &[u8], usages: &mut Vec<TaskUsage>) -> Option<()> 
     for _ in 0..cursor.varint()? {
         let tid = cursor.u32()?;
         let (time, cpu_user_ns, cpu_system_ns) = (cursor.quantity()?, cursor.quantity()?, cursor.quantity()?);
-        usages.push(TaskUsage { tid, time, cpu_user_ns, cpu_system_ns, peak_memory_bytes: cursor.quantity()? });
+        usages.push(TaskUsage {
+            tid,
+            time,
+            cpu_user_ns,
+            cpu_system_ns,
+            peak_memory_bytes: cursor.quantity()?,
+        });
     }
     Some(())
 }

@@ -37,8 +37,12 @@ impl JournalError {
         match self.source.kind() {
             io::ErrorKind::StorageFull => "the disk is full; give the store a place with more room: -o PATH",
             io::ErrorKind::QuotaExceeded => "your quota is used up; give the store another place: -o PATH",
-            io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only; give the store another place: -o PATH",
-            io::ErrorKind::PermissionDenied => "you may not write there; give the store another place: -o PATH",
+            io::ErrorKind::ReadOnlyFilesystem => {
+                "the file system is read-only; give the store another place: -o PATH"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "you may not write there; give the store another place: -o PATH"
+            }
             io::ErrorKind::AlreadyExists => "a recording is there already; give another name: -o PATH",
             io::ErrorKind::NotFound => "the folder does not exist; create it or give another place: -o PATH",
             _ => "give the store another place: -o PATH",
