@@ -1,11 +1,15 @@
-"""Prepares single accesses for drawing: direction, place in time, and a grid where there are too many for dots.
+"""Prepares single accesses for drawing: direction, place in time, and a grid where they are too many.
 
-Everything that is as long as the run stays in Arrow: ten million accesses become at most a few thousand cells.
+What is as long as the run stays in Arrow and is gone through piece by piece, twice: once for the extents,
+once to count. Ten million accesses become at most a few thousand cells, and never a second copy in memory.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,7 +18,7 @@ import pyarrow.compute as pc
 from iodock.answer import Answer
 from iodock.views.charts.clock import run_start
 from iodock.views.charts.options import ChartOptions
-from iodock.views.charts.source import CannotDraw, extent, has, need_rows
+from iodock.views.charts.source import CannotDraw, extent, need_rows
 
 #: Up to here each access is drawn; above, a grid shows how many begin in each cell.
 MOST_POINTS = 2000
@@ -23,26 +27,76 @@ COLUMNS, ROWS = 160, 90
 SHADES = (1, 10, 100)
 #: If the first access comes after this share of the run, the time axis begins with it.
 _LATE = 0.7
+_PIECE_ROWS = 1 << 19
 
-_READ_CALLS = r"^_?(p?read|recv|sendfile|copy_file_range|splice|tee|fread|get(msg|pmsg))"
-_WRITE_CALLS = r"^_?(p?write|send|fwrite|put(msg|pmsg))"
+#: Whether a direction, or the side of a call with two ends, is a write.
+_DIRECTIONS: dict[str | None, bool] = {"read": False, "write": True}
+_SIDES: dict[str | None, bool] = {"in": False, "out": True}
+_READ_CALLS = re.compile(
+    r"_?(p?read(?!link|ahead)|recv|sendfile|copy_file_range|splice|tee|fread|get(p?msg)$)"
+)
+_WRITE_CALLS = re.compile(r"_?(p?write|send(?!file)|fwrite|put(p?msg)$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where accesses come from: an answer, the directions wanted, and the column that is drawn."""
+
+    answer: Answer
+    directions: tuple[str, ...]
+    value: str
+
+    def pieces(self) -> Iterator[pa.Table]:
+        """The reads and writes, piece by piece: ts, took, bytes, writes (bool), call, y (may be null)."""
+        there = set(self.answer.table.column_names)
+        wanted = ("ts", "end_ts", "dur", "call", "side", "direction", "result", "bytes", self.value)
+        table = self.answer.table.select([name for name in dict.fromkeys(wanted) if name in there])
+        for batch in table.to_batches(max_chunksize=_PIECE_ROWS):
+            yield self._moving(batch)
+
+    def _moving(self, batch: pa.RecordBatch) -> pa.Table:
+        names = batch.schema.names
+        writes = _writes(batch)
+        result = batch["bytes"] if "bytes" in names else batch["result"]
+        kept = pc.and_(pc.is_valid(writes), pc.fill_null(pc.greater_equal(result, 0), False))
+        if "write" not in self.directions:
+            kept = pc.and_not(kept, pc.fill_null(writes, False))
+        if "read" not in self.directions:
+            kept = pc.and_(kept, pc.fill_null(writes, False))
+        # A source that stamps the ends of calls (truss) has no start; the end is the best that is known.
+        stamps = pc.coalesce(batch["ts"], batch["end_ts"]) if "end_ts" in names else batch["ts"]
+        value = result if self.value == "bytes" else batch[self.value]
+        table = pa.table(
+            {
+                "ts": pc.cast(stamps, pa.int64()),
+                "took": _float(batch["dur"]),
+                "bytes": _float(result),
+                "writes": writes,
+                "call": batch["call"],
+                "y": _float(value),
+            }
+        )
+        return table.filter(kept)
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
     """Accesses with a place on the picture.
 
-    table: at (ns since origin), y (the value drawn), duration (ns, null if unknown), bytes (null if unknown),
-    direction ("read" or "write"), call. origin: the clock's ns at 0, which is `later` ns after the run's start.
-    end: where the axis ends. hidden: accesses without a time or value. files: how many they lie in.
+    origin: the clock's ns at the axis' 0, `later` ns after the run's start; end: where the axis ends.
+    low, high: extent of what is drawn. count: accesses with a place; hidden: those without a time or value.
+    few: the accesses themselves (columns as in `Source.pieces`), if they are at most MOST_POINTS.
     """
 
-    table: pa.Table
+    source: Source
     origin: float
     later: float
     end: float
+    low: float
+    high: float
+    count: int
     hidden: int
-    files: int
+    few: pa.Table | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,115 +112,111 @@ class Cell:
 
 
 def select(answer: Answer, options: ChartOptions, value: str, what: str) -> Accesses:
-    """The reads and writes of an answer that have a time stamp and a `value` (a column's name).
+    """The reads and writes of an answer that have a time stamp and a `value` (a column's name, or `bytes`).
 
     Raises CannotDraw, with the reason, if there is none.
     """
     need_rows(answer)
-    table = _with_direction(answer)
-    moving = table.filter(pc.is_valid(table.column("direction")))
-    for direction in ("read", "write"):
-        if not options.keeps(direction):
-            moving = moving.filter(pc.not_equal(moving.column("direction"), direction))
-    if moving.num_rows == 0:
-        wanted = " or ".join(options.only) or "read or write"
-        raise CannotDraw(f"no {wanted} in this selection")
-    shown = moving.filter(pc.and_(pc.is_valid(moving.column("ts")), pc.is_valid(moving.column(value))))
-    around = extent(shown.column("ts"))
-    if around is None:
-        raise CannotDraw(f"none of the {moving.num_rows:,} reads and writes has {what}")
-    origin, last = run_start(answer, around[0]), _latest(shown, around[1])
-    later = around[0] - origin
-    if later < _LATE * (last - origin):
-        later = 0.0
-    origin += later
-    return Accesses(
-        table=_placed(shown, value, origin),
-        origin=origin,
-        later=later,
-        end=max((last - origin) * 1.01, 1.0),
-        hidden=moving.num_rows - shown.num_rows,
-        files=_file_count(shown),
-    )
+    source = Source(answer, tuple(name for name in ("read", "write") if options.keeps(name)), value)
+    moving = count = 0
+    kept: list[pa.Table] = []
+    limits: list[tuple[float, float, float, float, float]] = []
+    for piece in source.pieces():
+        moving += piece.num_rows
+        placed = _placed(piece)
+        count += placed.num_rows
+        if placed.num_rows:
+            limits.append(_limits(placed))
+        kept = [*kept, placed] if count <= MOST_POINTS else []
+    if moving == 0:
+        raise CannotDraw(f"no {' or '.join(source.directions) or 'access'} in this selection")
+    if count == 0:
+        raise CannotDraw(f"none of the {moving:,} reads and writes has {what} and a time stamp")
+    firsts, lasts, ends, lows, highs = zip(*limits, strict=True)
+    origin, last = run_start(answer, min(firsts)), max(*lasts, *ends)
+    later = min(firsts) - origin
+    later = later if later >= _LATE * (last - origin) else 0.0
+    few = pa.concat_tables(kept) if count <= MOST_POINTS else None
+    end = max((last - origin - later) * 1.01, 1.0)
+    return Accesses(source, origin + later, later, end, min(lows), max(highs), count, moving - count, few)
 
 
-def _with_direction(answer: Answer) -> pa.Table:
-    """The answer's table with `direction` and `bytes`, from the call's name and side where they are not there."""
-    table = answer.table
-    if not has(answer, "direction"):
-        call = pc.cast(table.column("call"), pa.string())
-        guessed = pc.case_when(
-            pc.make_struct(
-                pc.match_substring_regex(call, _WRITE_CALLS), pc.match_substring_regex(call, _READ_CALLS)
-            ),
-            "write",
-            "read",
-        )
-        if has(answer, "side"):
-            # Of a call with two ends, the input is read and the output written, whatever its name.
-            side = pc.cast(table.column("side"), pa.string())
-            guessed = pc.case_when(
-                pc.make_struct(pc.equal(side, "out"), pc.equal(side, "in")), "write", "read", guessed
-            )
-        table = table.append_column("direction", guessed)
-    if "bytes" not in table.column_names:
-        result = table.column("result")
-        table = table.append_column("bytes", pc.if_else(pc.greater_equal(result, 0), result, None))
-    return table
+def _placed(piece: pa.Table) -> pa.Table:
+    return piece.filter(pc.and_(pc.is_valid(piece.column("ts")), pc.is_valid(piece.column("y"))))
 
 
-def _placed(table: pa.Table, value: str, origin: float) -> pa.Table:
-    # Subtracted as integers: a float64 holds an epoch in ns only to 256 ns.
-    at = pc.cast(
-        pc.subtract(table.column("ts"), pa.scalar(int(origin), pa.int64())), pa.float64(), safe=False
-    )
-    return pa.table(
-        {
-            "at": at,
-            "y": pc.cast(table.column(value), pa.float64(), safe=False),
-            "duration": pc.cast(table.column("dur"), pa.float64(), safe=False),
-            "bytes": pc.cast(table.column("bytes"), pa.float64(), safe=False),
-            "direction": pc.cast(table.column("direction"), pa.string()),
-            "call": table.column("call"),
-        }
-    )
+def _limits(piece: pa.Table) -> tuple[float, float, float, float, float]:
+    """First start, last start, last end, lowest and highest value; the piece is not empty."""
+    first, last = extent(piece.column("ts")) or (0.0, 0.0)
+    ends = extent(pc.add(_float(piece.column("ts")), pc.fill_null(piece.column("took"), 0.0)))
+    low, high = extent(piece.column("y")) or (0.0, 0.0)
+    return first, last, ends[1] if ends else last, low, high
 
 
-def _latest(table: pa.Table, last_start: float) -> float:
-    ends = pc.add(pc.cast(table.column("ts"), pa.float64(), safe=False), _or_zero(table, "dur"))
-    around = extent(ends)
-    return max(last_start, around[1] if around else last_start)
+def _writes(batch: pa.RecordBatch) -> pa.Array:
+    """True for a write, false for a read, null for neither."""
+    if "direction" in batch.schema.names:
+        return _by_name(batch["direction"], _DIRECTIONS.get)
+    writes = _by_name(batch["call"], _call_writes)
+    if "side" not in batch.schema.names:
+        return writes
+    # Of a call with two ends, the input is read and the output written, whatever its name.
+    return pc.coalesce(_by_name(batch["side"], _SIDES.get), writes)
 
 
-def _or_zero(table: pa.Table, column: str) -> pa.ChunkedArray:
-    return pc.fill_null(pc.cast(table.column(column), pa.float64(), safe=False), 0.0)
+def _by_name(names: pa.Array, meaning: Callable[[str | None], bool | None]) -> pa.Array:
+    """What each name means; names are looked at once each, not once a row."""
+    encoded = names if pa.types.is_dictionary(names.type) else pc.dictionary_encode(names)
+    meanings = pa.array([meaning(name) for name in encoded.dictionary.to_pylist()], pa.bool_())
+    return meanings.take(encoded.indices)
 
 
-def _file_count(table: pa.Table) -> int:
-    return pc.count_distinct(table.column("file")).as_py() if "file" in table.column_names else 1
+def _call_writes(call: str | None) -> bool | None:
+    if call is None:
+        return None
+    if _WRITE_CALLS.match(call):
+        return True
+    return False if _READ_CALLS.match(call) else None
+
+
+def _float(values: pa.Array) -> pa.Array:
+    return pc.cast(values, pa.float64(), safe=False)
+
+
+def since(accesses: Accesses, stamps: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Stamps as ns from the axis' 0. Subtracted as integers: a float64 holds an epoch only to 256 ns."""
+    return _float(pc.subtract(stamps, pa.scalar(int(accesses.origin), pa.int64())))
 
 
 def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False) -> list[Cell]:
-    """Accesses counted in COLUMNS x ROWS cells between `low` and `high`; equal neighbours in a row are joined."""
-    table = accesses.table
-    column = _index(table.column("at"), 0.0, accesses.end, COLUMNS)
-    y = table.column("y")
+    """Accesses counted in COLUMNS x ROWS cells between `low` and `high`; alike neighbours are joined."""
+    total, written = Counter[int](), Counter[int]()
+    for piece in accesses.source.pieces():
+        for number, writes, count in _counted(accesses, _placed(piece), low, high, logarithmic):
+            total[number] += count
+            written[number] += writes
+    return _joined([_cell(number, written[number], total[number]) for number in sorted(total)])
+
+
+def _counted(
+    accesses: Accesses, piece: pa.Table, low: float, high: float, logarithmic: bool
+) -> Iterator[tuple[int, int, int]]:
+    """(cell number, writes, accesses) of a piece."""
+    column = _index(since(accesses, piece.column("ts")), 0.0, accesses.end, COLUMNS)
+    y = piece.column("y")
     if logarithmic:
         row = _index(pc.ln(pc.max_element_wise(y, low)), math.log(low), math.log(high), ROWS)
     else:
         row = _index(y, low, high, ROWS)
-    written = pc.cast(pc.equal(table.column("direction"), "write"), pa.int64())
-    cell = pc.add(pc.multiply(row, COLUMNS), column)
-    counted = (
-        pa.table({"cell": cell, "written": written})
-        .group_by("cell")
-        .aggregate([("written", "sum"), ("written", "count")])
+    cells = pa.table(
+        {
+            "cell": pc.add(pc.multiply(row, pa.scalar(COLUMNS, pa.int32())), column),
+            "written": pc.cast(piece.column("writes"), pa.int32()),
+        }
     )
-    counted = counted.sort_by("cell")
-    rows = zip(
-        *(counted.column(name).to_pylist() for name in ("cell", "written_sum", "written_count")), strict=True
-    )
-    return _joined([_cell(number, writes, total) for number, writes, total in rows])
+    counted = cells.group_by("cell").aggregate([("written", "sum"), ("written", "count")])
+    columns = (counted.column(name).to_pylist() for name in ("cell", "written_sum", "written_count"))
+    yield from zip(*columns, strict=True)
 
 
 def _cell(number: int, writes: int, total: int) -> Cell:
@@ -182,9 +232,8 @@ def _joined(cells: list[Cell]) -> list[Cell]:
     for cell in cells:
         last = joined[-1] if joined else None
         if last and _alike(last, cell):
-            joined[-1] = Cell(
-                last.left, cell.right, cell.row, cell.direction, cell.shade, last.count + cell.count
-            )
+            count = last.count + cell.count
+            joined[-1] = Cell(last.left, cell.right, cell.row, cell.direction, cell.shade, count)
         else:
             joined.append(cell)
     return joined
@@ -201,11 +250,6 @@ def _alike(last: Cell, cell: Cell) -> bool:
 
 def _index(values: pa.ChunkedArray, low: float, high: float, cells: int) -> pa.ChunkedArray:
     """Number of the cell, 0 to cells - 1, that each value falls in."""
-    share = pc.divide(pc.subtract(values, low), max(high - low, 1e-300))
-    index = pc.cast(pc.floor(pc.multiply(share, float(cells))), pa.int64(), safe=False)
-    return pc.max_element_wise(pc.min_element_wise(index, cells - 1), 0)
-
-
-def numbers_of(accesses: Accesses, column: str) -> tuple[float, float]:
-    """Smallest and largest value of a column of `table`; (0, 0) if none is known."""
-    return extent(accesses.table.column(column)) or (0.0, 0.0)
+    scaled = pc.multiply(pc.subtract(values, low), cells / max(high - low, 1e-300))
+    inside = pc.min_element_wise(pc.max_element_wise(scaled, 0.0), float(cells - 1))
+    return pc.cast(inside, pa.int32(), safe=False)

@@ -1,4 +1,4 @@
-"""Accesses over time: where in the file, how large, how long; each one as a mark, or a density grid of many."""
+"""Accesses over time: where in the file, how large, how long; each one drawn, or a density grid of many."""
 
 from __future__ import annotations
 
@@ -7,28 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from iodock.answer import Answer
-from iodock.views.charts.accesses import (
-    COLUMNS,
-    MOST_POINTS,
-    ROWS,
-    SHADES,
-    Accesses,
-    Cell,
-    grid,
-    numbers_of,
-    select,
-)
+from iodock.views.charts.accesses import COLUMNS, ROWS, SHADES, Accesses, Cell, grid, select, since
 from iodock.views.charts.clock import time_axis
 from iodock.views.charts.frame import Picture, colour, theme_of, tips, values
 from iodock.views.charts.options import ChartOptions
+from iodock.views.charts.source import has
 from iodock.views.charts.theme import Theme
 from iodock.views.charts.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 
 
 @dataclass(frozen=True, slots=True)
 class Vertical:
-    """The vertical axis: its range, ticks and unit. reach: the largest value, from which a linear axis takes its unit."""
+    """The vertical axis: its range, ticks and unit. reach: what a linear axis takes its unit from."""
 
     title: str
     unit: Unit
@@ -51,11 +45,7 @@ def draw_offset(answer: Answer, options: ChartOptions) -> Picture:
     accesses = select(
         answer, options, "offset_bytes", "a known offset (pipes, sockets and appends have none)"
     )
-    _, high = numbers_of(accesses, "y")
-    few = accesses.table.num_rows <= MOST_POINTS
-    if few:
-        high = max(high, _furthest(accesses))
-    reach = max(high, 1.0)
+    reach = max(accesses.high if accesses.few is None else _furthest(accesses.few), 1.0)
     vertical = Vertical("offset in the file", BYTES, 0.0, reach * 1.02, BYTES.ticks(reach), reach)
     return _draw(answer, accesses, vertical, options, "Offset over time", spans=True)
 
@@ -76,7 +66,7 @@ def draw_time(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def _log_axis(accesses: Accesses, title: str, unit: Unit) -> Vertical:
-    low, high = numbers_of(accesses, "y")
+    low, high = accesses.low, accesses.high
     if unit is BYTES:
         first, last = math.floor(math.log2(max(low, 1.0))), math.ceil(math.log2(max(high, 2.0)))
         if first == last:
@@ -93,8 +83,8 @@ def _log_axis(accesses: Accesses, title: str, unit: Unit) -> Vertical:
     )
 
 
-def _furthest(accesses: Accesses) -> float:
-    places, sizes = (accesses.table.column(name).to_pylist() for name in ("y", "bytes"))
+def _furthest(few: pa.Table) -> float:
+    places, sizes = (few.column(name).to_pylist() for name in ("y", "bytes"))
     return max(float(place) + float(size or 0.0) for place, size in zip(places, sizes, strict=True))
 
 
@@ -106,15 +96,16 @@ def _draw(
     title: str,
     spans: bool = False,
 ) -> Picture:
-    theme, count = theme_of(options), accesses.table.num_rows
+    theme, count, few = theme_of(options), accesses.count, accesses.few
     notes = []
-    if accesses.files > 1:
-        notes.append(f"{accesses.files:,} files on top of each other")
+    files = len(pc.unique(answer.table.column("file"))) if has(answer, "file") else 1
+    if files > 1 and spans:
+        notes.append(f"{files:,} files on top of each other")
     if accesses.hidden:
         notes.append(f"{COUNT.text(accesses.hidden)} more cannot be placed")
-    if count <= MOST_POINTS:
+    if few is not None:
         notes = [f"{count:,} access{'es' if count > 1 else ''}, each drawn", *notes]
-        chart = _points(answer, accesses, vertical, theme, spans)
+        chart = _points(answer, accesses, few, vertical, theme, spans)
     else:
         notes = [f"{COUNT.text(count)} accesses, counted where they begin; the stronger the more", *notes]
         chart = _density(answer, accesses, vertical, theme)
@@ -140,11 +131,14 @@ def _y(vertical: Vertical, field: str = "y") -> Any:
     )
 
 
-def _points(answer: Answer, accesses: Accesses, vertical: Vertical, theme: Theme, spans: bool) -> Any:
+def _points(
+    answer: Answer, accesses: Accesses, few: pa.Table, vertical: Vertical, theme: Theme, spans: bool
+) -> Any:
     """Each access: a mark where it begins and, for offsets, a line to where and when it ends."""
     import altair
 
-    rows = [_point(row, accesses, vertical, spans) for row in accesses.table.to_pylist()]
+    placed = zip(since(accesses, few.column("ts")).to_pylist(), few.to_pylist(), strict=True)
+    rows = [_point(row | {"at": at}, accesses, vertical, spans) for at, row in placed]
     present = [name for name in ("read", "write") if any(row["direction"] == name for row in rows)]
     colours = [getattr(theme, name) for name in present]
     base = altair.Chart(values(rows)).encode(
@@ -176,13 +170,13 @@ def _points(answer: Answer, accesses: Accesses, vertical: Vertical, theme: Theme
 
 
 def _point(row: dict[str, Any], accesses: Accesses, vertical: Vertical, spans: bool) -> dict[str, Any]:
-    place, size, took = row["y"], row["bytes"], row["duration"]
+    place, size, took = row["y"], row["bytes"], row["took"]
     return {
         "at": row["at"],
         "end": row["at"] + (took or 0.0),
         "y": max(place, vertical.low),
         "top": place + (size or 0.0),
-        "direction": row["direction"],
+        "direction": "write" if row["writes"] else "read",
         "call": row["call"],
         "when": NANOSECONDS.text(accesses.later + row["at"]),
         "place": f"{place:,.0f} B" if spans else vertical.unit.text(place),

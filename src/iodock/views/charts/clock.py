@@ -34,7 +34,7 @@ def time_axis(answer: Answer, origin: float, end: float, later: float = 0.0) -> 
 
 
 def clock_text(answer: Answer, origin: float) -> str:
-    """`12:08:20.250`, or `2024-05-01 12:08:20.250 UTC` where the date is known; empty where there is no clock."""
+    """`12:08:20.250`, or `2024-05-01 12:08:20.250 UTC` where the date is known; empty without a clock."""
     if answer.clock not in ("day", "epoch"):
         return ""
     seconds, rest = divmod(int(origin), 1_000_000_000)

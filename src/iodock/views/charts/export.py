@@ -1,47 +1,19 @@
-"""Specifications to bytes, by vl-convert: a renderer inside this process, which needs no browser and no network."""
+"""Specifications to bytes by vl-convert, a renderer in this process: no browser, no network."""
 
 from __future__ import annotations
 
+import functools
 import json
 import re
-from typing import Any
 
 from iodock.answer import Answer
 from iodock.views.charts import ChartOptions, specification
-from iodock.views.charts.theme import CJK_FONT, FONT
+from iodock.views.charts.theme import CJK_FONT, THEMES
 
 #: Nothing may be loaded while drawing: the data is in the specification. An empty list denies every address.
 _NO_ADDRESS: list[str] = []
 
 _EAST_ASIAN = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
-
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; \
-style-src 'unsafe-inline'; img-src data: blob:">
-<title>{title}</title>
-<style>
-html {{ background: {background}; color: {ink}; font-family: {font}; }}
-body {{ margin: 1rem auto; padding: 0 1rem; max-width: {page_width}; }}
-#chart {{ width: 100%; overflow-x: auto; }}
-.vega-embed {{ width: 100%; }}
-@media print {{ details {{ display: none; }} body {{ margin: 0; }} }}
-</style>
-<script>{bundle}</script>
-</head>
-<body>
-<div id="chart" role="img" aria-label="{title}"><noscript>This chart needs JavaScript.</noscript></div>
-<script>
-vegaEmbed("#chart", {spec}, {{mode: "vega-lite", renderer: "svg", tooltip: {{theme: "{tooltip}"}},
-  actions: {{export: {{png: true, svg: true}}, source: false, compiled: false, editor: false}}}})
-  .catch(function (error) {{ document.getElementById("chart").textContent = String(error); }});
-</script>
-</body>
-</html>
-"""
 
 
 def to_png(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
@@ -71,55 +43,29 @@ def to_pdf(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
     return drawn
 
 
-def _static(answer: Answer, chart: str | None, options: ChartOptions) -> str:
-    """The specification as JSON. The renderer swaps a whole text to the first font that has a missing character,
-    of any style it finds; so where there are East Asian ones, a family that has them is asked for by name."""
-    spec = specification(answer, chart, options)
-    text = json.dumps(spec, ensure_ascii=False)
-    if _EAST_ASIAN.search(text):
-        spec["config"]["font"] = f"{CJK_FONT}, {spec['config']['font']}"
-    return json.dumps(spec)
-
-
 def to_html(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
-    """A page that works offline: the libraries and the data are in it, and it is forbidden to load anything."""
-    import html
+    """A page that works offline: libraries and data are in it, and it is forbidden to load anything."""
+    from iodock.views.charts.page import page
 
+    spec = specification(answer, chart, options)
+    return page(spec, _libraries(), THEMES[options.theme], options.width is not None).encode()
+
+
+@functools.cache
+def _libraries() -> str:
+    """The drawing libraries as one script (0.9 MB), which sets `vegaEmbed` and nothing else; a second to make."""
     import vl_convert
 
-    from iodock.views.charts.frame import WIDTH, theme_of
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
+
+def _static(answer: Answer, chart: str | None, options: ChartOptions) -> str:
+    """The specification as JSON, for a renderer whose fonts do not fall through letter by letter.
+
+    It swaps a whole text to the first font that has a missing letter, of whatever style. So where there are
+    East Asian letters, families that have them are asked for first.
+    """
     spec = specification(answer, chart, options)
-    title = _plain_title(spec)
-    if options.width is None:
-        spec = _stretched(spec)
-    theme = theme_of(options)
-    page = _PAGE.format(
-        title=html.escape(title, quote=True),
-        background=theme.background,
-        ink=theme.ink,
-        font=FONT,
-        page_width="none" if options.width else f"{WIDTH + 320}px",
-        bundle=vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"),
-        spec=in_script(spec),
-        tooltip="dark" if options.theme == "dark" else "light",
-    )
-    return page.encode()
-
-
-def in_script(value: Any) -> str:
-    """JSON that may stand inside a `<script>` element: no name in it can end the element or open a comment."""
-    text = json.dumps(value)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _stretched(spec: dict[str, Any]) -> dict[str, Any]:
-    """The specification as wide as the page. Heights stay: a bar needs its line."""
-    return spec | {"width": "container", "autosize": {"type": "fit-x", "contains": "padding", "resize": True}}
-
-
-def _plain_title(spec: dict[str, Any]) -> str:
-    title = spec.get("title")
-    lines = title.get("text", "") if isinstance(title, dict) else ""
-    text = " ".join(lines) if isinstance(lines, list) else str(lines)
-    return text or "iodock chart"
+    if _EAST_ASIAN.search(json.dumps(spec, ensure_ascii=False)):
+        spec["config"]["font"] = f"{CJK_FONT}, {spec['config']['font']}"
+    return json.dumps(spec)

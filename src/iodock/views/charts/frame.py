@@ -90,10 +90,13 @@ def colour(field_name: str, names: Sequence[str], colours: Sequence[str], title:
     )
 
 
-def _legend_columns(names: Sequence[str]) -> int:
-    """Entries for each line of a legend, so that long names do not run out of the picture; 0 is one line."""
+def _legend_columns(names: Sequence[str]) -> Any:
+    """Entries for each line of a legend, so that long names stay in the picture; none is one line."""
     widest = max(cells(name) for name in names) * 6.5 + 34
-    return 0 if sum(cells(name) * 6.5 + 34 for name in names) <= WIDTH else max(1, int(WIDTH // widest))
+    import altair
+
+    fits = sum(cells(name) * 6.5 + 34 for name in names) <= WIDTH
+    return altair.Undefined if fits else max(1, int(WIDTH // widest))
 
 
 def tips(*fields: tuple[str, str]) -> list[Any]:

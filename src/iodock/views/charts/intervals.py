@@ -1,6 +1,6 @@
-"""What happened in each interval of the run: throughput, bytes, calls and time, read above and written below zero.
+"""What happened in each interval of the run: throughput, bytes, calls and time, read up and written down.
 
-Long runs have more intervals than a picture has columns; neighbours are then added up, and the heading says so.
+Long runs have more intervals than a picture has columns; neighbours are then added up, as a note says.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """The run in equal steps. origin: the clock's ns at 0; starts: ns since then; sums: column -> sum of each."""
+    """The run in equal steps. origin: the clock's ns at 0; starts: ns since then; sums: by column."""
 
     origin: float
     starts: list[float]
@@ -155,7 +155,7 @@ def _areas(
 
 
 def _mirrored(sides: Sequence[Side], peaks: Sequence[float], unit: Unit) -> dict[str, Any]:
-    """Scale and axis that reach as far up and down as the series do, with one unit and one stride for both."""
+    """Scale and axis that reach as far up and down as the series do, with one unit and stride for both."""
     import altair
 
     highest = max(peaks)
@@ -227,8 +227,8 @@ def _steps(answer: Answer, columns: Sequence[str]) -> Steps:
 def interval(answer: Answer, stamps: pa.ChunkedArray) -> float:
     """Length of an interval in ns: what was asked for, or else the smallest distance between two rows."""
     asked = answer.options.get("every")
-    if isinstance(asked, int | float) and asked > 0:
-        return float(asked) * _SECOND
+    if isinstance(asked, int) and asked > 0:
+        return float(asked)
     ordered = pc.sort_indices(stamps)
     if len(ordered) > 1:
         values_in_order = stamps.take(ordered).combine_chunks()

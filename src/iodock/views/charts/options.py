@@ -12,7 +12,7 @@ class ChartOptions:
     """Choices that every chart understands.
 
     title: the heading; None takes the chart's own, an empty string leaves it out. Any text is safe.
-    width, height: of the plot area in pixels (the axes and the legend come on top); None lets the chart choose.
+    width, height: of the plot area in pixels, without axes and legend; None lets the chart choose.
     theme: "light" (black on white, the default), "dark", or "print" (greys only).
     only: series to keep, such as ("read",) or ("failed",); empty keeps all.
     scale: pixels of a PNG for each pixel of the chart; 2 is sharp on paper and on dense screens.

@@ -41,7 +41,7 @@ class Task:
 
 
 def draw_processes(answer: Answer, options: ChartOptions) -> Picture:
-    """Processes and threads from start to end, children below their parents; the longest where there are many."""
+    """Processes and threads from start to end, children below parents; the longest where there are many."""
     need_rows(answer)
     tasks = [task for row in answer.table.to_pylist() if (task := _task(row)) is not None]
     if not tasks:
@@ -187,7 +187,7 @@ def _words(command: Any) -> str:
 
 
 def _tree_order(tasks: list[Task]) -> list[Task]:
-    """Parents before their children, brothers and sisters by start; tasks whose parent is not there are roots.
+    """Parents before their children, brothers and sisters by start; tasks without a known parent are roots.
 
     Iterative, and safe against a tree that a reused pid has bent into a ring.
     """

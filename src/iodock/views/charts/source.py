@@ -1,6 +1,6 @@
 """Reads an answer the way charts need it: numbers by column, labels by key, only the rows that fit a picture.
 
-Whole columns stay in Arrow; a Python list is made only of what a picture shows (at most a few hundred values).
+Whole columns stay in Arrow; a Python list is made only of what a picture shows, a few hundred values.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def ranked(
 ) -> tuple[list[Bar], list[str]]:
     """The rows with the largest `by`, largest first, and sentences about what was left out.
 
-    columns: what each bar carries; those in `fold` are sums, so that the rows beyond MOST_BARS, and those that
+    columns: what each bar carries; those in `fold` are sums, so that the rows beyond MOST_BARS, and what
     `--top` left out, become one bar 'other'. Without `fold` they are only counted.
     """
     weights = pc.fill_null(numbers(answer, by), 0.0)

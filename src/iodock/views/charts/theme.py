@@ -31,6 +31,7 @@ class Theme:
     failed: str
     no_result: str
     categories: tuple[str, ...]
+    dark: bool = False
     shades: tuple[float, ...] = (0.3, 0.55, 0.8, 1.0)
     """Opacities of a density grid, from few to many."""
 
@@ -63,6 +64,7 @@ THEMES: dict[str, Theme] = {
         failed="#ff7a33",
         no_result="#7d828c",
         categories=("#56b4e9", "#e69f00", "#00b88a", "#cc79a7", "#f0e442", "#ff7a33", "#9db7ff"),
+        dark=True,
     ),
     "print": Theme(
         background="#ffffff",

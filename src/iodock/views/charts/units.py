@@ -117,7 +117,7 @@ def unit_of(column: str) -> Unit:
 
 
 def decades(lowest: float, highest: float) -> list[float]:
-    """Powers of ten from at or below `lowest` to at or above `highest`; both above 0. At most nine are kept."""
+    """Powers of ten from at or below `lowest` to at or above `highest`; both above 0. At most nine."""
     first = math.floor(math.log10(lowest) + 1e-9)
     last = max(first + 1, math.ceil(math.log10(highest) - 1e-9))
     stride = math.ceil((last - first) / 8)

@@ -1,0 +1,171 @@
+"""Answers made up for the chart tests: small ones of each analysis, hostile names, and many accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from iodock.answer import Answer, Column, Role
+
+START = 1_700_000_000_000_000_000
+
+HOSTILE = (
+    "/a \"quoted\" 'name'.txt",
+    "/x/<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<!-- <script",
+    "/line\nbreak\tand\rmore",
+    "/datum.value[0].b\\c",
+    "/" + "z" * 3999,
+    "/" + "z" * 3998 + "y",
+    "/データ/実験結果/第一回/出力ファイル.dat",
+    "/bad\\xff\\xfebytes",
+    "",
+    "/rtl\u202eabc",
+    "{{jinja}} ${x} {x} %s",
+    "/a'+alert(1)+'b",
+    "null",
+    "constructor",
+    "__proto__",
+    "/lone\udc80surrogate".encode("utf-8", "replace").decode(),
+)
+
+
+def answer(
+    analysis: str, rows: Mapping[str, Any] | pa.Table, keys: Sequence[str] = (), **more: Any
+) -> Answer:
+    """An answer whose columns' units follow from their names."""
+    table = rows if isinstance(rows, pa.Table) else pa.table(dict(rows))
+    columns = tuple(_column(field, keys) for field in table.schema)
+    given = {"clock": "epoch", "first_ts": START, "source": {"durations": True}} | more
+    return Answer(analysis, analysis, columns, table, keys=tuple(keys), **given)
+
+
+def _column(field: pa.Field, keys: Sequence[str]) -> Column:
+    role: Role = "key" if field.name in keys else "time" if field.name == "ts" else "measure"
+    unit = "ns" if field.name.endswith("_ns") else "bytes" if field.name.endswith("bytes") else None
+    kind = (
+        "int" if pa.types.is_integer(field.type) else "float" if pa.types.is_floating(field.type) else "str"
+    )
+    return Column(field.name, kind, unit, role, "made up")
+
+
+def summary(names: Sequence[str], key: str = "call", durations: bool = True, **more: Any) -> Answer:
+    """One row for each name, the first one the largest."""
+    counts = [10 * (len(names) - index) for index in range(len(names))]
+    times = pa.array([count * 1000 if durations else None for count in counts], pa.int64())
+    rows = {
+        key: pa.array(names, pa.string()),
+        "count": counts,
+        "success": [count - 3 for count in counts],
+        "failed": [2] * len(names),
+        "no_result": [1] * len(names),
+        "errnos": pa.array([[("ENOENT", 1), ("EACCES", 1)]] * len(names), pa.map_(pa.string(), pa.int64())),
+        "total_time_ns": times,
+        "mean_time_ns": pc.cast(pc.multiply(times, 2), pa.float64()),
+        "min_time_ns": times,
+        "max_time_ns": pc.multiply(times, 50),
+        "read_bytes": [count * 4096 for count in counts],
+        "written_bytes": [count * 1024 for count in counts],
+        "mean_size_bytes": [4096.0] * len(names),
+        "min_size_bytes": [0] * len(names),
+        "max_size_bytes": [65536] * len(names),
+    }
+    return answer("summary", rows, (key,), **more)
+
+
+def sizes(uppers: Sequence[int] = (0, 1, 512, 4096, 1 << 20), count: int = 1000) -> Answer:
+    """Reads and writes of each size; the last bin of the writes holds one call only."""
+    writes = [count] * (len(uppers) - 1) + [1]
+    rows = {
+        "direction": ["read"] * len(uppers) + ["write"] * len(uppers),
+        "upper_bytes": [*uppers, *uppers],
+        "count": [count] * len(uppers) + writes,
+        "total_time_ns": [count * 900] * (2 * len(uppers)),
+    }
+    return answer("sizes", rows, ("direction", "upper_bytes"))
+
+
+def timeline(rows: int = 40, every_ns: int = 1_000_000_000, scale: int = 1 << 20) -> Answer:
+    """Intervals with a gap from the tenth to the fourteenth."""
+    steps = [step for step in range(rows) if not 10 <= step < 15]
+    amounts = [(step % 7 + 1) * scale for step in steps]
+    table = {
+        "ts": [START + step * every_ns for step in steps],
+        "read_bytes": amounts,
+        "written_bytes": [amount // 2 for amount in amounts],
+        "read_count": [step % 7 + 1 for step in steps],
+        "write_count": [step % 3 for step in steps],
+        "read_time_ns": [10_000 * (step + 1) for step in steps],
+        "write_time_ns": [5_000 * (step + 1) for step in steps],
+        "count": [step % 7 + 4 for step in steps],
+        "success": [step % 7 + 1 for step in steps],
+        "failed": [3] * len(steps),
+    }
+    return answer("timeline", table, options={"every": every_ns})
+
+
+def accesses(count: int, stride: int = 65536, first: int = START) -> Answer:
+    """Reads, and a write every third time, one after the other."""
+    index = pa.array(range(count), pa.int64())
+    calls = pa.array(["read", "read", "pwrite64"]).take(
+        pc.subtract(index, pc.multiply(pc.divide(index, 3), 3))
+    )
+    rows = {
+        "ts": pc.add(pc.multiply(index, 1_000_000), first),
+        "dur": pc.add(pc.multiply(index, 10), 500),
+        "call": calls,
+        "file": pa.array(["/data/a.dat"] * count, pa.string()),
+        "side": pa.array(["only"] * count, pa.string()),
+        "offset_bytes": pc.multiply(index, stride),
+        "result": pa.array([stride] * count, pa.int64()),
+    }
+    return answer("accesses", rows, ("call", "file"))
+
+
+def errors() -> Answer:
+    """Eight calls that fail in two ways each."""
+    names = [f"call{index}" for index in range(8)]
+    rows = {
+        "call": names + names,
+        "errno": ["ENOENT"] * 8 + ["EAGAIN"] * 8,
+        "file": ["/a"] * 16,
+        "count": list(range(1, 17)),
+    }
+    return answer("errors", rows, ("call", "errno", "file"))
+
+
+def processes(count: int = 6) -> Answer:
+    """A root and its children; the second dies by a signal, the third fails, the fourth's end is not seen."""
+    second = 1_000_000_000
+    rows = {
+        "pid": [100 + index for index in range(count)],
+        "tid": [100 + index for index in range(count)],
+        "parent_pid": pa.array([None, *[100] * (count - 1)], pa.int64()),
+        "how": ["root", *["fork"] * (count - 1)],
+        "commands": [["sh -c 'データ <b>'", "cat x"] for _ in range(count)],
+        "start_ts": [START + index * second for index in range(count)],
+        "end_ts": pa.array(
+            [None if index == 3 else START + 20 * second for index in range(count)], pa.int64()
+        ),
+        "exit_code": pa.array(
+            [None if index in (1, 3) else int(index == 2) for index in range(count)], pa.int64()
+        ),
+        "exit_signal": pa.array(["SIGKILL" if index == 1 else None for index in range(count)], pa.string()),
+    }
+    return answer("processes", rows, ("pid",))
+
+
+#: One small answer for each analysis that has charts.
+SMALL = {
+    "summary": summary(["read", "write", "openat", "close"]),
+    "files": answer("files", summary(["/a", "/b"], "file").table, ("file",)),
+    "sizes": sizes(),
+    "timeline": timeline(),
+    "accesses": accesses(60),
+    "errors": errors(),
+    "processes": processes(),
+}
