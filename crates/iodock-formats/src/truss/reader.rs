@@ -17,6 +17,8 @@ use std::sync::{Mutex, PoisonError};
 const TICK: i64 = 100_000;
 /// The process where the log names none.
 const ONLY_PROCESS: u32 = 1;
+/// In place of a thread: the process has ended, and its number may come again.
+const ENDED: u32 = u32::MAX;
 
 /// Reads one truss log.
 pub struct TrussReader {
@@ -28,8 +30,7 @@ pub struct TrussReader {
 /// What a chunk tells the in-order step.
 #[derive(Default)]
 pub struct Notes {
-    /// Where threads other than the first of their process appear first in the chunk: record, thread,
-    /// process.
+    /// Where threads appear first in the chunk and where processes end: record, thread, process.
     appeared: Vec<(usize, u32, u32)>,
     known: FxHashSet<u32>,
     /// Sums of `-D` columns by thread.
@@ -109,7 +110,7 @@ impl LogReader for TrussReader {
     }
 
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
-        let mut parser = Parser { reader: self, chunk, above: Above::default(), last_thread: 0 };
+        let mut parser = Parser { reader: self, chunk, above: Above::default(), last_thread: ENDED };
         let mut rest = lines.bytes;
         let mut number = lines.first_line;
         while !rest.is_empty() {
@@ -139,8 +140,7 @@ impl LogReader for TrussReader {
         if notes.sleeps || !state.sleeping.is_empty() {
             join_sleeping(state, &mut chunk.batch, &mut dropped);
         }
-        let appeared: Vec<_> =
-            notes.appeared.into_iter().filter(|&(_, tid, _)| state.known.insert(tid)).collect();
+        let appeared = new_threads(&mut state.known, &notes.appeared);
         if !appeared.is_empty() || !dropped.is_empty() {
             chunk.batch.records = rebuilt(&chunk.batch.records, &appeared, &dropped);
         }
@@ -150,6 +150,23 @@ impl LogReader for TrussReader {
         chunk.batch.losses.add(LossKind::UnfinishedAtEnd, state.sleeping.len() as u64);
         chunk.batch.losses.add(LossKind::MissingTimestamps, state.without_stamp);
     }
+}
+
+/// Which threads' starts the tracker has to be told, and where. Threads of one process share their
+/// descriptors, so it must know the process even if its first thread never shows (attached, blocked).
+fn new_threads(known: &mut FxHashSet<u32>, appeared: &[(usize, u32, u32)]) -> Vec<(usize, u32, u32)> {
+    let mut new = Vec::new();
+    for &(index, tid, pid) in appeared {
+        if tid == ENDED {
+            known.retain(|&tid| tid != pid && lwp::parts(tid).is_none_or(|(owner, _)| owner != pid));
+        } else if known.insert(tid) && tid != pid {
+            if known.insert(pid) {
+                new.push((index, pid, pid));
+            }
+            new.push((index, tid, pid));
+        }
+    }
+    new
 }
 
 /// `-D` alone: a thread's time is the sum of its columns.
@@ -379,7 +396,7 @@ impl Parser<'_> {
     /// Notes a thread's first line of the chunk.
     #[inline]
     fn appear(&mut self, tid: u32, pid: u32) {
-        if tid != pid && tid != self.last_thread && self.chunk.notes.known.insert(tid) {
+        if tid != self.last_thread && self.chunk.notes.known.insert(tid) {
             self.chunk.notes.appeared.push((self.chunk.batch.records.len(), tid, pid));
         }
         self.last_thread = tid;
@@ -421,7 +438,15 @@ impl Parser<'_> {
         }
         if whole {
             self.end(pid, raw.end, code, Text::NONE);
+            self.forget(pid);
         }
+    }
+
+    /// The process is gone; if its number comes again, it is another one.
+    fn forget(&mut self, pid: u32) {
+        self.last_thread = ENDED;
+        self.chunk.notes.known.clear();
+        self.chunk.notes.appeared.push((self.chunk.batch.records.len(), ENDED, pid));
     }
 
     fn end(&mut self, tid: u32, time: i64, exit_code: Option<i32>, signal: Text) {
@@ -445,6 +470,7 @@ impl Parser<'_> {
         let signal =
             self.above.signal.filter(|&(owner, _)| owner == pid).map_or(Text::NONE, |(_, text)| text);
         self.end(pid, times.end, None, signal);
+        self.forget(pid);
     }
 
     /// Adds words to the arguments of the exec above.

@@ -199,6 +199,24 @@ fn every_option() {
 }
 
 #[test]
+fn a_process_is_known_by_any_of_its_threads() {
+    let log = b"7/3:\tclose(3)\t= 0\n7/2:\tclose(4)\t= 0\n7/2:\t_exit(0)\n7/2:\tclose(4)\t= 0\n";
+    for size in [1, 2, 4] {
+        let (_, batches) = read(log, size);
+        let thread = |lwp| lwp::thread_id(7, lwp).unwrap();
+        let starts: Vec<u32> = batches
+            .iter()
+            .flat_map(|batch| &batch.records)
+            .filter_map(|record| match record {
+                Record::Start(start) => Some(start.tid),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(starts, [7, thread(3), thread(2), 7, thread(2)]);
+    }
+}
+
+#[test]
 fn deltas_alone_add_up() {
     for size in [1, 2, 10] {
         let (clock, batches) = read(&fixture("truss/delta.truss"), size);
