@@ -204,7 +204,7 @@ fn perf_trace(line: &[u8]) -> usize {
     }
 }
 
-/// `SYSCALL(args) 		 = return`, `open("/x\0", 0x0, 0x0)		 = 3 0`.
+/// `SYSCALL(args) = return`, and results with the error number behind: `= 3 0`.
 fn dtruss(line: &[u8]) -> usize {
     if words(line).take(2).any(|word| word == b"SYSCALL(args)") {
         return 60;

@@ -8,6 +8,7 @@ mod layout;
 mod line;
 mod prefix;
 mod reader;
+mod settle;
 mod values;
 
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};

@@ -4,11 +4,12 @@ use super::arguments::arguments;
 use super::layout::{Column, Layout};
 use super::line::{body, Body, Call, Ending};
 use super::prefix::{prefix, Prefix};
+use super::settle::{add_elapsed, join_sleeping, new_threads, rebuilt, State, ENDED};
 use super::values::integer;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
-    lwp, Action, Batch, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, Start,
-    TaskEnd, Text, UNKNOWN,
+    lwp, Action, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, TaskEnd, Text,
+    UNKNOWN,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Mutex, PoisonError};
@@ -17,8 +18,6 @@ use std::sync::{Mutex, PoisonError};
 const TICK: i64 = 100_000;
 /// The process where the log names none.
 const ONLY_PROCESS: u32 = 1;
-/// In place of a thread: the process has ended, and its number may come again.
-const ENDED: u32 = u32::MAX;
 
 /// Reads one truss log.
 pub struct TrussReader {
@@ -38,15 +37,6 @@ pub struct Notes {
     /// Has the chunk `(sleeping...)` lines?
     sleeps: bool,
     /// Calls without any time.
-    without_stamp: u64,
-}
-
-/// What is carried from chunk to chunk.
-#[derive(Default)]
-pub struct State {
-    known: FxHashSet<u32>,
-    elapsed: FxHashMap<u32, i64>,
-    sleeping: FxHashMap<u32, CallId>,
     without_stamp: u64,
 }
 
@@ -150,85 +140,6 @@ impl LogReader for TrussReader {
         chunk.batch.losses.add(LossKind::UnfinishedAtEnd, state.sleeping.len() as u64);
         chunk.batch.losses.add(LossKind::MissingTimestamps, state.without_stamp);
     }
-}
-
-/// Which threads' starts the tracker has to be told, and where. Threads of one process share their
-/// descriptors, so it must know the process even if its first thread never shows (attached, blocked).
-fn new_threads(known: &mut FxHashSet<u32>, appeared: &[(usize, u32, u32)]) -> Vec<(usize, u32, u32)> {
-    let mut new = Vec::new();
-    for &(index, tid, pid) in appeared {
-        if tid == ENDED {
-            known.retain(|&tid| tid != pid && lwp::parts(tid).is_none_or(|(owner, _)| owner != pid));
-        } else if known.insert(tid) && tid != pid {
-            if known.insert(pid) {
-                new.push((index, pid, pid));
-            }
-            new.push((index, tid, pid));
-        }
-    }
-    new
-}
-
-/// `-D` alone: a thread's time is the sum of its columns.
-fn add_elapsed(state: &mut State, sums: &FxHashMap<u32, i64>, batch: &mut Batch) {
-    let before = |tid: u32| state.elapsed.get(&tid).copied().unwrap_or(0);
-    for record in &mut batch.records {
-        match record {
-            Record::Call(raw) if raw.end != UNKNOWN => raw.end = raw.end.saturating_add(before(raw.tid)),
-            Record::End(end) if end.time != UNKNOWN => end.time = end.time.saturating_add(before(end.tid)),
-            _ => {}
-        }
-    }
-    for (&tid, &sum) in sums {
-        let total = state.elapsed.entry(tid).or_default();
-        *total = total.saturating_add(sum);
-    }
-}
-
-/// A `(sleeping...)` line and the later line with the result are one call. truss may say again that a
-/// call sleeps; only the first says something new.
-fn join_sleeping(state: &mut State, batch: &mut Batch, dropped: &mut FxHashSet<usize>) {
-    for (index, record) in batch.records.iter_mut().enumerate() {
-        let Record::Call(raw) = record else { continue };
-        if raw.phase == Phase::Enter {
-            if state.sleeping.insert(raw.tid, raw.call) == Some(raw.call) {
-                dropped.insert(index);
-            }
-        } else if state.sleeping.remove(&raw.tid) == Some(raw.call) {
-            raw.phase = Phase::Exit;
-            batch.counts.resumed += 1;
-        }
-    }
-}
-
-/// The records with the new threads' starts put in their places, and without the dropped ones.
-fn rebuilt(records: &[Record], appeared: &[(usize, u32, u32)], dropped: &FxHashSet<usize>) -> Vec<Record> {
-    let mut out = Vec::with_capacity(records.len() + appeared.len());
-    let mut appeared = appeared.iter().peekable();
-    for (index, record) in records.iter().enumerate() {
-        while let Some(&&(_, tid, tgid)) = appeared.peek().filter(|&&&(at, ..)| at <= index) {
-            out.push(thread_start(tid, tgid));
-            appeared.next();
-        }
-        if !dropped.contains(&index) {
-            out.push(*record);
-        }
-    }
-    out.extend(appeared.map(|&(_, tid, tgid)| thread_start(tid, tgid)));
-    out
-}
-
-fn thread_start(tid: u32, tgid: u32) -> Record {
-    Record::Start(Start {
-        tid,
-        tgid,
-        parent_tid: None,
-        time: UNKNOWN,
-        working_directory: Text::NONE,
-        command: Text::NONE,
-        attached: false,
-        rank: None,
-    })
 }
 
 impl Parser<'_> {
