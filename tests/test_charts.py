@@ -27,7 +27,7 @@ from chart_answers import (
     summary,
     timeline,
 )
-from iodock.answer import Answer, Totals
+from iodock.answer import Answer, Loss, Totals
 from iodock.views import html_chart, pdf, png, svg
 from iodock.views.charts import ChartOptions, UnknownChart, charts_for, render_chart, specification
 from iodock.views.charts.registry import CHARTS
@@ -323,6 +323,15 @@ def test_an_analysis_from_outside_gets_bars() -> None:
     given: Answer = answer("theirs", {"name": ["a", "b"], "weight": [3, 5]}, ("name",))
     assert charts_for("theirs") == ["bars"]
     assert coloured_pixels(png.render(given, LITTLE)) > 500
+
+
+def test_what_was_chosen_and_lost_is_said() -> None:
+    options = {"file": "/data/<x>/**", "exclude_ending": ("so", "py"), "every": 5, "failed": True}
+    losses = (Loss("cut-lines", 3, "record again"),)
+    given = dataclasses.replace(summary(["read"]), options=options, losses=losses, store_name="run.iodock")
+    drawn = texts(svg.render(given))
+    assert "run.iodock  --file /data/<x>/**  --exclude-ending so,py" in drawn
+    assert "incomplete: cut-lines 3" in drawn
 
 
 def test_registry() -> None:

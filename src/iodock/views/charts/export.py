@@ -53,7 +53,7 @@ def to_html(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
 
 @functools.cache
 def _libraries() -> str:
-    """The drawing libraries as one script (0.9 MB), which sets `vegaEmbed` and nothing else; a second to make."""
+    """The drawing libraries as one script (0.9 MB) that sets `vegaEmbed` only; a second to make."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))

@@ -10,7 +10,7 @@ from iodock.answer import Answer
 from iodock.views.charts.options import ChartOptions
 from iodock.views.charts.theme import THEMES, Theme, vega_config
 from iodock.views.charts.units import Unit
-from iodock.views.charts.words import cells, heading, visible
+from iodock.views.charts.words import cells, heading, shorten, visible
 
 if TYPE_CHECKING:
     import altair
@@ -112,7 +112,8 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
 
     width = options.width or WIDTH
     title = picture.title if options.title is None else options.title
-    notes = [line for note in picture.notes for line in heading(note, int(width * 1.2))]
+    said = [*_about(answer), *picture.notes, *_incomplete(answer)]
+    notes = [line for note in said for line in heading(note, int(width * 1.2))]
     chart = picture.chart.properties(width=width, height=options.height or picture.height)
     if title or notes:
         lines = heading(title, width) if title else [""]
@@ -120,6 +121,29 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
     about = f"{title or picture.title}. {' '.join(picture.notes)}".strip()
     chart = chart.properties(description=visible(about)[:2000]).configure(**vega_config(theme_of(options)))
     return cast("altair.Chart | altair.LayerChart", chart)
+
+
+def _about(answer: Answer) -> list[str]:
+    """The store's name and the filters by name, so that a picture on its own says what it shows."""
+    chosen = [
+        f"--{name.replace('_', '-')} {value if isinstance(value, str) else ','.join(value)}"
+        for name, value in answer.options.items()
+        if name != "by" and (isinstance(value, str) or _is_names(value))
+    ]
+    parts = [part for part in (answer.store_name, *chosen) if part]
+    return [shorten("  ".join(parts), 150)] if parts else []
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, tuple | list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _incomplete(answer: Answer) -> list[str]:
+    """What was lost on the way, by name: a picture must not look more complete than it is."""
+    if not answer.losses:
+        return []
+    lost = ", ".join(f"{loss.name} {loss.count:,}" for loss in answer.losses)
+    return [f"incomplete: {shorten(lost, 120)}"]
 
 
 def empty(reason: str, title: str, options: ChartOptions) -> Picture:

@@ -42,9 +42,9 @@ def _draw(
         wanted = " or ".join(options.only) or "read or write"
         raise CannotDraw(f"no {wanted} in this selection")
     sizes = sorted({size for sizes in found.values() for size in sizes})
-    if all(size == 0 or size & (size - 1) == 0 for size in sizes):
-        return _bins(found, sizes, options, axis_title, unit, title)
-    return _exact(found, sizes, options, axis_title, unit, title)
+    if not answer.options.get("exact") and all(size == 0 or size & (size - 1) == 0 for size in sizes):
+        return _bins(answer, found, sizes, options, axis_title, unit, title)
+    return _exact(answer, found, sizes, options, axis_title, unit, title)
 
 
 def _histogram(answer: Answer, options: ChartOptions, column: str) -> dict[str, dict[int, float]]:
@@ -61,7 +61,13 @@ def _histogram(answer: Answer, options: ChartOptions, column: str) -> dict[str, 
 
 
 def _bins(
-    found: Histogram, sizes: list[int], options: ChartOptions, axis_title: str, unit: Unit, title: str
+    answer: Answer,
+    found: Histogram,
+    sizes: list[int],
+    options: ChartOptions,
+    axis_title: str,
+    unit: Unit,
+    title: str,
 ) -> Picture:
     import altair
 
@@ -86,7 +92,7 @@ def _bins(
             x=altair.X(
                 field="label",
                 type="ordinal",
-                title="size of the call, up to",
+                title=f"{_size_noun(answer)} up to",
                 sort=None,
                 scale=altair.Scale(domain=order, paddingInner=0.15, paddingOuter=0.1),
                 axis=altair.Axis(labelAngle=-45 if len(order) > 9 else 0, labelOverlap=True, grid=False),
@@ -108,7 +114,13 @@ def _bins(
 
 
 def _exact(
-    found: Histogram, sizes: list[int], options: ChartOptions, axis_title: str, unit: Unit, title: str
+    answer: Answer,
+    found: Histogram,
+    sizes: list[int],
+    options: ChartOptions,
+    axis_title: str,
+    unit: Unit,
+    title: str,
 ) -> Picture:
     import altair
 
@@ -128,7 +140,7 @@ def _exact(
     x = altair.X(
         field="at",
         type="quantitative",
-        title="exact size of the call (logarithmic)",
+        title=f"exact {_size_noun(answer)} (logarithmic)",
         scale=altair.Scale(type="log", base=2, domain=[x_ticks[0] / 1.3, x_ticks[-1] * 1.3], nice=False),
         axis=altair.Axis(
             values=x_ticks, labelExpr=f"datum.value < 1 ? '0 B' : {BYTES.log_label_expression()}"
@@ -151,6 +163,10 @@ def _exact(
     )
     left = [f"the {_MOST_DOTS:,} most frequent of {total:,} sizes"] if total > _MOST_DOTS else []
     return Picture(altair.layer(stems, dots), title, left)
+
+
+def _size_noun(answer: Answer) -> str:
+    return "requested size" if answer.options.get("requested") else "size transferred"
 
 
 def _shapes(directions: list[str]) -> Any:
