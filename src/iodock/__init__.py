@@ -1,1 +1,27 @@
-"""The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""
+"""The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go.
+
+>>> import iodock
+>>> run = iodock.open("run.iodock")
+>>> run.show("summary", by=["file", "call"], top=10).to_arrow()
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from iodock.errors import IodockError, QueryError, RequestError, StoreError
+
+if TYPE_CHECKING:
+    from iodock.run import Result, Run, open
+
+__all__ = ["IodockError", "QueryError", "RequestError", "Result", "Run", "StoreError", "open"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    # The engine takes a while to load, and `iodock --help` does not need it.
+    if name in ("Result", "Run", "open"):
+        from iodock import run
+
+        return getattr(run, name)
+    raise AttributeError(f"module 'iodock' has no attribute {name!r}")

@@ -1,0 +1,39 @@
+"""Every analysis: the modules of this folder that declare one, and the entry points `iodock.analyses`."""
+
+from __future__ import annotations
+
+import pkgutil
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from iodock.analyses.base import Analysis
+from iodock.errors import RequestError
+
+_ORDER = ("overview", "summary", "sizes", "timeline", "accesses", "offsets", "files", "processes", "errors")
+_NOT_ANALYSES = {"base"}
+
+
+def names() -> tuple[str, ...]:
+    """Names of all analyses, without importing them; a module is named after its analysis."""
+    own = {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES
+    outside = {point.name for point in entry_points(group="iodock.analyses")}
+    ranked = {name: place for place, name in enumerate(_ORDER)}
+    return tuple(sorted(own | outside, key=lambda name: (ranked.get(name, len(ranked)), name)))
+
+
+@cache
+def find(name: str) -> Analysis:
+    """The analysis of that name. Raises RequestError."""
+    if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
+        found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
+        return found
+    for point in entry_points(group="iodock.analyses", name=name):
+        loaded: Analysis = point.load()
+        return loaded
+    raise RequestError(f"no such analysis: {name}", f"analyses: {', '.join(names())}")
+
+
+def every() -> tuple[Analysis, ...]:
+    """All of them."""
+    return tuple(find(name) for name in names())

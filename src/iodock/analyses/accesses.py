@@ -1,0 +1,69 @@
+"""Every call on the chosen files, one by one."""
+
+from __future__ import annotations
+
+from iodock.analyses.base import Analysis, Request, Stream, answer, select
+from iodock.answer import Answer, Column
+from iodock.relations.selection import Selection
+from iodock.store import Store
+
+COLUMNS = (
+    Column("ts", "int", "ns", "time", "start, ns since the epoch or midnight; null where only the end is known"),
+    Column("dur", "int", "ns", "measure", "time inside the call"),
+    Column("pid", "int", None, "key", "process id"),
+    Column("tid", "int", None, "key", "thread id"),
+    Column("call", "str", None, "key", "the system call"),
+    Column("file", "str", None, "key", "the file's name; null for calls without a file"),
+    Column("side", "str", None, "key", "which end of a two-ended call: in, out, old, new; else null"),
+    Column("offset_bytes", "int", "bytes", "measure", "place in the file, where known"),
+    Column("requested_bytes", "int", "bytes", "measure", "bytes asked for"),
+    Column("result", "int", None, "detail", "returned value; null for no result"),
+    Column("errno", "str", None, "key", "the error, if the call failed"),
+    Column("bytes", "int", "bytes", "measure", "bytes transferred at this end; null if the call transfers none"),
+    Column("direction", "str", None, "key", "read or write, where bytes move"),
+    Column("end_ts", "int", "ns", "time", "end of the call, where known"),
+    Column("sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"),
+)
+
+ROWS = """SELECT e.ts, e.dur, p.pid, p.tid, c.name AS call, n.name AS file,
+  CASE e.side WHEN 1 THEN 'in' WHEN 2 THEN 'out' WHEN 3 THEN 'old' WHEN 4 THEN 'new' END AS side,
+  e.offset_bytes, e.requested_bytes, e.result, x.name AS errno, e.bytes,
+  CASE e.direction WHEN 1 THEN 'read' WHEN 2 THEN 'write' END AS direction,
+  coalesce(e.end_ts, e.ts + e.dur) AS end_ts, e.sys_cpu_ns AS sys_cpu_time_ns"""
+
+
+def rows_sql(selection: Selection) -> str:
+    """One row per call and chosen end, in the order in which calls ended."""
+    return f"""{ROWS} FROM events e {selection.joins}
+  LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id
+  LEFT JOIN errnos x ON x.id = e.errno_id LEFT JOIN files n ON n.file_id = e.file_id {selection.where}"""
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """All rows at once."""
+    selection = select(store, asked.filters)
+    table = store.table(rows_sql(selection))
+    return answer("accesses", "Single calls", store, asked, table, COLUMNS, selection)
+
+
+def stream(store: Store, asked: Request) -> Stream:
+    """The rows batch by batch, whatever their number."""
+    selection = select(store, asked.filters)
+    batches = store.reader(rows_sql(selection))
+    head = answer("accesses", "Single calls", store, asked, batches.schema.empty_table(), COLUMNS, selection)
+    return Stream(head, batches)
+
+
+ANALYSIS = Analysis(
+    name="accesses",
+    title="Single calls",
+    doc="""Every call on the chosen files, in the order in which calls ended: start, duration, size and offset of
+each. A call with two ends has a row for each end that is on a chosen file.""",
+    columns=COLUMNS,
+    run=run,
+    stream=stream,
+    examples=(
+        "iodock show accesses run.iodock --file /scratch/out.dat --format csv -o out.csv",
+        "iodock show accesses run.iodock --file out.dat --call read --format png --chart offset -o offset.png",
+    ),
+)

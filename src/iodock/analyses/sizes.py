@@ -1,0 +1,66 @@
+"""How large the reads and writes were."""
+
+from __future__ import annotations
+
+from iodock.analyses.base import Analysis, Option, Request, answer, select
+from iodock.answer import Answer, Column
+from iodock.relations.selection import Selection
+from iodock.store import Store
+
+COLUMNS = (
+    Column("direction", "str", None, "key", "read or write"),
+    Column("upper_bytes", "int", "bytes", "key", "largest size of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it"),
+    Column("count", "int", "calls", "measure", "transfers of these sizes"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside these calls, added up over all threads"),
+    Column("bytes", "int", "bytes", "measure", "bytes of these transfers together"),
+)
+LARGEST_BIN = 1 << 62
+"""Above this the next power of two is no int64: the last bin's bound is the largest int64."""
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per direction and size bin (or exact size)."""
+    selection = select(store, asked.filters)
+    store.keep("exact_sizes", exact_sql(selection, bool(asked.options["requested"])))
+    size = "size" if asked.options["exact"] else BIN
+    table = store.table(
+        f"""SELECT CASE direction WHEN 1 THEN 'read' ELSE 'write' END AS direction, {size} AS upper_bytes,
+  CAST(sum(count) AS BIGINT) AS count, CAST(sum(time) AS BIGINT) AS total_time_ns,
+  CAST(least(sum(CAST(size AS DECIMAL(38, 0)) * count), 9223372036854775807) AS BIGINT) AS bytes
+FROM exact_sizes GROUP BY 1, 2 ORDER BY 1, 2"""
+    )
+    title = "Sizes asked for" if asked.options["requested"] else "Sizes of reads and writes"
+    return answer("sizes", title, store, asked, table, COLUMNS, selection, keys=("direction", "upper_bytes"))
+
+
+def exact_sql(selection: Selection, requested: bool) -> str:
+    """Transfers by direction and exact size; each end of a two-ended call is one."""
+    size = "e.requested_bytes" if requested else "e.bytes"
+    where = selection.and_where("e.direction IN (1, 2)", f"{size} >= 0")
+    return (
+        f"SELECT e.direction, {size} AS size, count(*) AS count, sum(e.dur) AS time "
+        f"FROM events e {selection.joins} {where} GROUP BY 1, 2"
+    )
+
+
+_GUESS = "CAST(power(2, ceil(log2(size))) AS BIGINT)"
+# The logarithm is a float: next to a large power of two it may be one bin off, which the comparison mends.
+BIN = f"""CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN 9223372036854775807
+  WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size * 2 <= {_GUESS} THEN {_GUESS} // 2 ELSE {_GUESS} END"""
+
+ANALYSIS = Analysis(
+    name="sizes",
+    title="Sizes of reads and writes",
+    doc="""A histogram of transfers by size: bins are powers of two, 2^n+1 to 2^(n+1), with bins of their own for
+0 and 1 byte. A transfer of 0 bytes is the end of a file. Calls with two ends (sendfile) count at both.""",
+    columns=COLUMNS,
+    run=run,
+    options=(
+        Option("exact", "flag", False, "every size by itself instead of bins"),
+        Option("requested", "flag", False, "sizes that were asked for, failed calls too, instead of transferred"),
+    ),
+    examples=(
+        "iodock show sizes run.iodock",
+        "iodock show sizes run.iodock --file '/scratch/**' --exact --format csv",
+    ),
+)

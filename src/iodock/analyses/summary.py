@@ -1,0 +1,74 @@
+"""How many calls, how long, how many bytes: per call, file, process, ... or any combination."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.analyses.base import Analysis, Option, Request, answer, select
+from iodock.answer import Answer, Totals
+from iodock.errors import RequestError
+from iodock.relations.grouping import CELLS, COSTLIEST, GROUPS, MEASURES, Grouping, keep_groups, keep_other, one_row
+from iodock.relations.keys import KEYS, find_keys, noun_of
+from iodock.store import Store
+
+
+def run(store: Store, asked: Request) -> Answer:
+    """One row per key, the costliest first."""
+    return grouped(store, asked)
+
+
+def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) -> Answer:
+    """One row per key in an order (SQL over the measures)."""
+    keys = find_keys(asked.options["by"])
+    if not keys:
+        raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
+    grouping = Grouping(keys)
+    selection = select(store, asked.filters)
+    keep_groups(store, grouping, selection, order)
+    top = asked.options["top"]
+    names = ", ".join(f'"{column.name}"' for column in grouping.columns)
+    limit = f" WHERE place <= {top}" if top else ""
+    table = store.table(f"SELECT {names} FROM {GROUPS}{limit} ORDER BY place")
+    return answer(
+        "summary",
+        f"Calls by {', '.join(key.name for key in keys)}",
+        store,
+        asked,
+        table,
+        grouping.columns,
+        selection,
+        _totals(store, grouping, table),
+        tuple(key.name for key in keys),
+    )
+
+
+def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:
+    groups = int(store.rows(f"SELECT count(*) AS n FROM {GROUPS}")[0]["n"])
+    other: dict[str, Any] | None = None
+    if table.num_rows < groups:
+        keep_other(store, grouping, table.num_rows)
+        other = one_row(store, "cells_other")
+    return Totals(one_row(store, CELLS), other, table.num_rows, groups, noun_of(grouping.keys))
+
+
+ANALYSIS = Analysis(
+    name="summary",
+    title="Calls",
+    doc="""Calls with their outcome, time and bytes, one row per key, sorted by total time. Without --by, one row
+per system call. A call with two ends (rename, sendfile) counts once in each row that it belongs to, and once in
+the total.""",
+    columns=(KEYS["call"].column, *MEASURES),
+    run=run,
+    options=(
+        Option("by", "keys", ("call",), f"group by these keys: {', '.join(KEYS)}"),
+        Option("top", "int", None, "only the N costliest rows, the rest as one row 'other'"),
+    ),
+    examples=(
+        "iodock show summary run.iodock",
+        "iodock show summary run.iodock --by file,call --top 20",
+        "iodock show summary run.iodock --call openat --failed --by file",
+        "iodock show summary run.iodock --by pattern --user-files",
+    ),
+)

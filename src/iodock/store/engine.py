@@ -1,0 +1,120 @@
+"""The SQL engine under a store. DuckDB is named here and nowhere else."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from iodock.errors import QueryError, StoreError
+from iodock.store.schema import TABLES, StoreTable
+
+MEMORY_LIMIT = "600MB"
+THREADS = 2
+
+
+def quoted(text: str) -> str:
+    """A SQL string literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class Engine:
+    """DuckDB in memory, with one view per table of the store."""
+
+    def __init__(self, folder: Path) -> None:
+        spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
+        self._connection = duckdb.connect(
+            config={
+                "memory_limit": MEMORY_LIMIT,
+                "threads": THREADS,
+                "temp_directory": str(spill),
+                # Parquet is built in; nothing may be fetched from the network.
+                "autoinstall_known_extensions": False,
+                "preserve_insertion_order": True,
+            }
+        )
+        for table in TABLES:
+            self._make_view(folder, table)
+
+    def _make_view(self, folder: Path, table: StoreTable) -> None:
+        paths = sorted(folder.glob(table.files))
+        try:
+            self._connection.execute(f'CREATE VIEW "{table.name}" AS {self._select(table, paths)}')
+        except duckdb.Error as error:
+            message = f"{folder / table.files}: can't be read: {_first_line(error)}"
+            raise StoreError(message, "the file is damaged: import or record again") from error
+
+    def _select(self, table: StoreTable, paths: Sequence[Path]) -> str:
+        wanted = {column.name: column.type for column in table.columns}
+        if not paths:
+            nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in wanted.items())
+            return f"SELECT {nulls} WHERE false"
+        names = ", ".join(quoted(_literal_path(path)) for path in paths)
+        source = f"read_parquet([{names}], union_by_name=true)" if len(paths) > 1 else f"read_parquet({names})"
+        there = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+        missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
+        return f"SELECT {', '.join(['*', *missing])} FROM {source}"
+
+    def table(self, sql: str) -> pa.Table:
+        """The whole answer to a SELECT. Raises QueryError."""
+        try:
+            return self._connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise _query_error(error) from error
+
+    def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
+        """The answer to a SELECT, batch by batch, in the order of the rows. Raises QueryError."""
+        try:
+            return self._connection.sql(sql).to_arrow_reader(rows)
+        except duckdb.Error as error:
+            raise _query_error(error) from error
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """A small answer as dictionaries."""
+        rows: list[dict[str, Any]] = self.table(sql).to_pylist()
+        return rows
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keeps the answer to a SELECT as a table of that name, for the queries that follow."""
+        try:
+            self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {sql}')
+        except duckdb.Error as error:
+            raise _query_error(error) from error
+
+    def user_query(self, sql: str) -> pa.Table:
+        """What a user asks: anything that gives rows. Raises QueryError."""
+        try:
+            relation = self._connection.sql(sql)
+            return pa.table({}) if relation is None else relation.to_arrow_table()
+        except duckdb.Error as error:
+            raise _query_error(error) from error
+
+    def interrupt(self) -> None:
+        """Stops the query that runs, from another thread."""
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        """Frees the engine's memory."""
+        self._connection.close()
+
+
+def _literal_path(path: Path) -> str:
+    """The path with what would be a wildcard bracketed."""
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
+
+
+def _query_error(error: duckdb.Error) -> QueryError:
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return QueryError(f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys")
+    if isinstance(error, duckdb.IOException):
+        return QueryError(f"the store can't be read: {_first_line(error)}", "import or record again")
+    return QueryError(_first_line(error), "tables: " + ", ".join(table.name for table in TABLES))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

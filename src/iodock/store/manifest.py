@@ -1,0 +1,90 @@
+"""A store's manifest.json, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from iodock.answer import Clock, Loss
+from iodock.errors import StoreError
+from iodock.store.schema import SCHEMA_VERSION
+
+CLOCKS = ("epoch", "day", "relative", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a store says of itself."""
+
+    state: str
+    """`complete`, `recording` or `cut`."""
+    clock: Clock
+    first_ts: int | None
+    last_ts: int | None
+    source: Mapping[str, Any]
+    losses: tuple[Loss, ...]
+    raw: Mapping[str, Any]
+    """Every key as it lies in the file."""
+
+    @property
+    def durations(self) -> bool:
+        """Whether any call has an elapsed time."""
+        return bool(self.source.get("durations"))
+
+    @property
+    def wall_ns(self) -> int | None:
+        """The run's length: as recorded, else from the first to the last sign of life."""
+        captured = self.raw.get("captured") or {}
+        if captured.get("wall_ns") is not None:
+            return int(captured["wall_ns"])
+        if self.first_ts is None or self.last_ts is None:
+            return None
+        return self.last_ts - self.first_ts
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Reads and checks FOLDER/manifest.json. Raises StoreError."""
+    path = folder / "manifest.json"
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise _not_a_store(folder) from error
+    except NotADirectoryError as error:
+        raise _not_a_store(folder) from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise StoreError(f"{path}: can't be read: {error}", "import or record again into a new store") from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
+        raise StoreError(f"{path}: is not the manifest of an iodock store")
+    if raw["schema"] > SCHEMA_VERSION:
+        message = f"{folder}: written by a newer iodock ({raw.get('writer', 'unknown')}, schema {raw['schema']})"
+        raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
+    return _checked(raw)
+
+
+def _not_a_store(folder: Path) -> StoreError:
+    if not folder.exists():
+        return StoreError(f"{folder}: no such store", "iodock import LOG or iodock record CMD make one")
+    if folder.is_file():
+        return StoreError(f"{folder}: is a file, not a store", f"if it is a log: iodock import {folder}")
+    return StoreError(f"{folder}: is not a store: it has no manifest.json")
+
+
+def _checked(raw: dict[str, Any]) -> Manifest:
+    clock = raw.get("clock")
+    losses = tuple(
+        Loss(str(loss["name"]), int(loss["count"]), str(loss.get("cure", "")))
+        for loss in raw.get("losses") or ()
+        if loss.get("count")
+    )
+    return Manifest(
+        state=str(raw.get("state", "complete")),
+        clock=cast(Clock, clock if clock in CLOCKS else "none"),
+        first_ts=raw.get("first_ts"),
+        last_ts=raw.get("last_ts"),
+        source=raw.get("source") or {},
+        losses=losses,
+        raw=raw,
+    )

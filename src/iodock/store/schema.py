@@ -1,0 +1,168 @@
+"""The store's tables and columns as this version knows them (docs/explanation/store.md).
+
+A column that an older store lacks reads as null; one that a newer store adds is there as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoreColumn:
+    """One column of a stored table: SQL type and what it means."""
+
+    name: str
+    type: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreTable:
+    """One stored table: where its Parquet lies below the store, and its columns."""
+
+    name: str
+    files: str
+    doc: str
+    columns: tuple[StoreColumn, ...]
+
+
+def _columns(text: str) -> tuple[StoreColumn, ...]:
+    rows = (line.split(None, 2) for line in text.strip().splitlines())
+    return tuple(StoreColumn(name, kind.replace("_", " "), doc) for name, kind, doc in rows)
+
+
+EVENTS = StoreTable(
+    "events",
+    "events/*.parquet",
+    "one row per call and end, in the order in which calls ended",
+    _columns("""
+    ts BIGINT start, ns since the epoch or midnight
+    end_ts BIGINT end, ns, only where it is not ts + dur
+    dur BIGINT elapsed ns inside the call
+    sys_cpu_ns BIGINT system CPU ns of the call (truss -E)
+    call_id USMALLINT which call: calls.id
+    errno_id USMALLINT which error: errnos.id, null if it did not fail
+    result BIGINT returned value, null for no result
+    utid UINTEGER which task: processes.utid
+    file_id UINTEGER which file: files.file_id, null for no file
+    other_file_id UINTEGER of a two-ended call: the file of its other end
+    side UTINYINT 0 only, 1 in, 2 out, 3 old, 4 new
+    requested_bytes BIGINT bytes asked for
+    offset_bytes BIGINT place in the file
+    bytes BIGINT bytes transferred at this end, null if the call transfers none
+    direction UTINYINT 0 none, 1 read, 2 write
+    fd INTEGER descriptor, as the program numbers it
+    handle_id UINTEGER open file description
+    flags UINTEGER open flags (Linux numbers) of opening calls
+    pattern UTINYINT 0 unknown, 1 first, 2 consecutive, 3 sequential, 4 strided, 5 backward, 6 random, 7 repeated
+    gap_bytes BIGINT offset less the end of the previous access through the description
+    own_read_bytes BIGINT bytes of this access that this process had read before
+    any_read_bytes BIGINT bytes of this access that any process had read before
+    own_written_bytes BIGINT bytes of this access that this process had written before
+    any_written_bytes BIGINT bytes of this access that any process had written before
+    """),
+)
+FILES = StoreTable(
+    "files",
+    "files.parquet",
+    "one row per file",
+    _columns("""
+    file_id UINTEGER the file's number in this store
+    name VARCHAR absolute, normalised; each byte that is not UTF-8 as \\xNN
+    name_raw BLOB the bytes of the name, only where they differ from it
+    kind VARCHAR what it is: regular, directory, pipe, socket, ...; file if only the path is known
+    relative BOOLEAN the name is relative because the working directory is not known
+    folder VARCHAR the name up to its last slash
+    ending VARCHAR what follows the last dot, empty if nothing does
+    pattern VARCHAR the name with its varying part starred
+    mount_point VARCHAR where its file system is mounted
+    fs_type VARCHAR type of its file system
+    size_bytes BIGINT last size seen
+    host VARCHAR host that it is on, null unless there are several
+    """),
+)
+PROCESSES = StoreTable(
+    "processes",
+    "processes.parquet",
+    "one row per task (process or thread)",
+    _columns("""
+    utid UINTEGER the task's number in this store, safe against reuse of pids
+    upid UINTEGER the process: the same for all its threads
+    host VARCHAR host that it ran on
+    rank INTEGER MPI rank
+    pid INTEGER process id as the system numbers it
+    tid INTEGER thread id as the system numbers it
+    generation INTEGER 0, 1, ... for ids used again
+    parent_utid UINTEGER the task that made it, null for roots
+    parent_pid INTEGER id of the task that made it, as the source shows it
+    how VARCHAR root, fork, vfork, thread or attached
+    start_ts BIGINT first sign of life, ns
+    end_ts BIGINT end, ns
+    exit_code INTEGER exit status
+    exit_signal VARCHAR signal that ended it
+    core_dumped BOOLEAN whether it left a core
+    cpu_user_ns BIGINT user CPU ns, where recorded live
+    cpu_system_ns BIGINT system CPU ns, where recorded live
+    """),
+)
+COMMANDS = StoreTable(
+    "commands",
+    "commands.parquet",
+    "one row per successful exec",
+    _columns("""
+    utid UINTEGER which task
+    ts BIGINT when, ns
+    path VARCHAR the program
+    argv VARCHAR[] its arguments
+    """),
+)
+CALLS = StoreTable(
+    "calls",
+    "calls.parquet",
+    "names of calls",
+    _columns("""
+    id USMALLINT number of the call in this store
+    name VARCHAR the call
+    family VARCHAR calls that do the same: open = open, openat, ...
+    class VARCHAR data, metadata, seek, sync, map or other
+    """),
+)
+ERRNOS = StoreTable(
+    "errnos",
+    "errnos.parquet",
+    "names of errors",
+    _columns("""
+    id USMALLINT number of the error in this store
+    name VARCHAR the error
+    """),
+)
+MOUNTS = StoreTable(
+    "mounts",
+    "mounts.parquet",
+    "file systems, where recorded live",
+    _columns("""
+    mount_point VARCHAR where it is mounted
+    fs_type VARCHAR its type
+    source VARCHAR its device or server
+    options VARCHAR mount options
+    host VARCHAR on which host
+    """),
+)
+SAMPLES = StoreTable(
+    "samples",
+    "samples/*.parquet",
+    "the machine's own state, once a second, where recorded live",
+    _columns("""
+    ts BIGINT when, ns
+    host VARCHAR on which host
+    source VARCHAR diskstats, mountstats, llite, pressure, loadavg or process_io
+    target VARCHAR device, mount, pid, ...
+    metric VARCHAR what is measured
+    value DOUBLE the value
+    kind VARCHAR counter or gauge
+    """),
+)
+TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES)

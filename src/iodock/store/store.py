@@ -1,0 +1,92 @@
+"""A store, opened: its manifest, and SQL over its tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.errors import StoreError
+from iodock.store.engine import Engine
+from iodock.store.manifest import Manifest, read_manifest
+
+Progress = Callable[[int, int], None]
+
+
+class Store:
+    """A folder of Parquet tables and its manifest. Opened with `Store.open`; reads only."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._engine: Engine | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Store:
+        """Opens a store; one that a crashed recorder left is finished first. Raises StoreError."""
+        folder = Path(path)
+        manifest = read_manifest(folder)
+        if manifest.state != "complete" and _has_journal(folder):
+            finish(folder)
+            manifest = read_manifest(folder)
+        return cls(folder, manifest)
+
+    @property
+    def engine(self) -> Engine:
+        """The SQL engine, started when first needed."""
+        if self._engine is None:
+            self._engine = Engine(self.path)
+        return self._engine
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.resolve().name
+
+    def table(self, sql: str) -> pa.Table:
+        """The whole answer to a SELECT."""
+        return self.engine.table(sql)
+
+    def reader(self, sql: str) -> pa.RecordBatchReader:
+        """The answer to a SELECT, batch by batch."""
+        return self.engine.reader(sql)
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """A small answer as dictionaries."""
+        return self.engine.rows(sql)
+
+    def keep(self, name: str, sql: str) -> None:
+        """Keeps an answer under a name for later SELECTs on this store."""
+        self.engine.keep(name, sql)
+
+    def close(self) -> None:
+        """Frees the engine."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _has_journal(folder: Path) -> bool:
+    return any((folder / "journal").glob("*.journal"))
+
+
+def finish(folder: Path) -> None:
+    """Turns what a recorder left in its journal into tables. Raises StoreError."""
+    from iodock import _native
+
+    try:
+        _native.finish_recording(os.fspath(folder))
+    except _native.NativeError as error:
+        raise StoreError(str(error), getattr(error, "hint", None)) from error
