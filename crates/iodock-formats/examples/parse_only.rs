@@ -3,7 +3,7 @@
 //! `cargo run --release -p iodock-formats --example parse_only LOG...` prints for each log, read with one
 //! thread and with two: lines, lines per second, ns of CPU per line, MB per second.
 
-use iodock_event::{RecordSource, SourceError};
+use iodock_event::{Losses, RecordSource, SourceError};
 use iodock_formats::{open_log, ReadOptions};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ fn measure(path: &str, workers: usize) -> Result<(), SourceError> {
     let cpu_before = cpu_time();
     let begun = Instant::now();
     let mut source = open_log(path, None, &options)?;
-    let (lines, records) = drain(source.as_mut())?;
+    let (lines, records, losses) = drain(source.as_mut())?;
     let wall = begun.elapsed().as_secs_f64();
     let cpu = (cpu_time() - cpu_before).as_nanos() as f64;
     let megabytes = source.progress().0 as f64 / 1e6;
@@ -37,17 +37,21 @@ fn measure(path: &str, workers: usize) -> Result<(), SourceError> {
         cpu / lines as f64,
         megabytes / wall,
     );
+    for (kind, count) in &losses.counts {
+        println!("  {count} {}, first: {:?}", kind.name(), losses.first.get(kind));
+    }
     Ok(())
 }
 
-fn drain(source: &mut (impl RecordSource + ?Sized)) -> Result<(u64, u64), SourceError> {
-    let (mut lines, mut records) = (0, 0);
+fn drain(source: &mut (impl RecordSource + ?Sized)) -> Result<(u64, u64, Losses), SourceError> {
+    let (mut lines, mut records, mut losses) = (0, 0, Losses::default());
     while let Some(batch) = source.next_batch()? {
         lines += batch.counts.lines;
         records += batch.records.len() as u64;
+        losses.merge(&batch.losses);
         source.recycle(batch);
     }
-    Ok((lines, records))
+    Ok((lines, records, losses))
 }
 
 /// CPU time of this process so far, from /proc/self/stat (ticks of 10 ms).

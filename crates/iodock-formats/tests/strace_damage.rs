@@ -194,14 +194,15 @@ fn packed_logs_are_known_by_their_bytes() {
 fn a_log_on_a_terminal_has_other_lines_in_between() {
     let mixed = "execve(\"/bin/sh\", [\"sh\"], 0x7ff /* 3 vars */) = 0\nhello\nwrite(1, \"hello\\n\", 6)                  = 6\n\
                  write(2, \"a\\nb\\n\", 4a\nb\n)                  = 4\n\
-                 clone(child_stack=NULL, flags=SIGCHLD) = 12\nstrace: Process 12 attached\n[pid    12] read(0,  <unfinished ...>\n\
-                 [pid    11] close(5)                    = 0\nno newline[pid    12] <... read resumed>\"\", 10)   = 0\n\
+                 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 12 attached\n <unfinished ...>\n[pid    12] read(0,  <unfinished ...>\n\
+                 [pid    11] <... clone resumed>, child_tidptr=0x1) = 12\n\
+                 [pid    11] clone(child_stack=NULL, flags=SIGCHLDstrace: Process 13 attached\n, child_tidptr=0x1) = 13\nno newline[pid    12] <... read resumed>\"\", 10)   = 0\n\
                  [pid    12] +++ exited with 0 +++\nexit_group(0)                           = ?\n+++ exited with 0 +++\n";
     let tally = read(mixed.as_bytes());
     assert_eq!(tally.calls["write"].bytes_written, 10);
     assert_eq!((tally.calls["read"].count, tally.calls["read"].success), (1, 1));
     assert_eq!(tally.losses.count(LossKind::UnreadableLines), 2);
-    assert_eq!(tally.forks, [(11, 12)]);
+    assert_eq!(tally.forks, [(11, 12), (11, 13)]);
     assert!(tally.shown[0].starts_with("11 execve"), "{}", tally.shown[0]);
 }
 

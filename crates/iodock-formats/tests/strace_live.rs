@@ -110,3 +110,37 @@ fn counts_are_those_of_strace() {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
+
+/// Threads that run into each other, so that most calls take two lines.
+const THREADS: &str = "
+import os, subprocess, sys, threading
+def work(name):
+    for size in range(150):
+        with open(name, 'ab', 0) as file: file.write(b'x' * size)
+        with open(name, 'rb') as file: file.read()
+threads = [threading.Thread(target=work, args=(f'{sys.argv[1]}/f{n}',)) for n in range(4)]
+for thread in threads: thread.start()
+subprocess.run(['true'])
+for thread in threads: thread.join()
+";
+
+#[test]
+fn threads_are_joined_as_strace_joins_them() {
+    for options in ["-f -tt -T", "-f", "-f -ttt -T -yy", "-f -r -n -i -x"] {
+        let folder = scratch(&format!("threads{}", options.len()));
+        let log = folder.join("log");
+        let mut command = Command::new("strace");
+        command.args(options.split(' ')).arg("-C").arg("-o").arg(&log);
+        let status = command.args(["python3", "-c", THREADS]).arg(&folder).status();
+        if !status.is_ok_and(|status| status.success()) {
+            eprintln!("skipped {options}: no strace or no python3");
+            continue;
+        }
+        for chunk_size in [1 << 20, 3000] {
+            let tally = read_file(&log, &small_chunks(chunk_size)).unwrap();
+            assert_eq!(returned(&tally), table(&bytes_of(&log)), "{options}, chunks of {chunk_size}");
+            assert!(tally.counts.unfinished > 50 && tally.losses.count(LossKind::UnreadableLines) == 0);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -35,10 +35,6 @@ pub enum Kind<'a> {
     Signal {
         name: &'a [u8],
     },
-    /// `) = 0` on a line of its own: a program wrote a newline into the call's line.
-    Tail {
-        text: &'a [u8],
-    },
     /// Known and without meaning here: tables, stacks, messages of strace.
     Noise,
     Unknown,
@@ -54,7 +50,6 @@ pub fn read(line: &[u8]) -> (Prefix, Kind<'_>) {
         b'<' => resumed(lexer),
         b'+' if lexer.eat_word(b"+++ ") => Kind::End { text: lexer.rest() },
         b'-' if lexer.eat_word(b"--- ") => signal(lexer),
-        b')' => Kind::Tail { text: lexer.rest() },
         _ => Kind::Unknown,
     };
     match kind {

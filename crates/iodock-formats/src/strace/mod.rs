@@ -5,6 +5,7 @@
 //! the versions of Debian 8 to 13.
 
 mod arguments;
+mod broken;
 mod ending;
 mod join;
 mod lexer;

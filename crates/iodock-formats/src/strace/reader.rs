@@ -1,5 +1,6 @@
 //! The parallel step: a chunk's lines to records.
 
+use super::broken::Dangling;
 use super::join;
 use super::line::{self, Kind};
 use super::names::call_id;
@@ -10,7 +11,7 @@ use super::threads::{Begun, Threads};
 use super::times::Times;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{CallId, Clock, LossKind, Outcome, Phase, RawCall, Record, UNKNOWN};
-use memchr::{memchr, memmem, memrchr};
+use memchr::memchr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,27 +55,19 @@ impl LogReader for StraceReader {
 }
 
 /// One chunk being parsed.
-struct Pass<'a> {
-    reader: &'a StraceReader,
-    text: &'a [u8],
-    chunk: &'a mut Chunk<Notes>,
-    threads: Threads,
-    times: Times,
-    scratch: Vec<u8>,
+pub struct Pass<'a> {
+    pub(super) reader: &'a StraceReader,
+    pub(super) text: &'a [u8],
+    pub(super) chunk: &'a mut Chunk<Notes>,
+    pub(super) threads: Threads,
+    pub(super) times: Times,
+    pub(super) scratch: Vec<u8>,
     /// Number of the line at hand.
-    line: u64,
+    pub(super) line: u64,
     /// A call's line into which the program wrote a newline: its end may follow on a line of its own.
-    dangling: Option<Dangling<'a>>,
+    pub(super) dangling: Option<Dangling<'a>>,
     /// The thread whose call began on the line before: with `-z` its end follows, without any prefix.
-    just_begun: Option<u32>,
-}
-
-struct Dangling<'a> {
-    name: &'a [u8],
-    text: &'a [u8],
-    tid: u32,
-    start: i64,
-    line: u64,
+    pub(super) just_begun: Option<u32>,
 }
 
 impl<'a> Pass<'a> {
@@ -101,7 +94,7 @@ impl<'a> Pass<'a> {
 
     /// Reads a line; `false` if it can't be read.
     #[inline]
-    fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
+    pub(super) fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
         let (prefix, kind) = line::read(line);
         let just_begun = self.just_begun.take();
         match kind {
@@ -113,10 +106,8 @@ impl<'a> Pass<'a> {
                 self.signal(name);
                 true
             }
-            Kind::Tail { .. } | Kind::Unknown if just_begun.is_some_and(|tid| self.end_of(tid, line)) => true,
-            Kind::Tail { text } => self.tail(text),
             Kind::Noise => true,
-            Kind::Unknown => false,
+            Kind::Unknown => just_begun.is_some_and(|tid| self.end_of(tid, line)) || self.tail(line),
         }
     }
 
@@ -130,7 +121,7 @@ impl<'a> Pass<'a> {
         self.times.time(self.reader.layout.clock, stamp)
     }
 
-    fn id(&mut self, name: &[u8]) -> Option<CallId> {
+    pub(super) fn id(&mut self, name: &[u8]) -> Option<CallId> {
         let id = call_id(name);
         if id.is_none() {
             let file = Arc::clone(&self.reader.file);
@@ -163,7 +154,7 @@ impl<'a> Pass<'a> {
     }
 
     #[inline]
-    fn whole(&mut self, raw: RawCall) {
+    pub(super) fn whole(&mut self, raw: RawCall) {
         self.meet(raw.tid);
         self.count_duration(&raw);
         self.chunk.batch.records.push(Record::Call(raw));
@@ -189,7 +180,7 @@ impl<'a> Pass<'a> {
     }
 
     #[inline]
-    fn count_duration(&mut self, raw: &RawCall) {
+    pub(super) fn count_duration(&mut self, raw: &RawCall) {
         if raw.duration != UNKNOWN {
             self.chunk.batch.counts.timed += 1;
         } else if raw.outcome != Outcome::NoResult {
@@ -199,19 +190,24 @@ impl<'a> Pass<'a> {
 
     fn begun(&mut self, prefix: Prefix, name: &[u8], text: &'a [u8]) -> bool {
         let Some(id) = self.id(name) else { return true };
-        let tid = self.tid(&prefix);
-        let mut raw = RawCall::new(id, tid);
+        let mut raw = RawCall::new(id, self.tid(&prefix));
         raw.start = self.time(prefix.stamp);
+        self.begin(raw, text);
+        true
+    }
+
+    /// A call whose end comes later: `raw` has thread, call and start.
+    pub(super) fn begin(&mut self, mut raw: RawCall, text: &'a [u8]) {
+        let tid = raw.tid;
         raw.phase = Phase::Enter;
         line::begun_call(text, &mut raw, &mut self.chunk.batch);
         self.meet(tid);
         let text = self.range(text);
-        let begun = Begun { call: id, start: raw.start, text, line: self.line };
+        let begun = Begun { call: raw.call, start: raw.start, text, line: self.line };
         *self.threads.meet(tid).0 = Some(begun);
         self.just_begun = Some(tid);
         self.chunk.batch.counts.unfinished += 1;
         self.chunk.batch.records.push(Record::Call(raw));
-        true
     }
 
     /// Where a piece of the chunk's text lies in it.
@@ -255,21 +251,6 @@ impl<'a> Pass<'a> {
         true
     }
 
-    /// The bare rest of the call that `tid` has just begun.
-    fn end_of(&mut self, tid: u32, text: &[u8]) -> bool {
-        let Some(begun) = self.threads.meet(tid).0.take() else { return false };
-        let mut raw = RawCall::new(begun.call, tid);
-        raw.start = begun.start;
-        let (first, batch) = (&self.text[begun.text.clone()], &mut self.chunk.batch);
-        if join::ended_call(first, text, UNKNOWN, &mut self.scratch, &mut raw, batch).is_none() {
-            *self.threads.meet(tid).0 = Some(begun);
-            return false;
-        }
-        self.count_duration(&raw);
-        self.chunk.batch.records.push(Record::Call(raw));
-        true
-    }
-
     fn task_end(&mut self, prefix: Prefix, text: &[u8]) -> bool {
         let tid = self.tid(&prefix);
         let time = self.time(prefix.stamp);
@@ -297,63 +278,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Keeps a call's line without its end: the end may come alone.
-    fn dangle(&mut self, dangling: Dangling<'a>, cut: bool) {
-        self.drop_dangling();
-        // Only a line whose strings are closed can be broken by a program's own output.
-        let quotes = memmem::find_iter(dangling.text, b"\"").count();
-        if !cut && quotes % 2 == 0 && memchr(0, dangling.text).is_none() {
-            self.dangling = Some(dangling);
-        }
-    }
-
-    /// The end of a dangling call, alone on its line.
-    fn tail(&mut self, text: &'a [u8]) -> bool {
-        let Some(Dangling { name, text: first, tid, start, .. }) = self.dangling.take() else { return false };
-        let Some(id) = self.id(name) else { return true };
-        let mut raw = RawCall::new(id, tid);
-        raw.start = start;
-        let mut whole = std::mem::take(&mut self.scratch);
-        whole.clear();
-        whole.extend_from_slice(first);
-        whole.extend_from_slice(text);
-        let read = line::whole_call(&whole, &mut raw, &mut self.chunk.batch);
-        self.scratch = whole;
-        if read.is_none() {
-            return false;
-        }
-        self.whole(raw);
-        true
-    }
-
-    fn drop_dangling(&mut self) {
-        if let Some(dangling) = self.dangling.take() {
-            self.lose(LossKind::UnreadableLines, dangling.line, dangling.text);
-        }
-    }
-
-    /// Counts a line that can't be read, after a look for a readable line inside it.
-    fn unreadable(&mut self, line: &'a [u8], cut: bool) {
-        if let Some(nul) = memrchr(0, line) {
-            self.lose(LossKind::NulBytes, self.line, line);
-            // A file that was emptied while strace wrote on: whole lines follow the hole. Behind any other
-            // hole stands the end of a line, which could pass for a line of another thread.
-            if line[0] == 0 {
-                self.one(&line[nul + 1..], cut);
-            }
-            return;
-        }
-        // Output of the program without a newline, before strace's own line.
-        if let Some(at) = memmem::rfind(line, b"[pid ").filter(|&at| at > 0) {
-            if self.one(&line[at..], cut) {
-                return;
-            }
-        }
-        let kind = if cut { LossKind::CutLines } else { LossKind::UnreadableLines };
-        self.lose(kind, self.line, line);
-    }
-
-    fn lose(&mut self, kind: LossKind, line: u64, text: &[u8]) {
+    pub(super) fn lose(&mut self, kind: LossKind, line: u64, text: &[u8]) {
         self.chunk.lose_at(kind, &self.reader.file, line, text);
     }
 

@@ -56,6 +56,9 @@ impl Survey {
 
     fn look(&mut self, line: &[u8], batch: &mut Batch) {
         let (prefix, kind) = line::read(line);
+        if line.ends_with(b" attached") {
+            return self.message(line);
+        }
         match kind {
             Kind::Call { name, text } => self.look_at_call(&prefix, name, text, batch),
             Kind::Begun { name, .. } | Kind::Resumed { name, .. } if known(name).is_some() => {

@@ -1,0 +1,105 @@
+//! Lines that are not whole: torn by a program's output, by strace's own messages or options, by damage.
+
+use super::join;
+use super::line::{self, UNFINISHED};
+use super::reader::Pass;
+use iodock_event::{LossKind, RawCall, Record, UNKNOWN};
+use memchr::{memchr, memmem, memrchr};
+
+/// A call's line without its end.
+#[derive(Clone, Copy)]
+pub struct Dangling<'a> {
+    pub name: &'a [u8],
+    pub text: &'a [u8],
+    pub tid: u32,
+    pub start: i64,
+    pub line: u64,
+}
+
+/// On a terminal strace says `strace: Process 12 attached` in the middle of a clone's line, which goes on
+/// in the next.
+fn without_message(text: &[u8]) -> &[u8] {
+    let message = text.ends_with(b" attached").then(|| memmem::rfind(text, b"Process ")).flatten();
+    let head = message.map_or(text, |at| &text[..at]);
+    head.strip_suffix(b"strace: ").unwrap_or(head)
+}
+
+impl<'a> Pass<'a> {
+    /// The bare rest of the call that `tid` has just begun.
+    pub fn end_of(&mut self, tid: u32, text: &[u8]) -> bool {
+        let Some(begun) = self.threads.meet(tid).0.take() else { return false };
+        let mut raw = RawCall::new(begun.call, tid);
+        raw.start = begun.start;
+        let (first, batch) = (&self.text[begun.text.clone()], &mut self.chunk.batch);
+        if join::ended_call(first, text, UNKNOWN, &mut self.scratch, &mut raw, batch).is_none() {
+            *self.threads.meet(tid).0 = Some(begun);
+            return false;
+        }
+        self.count_duration(&raw);
+        self.chunk.batch.records.push(Record::Call(raw));
+        true
+    }
+
+    /// Keeps a call's line without its end: the end may come alone.
+    pub fn dangle(&mut self, mut dangling: Dangling<'a>, cut: bool) {
+        self.drop_dangling();
+        dangling.text = without_message(dangling.text);
+        // Only a line whose strings are closed can be broken by a program's own output.
+        let quotes = memmem::find_iter(dangling.text, b"\"").count();
+        if !cut && quotes % 2 == 0 && memchr(0, dangling.text).is_none() {
+            self.dangling = Some(dangling);
+        }
+    }
+
+    /// The rest of a dangling call, alone on its line. `false` if `text` is none.
+    pub fn tail(&mut self, text: &'a [u8]) -> bool {
+        let Some(Dangling { name, text: first, tid, start, .. }) = self.dangling else { return false };
+        let Some(id) = self.id(name) else { return false };
+        let mut raw = RawCall::new(id, tid);
+        raw.start = start;
+        if text.trim_ascii() == UNFINISHED {
+            self.dangling = None;
+            self.begin(raw, first);
+            return true;
+        }
+        let mut whole = std::mem::take(&mut self.scratch);
+        whole.clear();
+        whole.extend_from_slice(first);
+        whole.extend_from_slice(text);
+        let read = line::whole_call(&whole, &mut raw, &mut self.chunk.batch);
+        self.scratch = whole;
+        if read.is_none() {
+            return false;
+        }
+        self.dangling = None;
+        self.whole(raw);
+        true
+    }
+
+    pub fn drop_dangling(&mut self) {
+        if let Some(dangling) = self.dangling.take() {
+            self.lose(LossKind::UnreadableLines, dangling.line, dangling.text);
+        }
+    }
+
+    /// Counts a line that can't be read, after a look for a readable line inside it.
+    pub fn unreadable(&mut self, line: &'a [u8], cut: bool) {
+        if let Some(nul) = memrchr(0, line) {
+            self.lose(LossKind::NulBytes, self.line, line);
+            // A file that was emptied while strace wrote on: whole lines follow the hole. Behind any other
+            // hole stands the end of a line, which could pass for a line of another thread.
+            if line[0] == 0 {
+                self.one(&line[nul + 1..], cut);
+            }
+            return;
+        }
+        // Output of the program without a newline, before strace's own line.
+        if let Some(at) = memmem::rfind(line, b"[pid ").filter(|&at| at > 0) {
+            if self.one(&line[at..], cut) {
+                return;
+            }
+        }
+        let kind = if cut { LossKind::CutLines } else { LossKind::UnreadableLines };
+        self.lose(kind, self.line, line);
+    }
+}
