@@ -121,12 +121,12 @@ COUNTS = ("count", "success", "failed", "no_result", "errnos", "read_bytes", "wr
 
 def by_call(store: Path, recorded: set[str]) -> dict[str, Any]:
     """mmap without a descriptor is not recorded, so mmap is compared by file only."""
-    rows = show(store, "summary", "--by", "call", "--kind", "all", "--top", "0")
+    rows = show(store, "summary", "--by", "call", "--kind", "all")
     return {row["call"]: [row[c] for c in COUNTS] for row in rows if row["call"] in recorded - {"mmap"}}
 
 
 def by_file(store: Path, recorded: set[str], keep: Callable[[str], bool]) -> dict[Any, Any]:
-    rows = show(store, "summary", "--by", "file,call", "--top", "0")
+    rows = show(store, "summary", "--by", "file,call")
     return {
         (row["file"], row["call"]): [row[c] for c in COUNTS]
         for row in rows

@@ -15,7 +15,14 @@ fn known_losses() -> Vec<(&'static str, &'static str)> {
     LossKind::ALL.iter().map(|kind| (kind.name(), kind.cure())).collect()
 }
 
+/// Calls that a live recorder stops at. Of mmap only those with a descriptor.
+#[pyfunction]
+fn recorded_calls() -> Vec<&'static str> {
+    calls::CALLS.iter().filter(|call| call.is_recorded()).map(|call| call.name).collect()
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(known_calls, module)?)?;
-    module.add_function(wrap_pyfunction!(known_losses, module)?)
+    module.add_function(wrap_pyfunction!(known_losses, module)?)?;
+    module.add_function(wrap_pyfunction!(recorded_calls, module)?)
 }
