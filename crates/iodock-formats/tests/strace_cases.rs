@@ -123,3 +123,29 @@ fn chunk_borders_change_nothing() {
         }
     }
 }
+
+#[test]
+fn a_generated_log_agrees_with_its_truth() {
+    let folder = std::env::temp_dir().join(format!("iodock-genlog-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let run = |command: &mut std::process::Command| assert!(command.status().unwrap().success());
+    let source = cases().join("../genlog.rs");
+    run(std::process::Command::new("rustc").arg("-O").arg("-o").arg(folder.join("genlog")).arg(source));
+    let log = std::fs::File::create(folder.join("log")).unwrap();
+    let arguments = ["60000", "8", "300", "5", "--truth"];
+    run(std::process::Command::new(folder.join("genlog"))
+        .args(arguments)
+        .arg(folder.join("truth.json"))
+        .stdout(log));
+    let truth = json_of(&folder.join("truth.json"));
+    for chunk_size in [1 << 20, 10_000] {
+        let tally = read_file(&folder.join("log"), &small_chunks(chunk_size)).unwrap();
+        for (name, call) in truth["syscalls"].as_object().unwrap() {
+            assert_eq!(tally.calls[name], call_from(call), "{name}");
+        }
+        assert_eq!(tally.total(), truth["calls_total"].as_u64().unwrap());
+        assert_eq!(tally.counts.unfinished, truth["unfinished_lines"].as_u64().unwrap());
+        assert!(tally.losses.counts.is_empty(), "{:?}", tally.losses);
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
