@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// How to read a log.
 #[derive(Clone, Debug)]
 pub struct ReadOptions {
-    /// Parsing threads, at least 1.
+    /// Parsing threads. 0: none, the caller's own thread parses, for many logs at a time.
     pub workers: usize,
     /// Bytes of log that one thread parses at a time; grows for longer lines.
     pub chunk_size: usize,
@@ -74,6 +74,11 @@ pub trait LogReader: Send + Sync + 'static {
 
     fn clock(&self) -> Clock;
 
+    /// ns of a time stamp's last digit; `None` where there are no stamps.
+    fn resolution(&self) -> Option<i64> {
+        None
+    }
+
     /// The parallel step: fills `chunk` from `lines`. Each line becomes a record, known noise, or a
     /// loss. Chunks come in any order.
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Self::Notes>);
@@ -90,6 +95,9 @@ pub trait LogReader: Send + Sync + 'static {
 pub trait LogSource: RecordSource {
     /// [`LogFormat::name`] of the log's format.
     fn format(&self) -> &'static str;
+    /// ns of a time stamp's last digit, by which calls of several logs can be ordered or not; `None`
+    /// where it is not known.
+    fn resolution(&self) -> Option<i64>;
 }
 
 /// A kind of log.

@@ -7,8 +7,10 @@ use std::io::{self, BufReader, Cursor, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Bytes of the uncompressed beginning that formats see.
-const HEAD_SIZE: usize = 256 << 10;
+/// Bytes of the uncompressed beginning that formats see. Small, because thousands of logs may be open.
+const HEAD_SIZE: usize = 64 << 10;
+/// ... unless its first line is longer than that.
+const LONGEST_HEAD: usize = 16 << 20;
 const READ_SIZE: usize = 256 << 10;
 
 /// A log being read.
@@ -65,7 +67,7 @@ impl Input {
 
     fn fill_head(&mut self) -> Result<(), SourceError> {
         let mut head = Vec::new();
-        match read_up_to(&mut self.reader, &mut head, HEAD_SIZE) {
+        match read_head(&mut self.reader, &mut head) {
             // A damaged archive shows its error again when it is read on; what came before it counts.
             Err(error) if !(self.compressed && !head.is_empty()) => {
                 return Err(read_error(&self.file, 0, &error));
@@ -98,6 +100,19 @@ impl Input {
     /// Everything from the first byte on, the head again included.
     pub(crate) fn into_reader(self) -> Box<dyn Read + Send> {
         Box::new(Cursor::new(self.head).chain(self.reader))
+    }
+}
+
+/// At least one line, where the log has one.
+fn read_head(reader: &mut dyn Read, head: &mut Vec<u8>) -> io::Result<()> {
+    let mut wanted = HEAD_SIZE;
+    loop {
+        read_up_to(reader, head, wanted)?;
+        let whole = head.len() < wanted || wanted >= LONGEST_HEAD;
+        if whole || memchr::memchr(b'\n', head).is_some() {
+            return Ok(());
+        }
+        wanted *= 4;
     }
 }
 

@@ -20,7 +20,7 @@ pub fn start<R: LogReader>(
     input: Input,
     options: &ReadOptions,
 ) -> impl LogSource {
-    let workers = options.workers.max(1);
+    let workers = options.workers;
     let progress = input.progress();
     let splitter = Splitter::new(input, options.chunk_size, options.longest_line);
     let file = Arc::clone(&splitter.file);
@@ -33,7 +33,7 @@ pub fn start<R: LogReader>(
         // One chunk more than threads, so that a thread need not wait for the caller to settle.
         ahead: workers as u64 + 1,
     };
-    let stage = Stage::Idle { workers };
+    let stage = if workers == 0 { Stage::Alone(Piece::default()) } else { Stage::Idle { workers } };
     let (state, shared) = (R::State::default(), Arc::new(shared));
     Stream { format, shared, state, next: 0, records: 0, stage, progress }
 }
@@ -51,7 +51,11 @@ struct Stream<R: LogReader> {
 }
 
 enum Stage {
-    Idle { workers: usize },
+    /// No threads: the caller parses.
+    Alone(Piece),
+    Idle {
+        workers: usize,
+    },
     Running,
     Finished,
 }
@@ -107,11 +111,10 @@ impl<R: LogReader> Shared<R> {
                 Err(error) => return self.fail(error, None),
             }
             let Some(batch) = self.spare_batch(piece.sequence) else { return };
-            let mut chunk = Chunk { batch, notes: R::Notes::default() };
-            let parsed = catch_unwind(AssertUnwindSafe(|| self.parse(&piece, &mut chunk)));
-            if parsed.is_err() {
-                return self.fail(self.panicked(&piece), Some(piece.sequence));
-            }
+            let chunk = match self.parse(&piece, batch) {
+                Ok(chunk) => chunk,
+                Err(error) => return self.fail(error, Some(piece.sequence)),
+            };
             let mut queue = lock(&self.queue);
             queue.parsed.insert(piece.sequence, chunk);
             drop(queue);
@@ -143,7 +146,13 @@ impl<R: LogReader> Shared<R> {
         (!queue.cancelled).then(|| queue.batches.pop_front().unwrap_or_default())
     }
 
-    fn parse(&self, piece: &Piece, chunk: &mut Chunk<R::Notes>) {
+    fn parse(&self, piece: &Piece, batch: Batch) -> Result<Chunk<R::Notes>, SourceError> {
+        let mut chunk = Chunk { batch, notes: R::Notes::default() };
+        let parsed = catch_unwind(AssertUnwindSafe(|| self.fill(piece, &mut chunk)));
+        parsed.map(|()| chunk).map_err(|_| self.panicked(piece))
+    }
+
+    fn fill(&self, piece: &Piece, chunk: &mut Chunk<R::Notes>) {
         chunk.batch.clear();
         chunk.batch.counts.lines = piece.line_count;
         let lines = Lines {
@@ -227,6 +236,16 @@ impl<R: LogReader> Stream<R> {
         }
     }
 
+    /// The next chunk, read and parsed here.
+    fn parse_alone(&mut self) -> Result<Option<Chunk<R::Notes>>, SourceError> {
+        let Stage::Alone(piece) = &mut self.stage else { return Ok(None) };
+        if !lock(&self.shared.splitter).next(piece)? {
+            return Ok(None);
+        }
+        let batch = lock(&self.shared.queue).batches.pop_front().unwrap_or_default();
+        self.shared.parse(piece, batch).map(Some)
+    }
+
     fn finish(&mut self) -> Result<Batch, SourceError> {
         self.stage = Stage::Finished;
         let mut chunk = Chunk { batch: Batch::default(), notes: R::Notes::default() };
@@ -249,12 +268,15 @@ impl<R: LogReader> Stream<R> {
 
 impl<R: LogReader> RecordSource for Stream<R> {
     fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
-        match self.stage {
-            Stage::Idle { workers } => self.spawn(workers)?,
-            Stage::Running => {}
-            Stage::Finished => return Ok(None),
+        if let Stage::Idle { workers } = self.stage {
+            self.spawn(workers)?;
         }
-        match self.wait() {
+        let chunk = match self.stage {
+            Stage::Finished => return Ok(None),
+            Stage::Alone(_) => self.parse_alone(),
+            _ => self.wait(),
+        };
+        match chunk {
             Ok(Some(mut chunk)) => {
                 self.shared.reader.settle(&mut self.state, &mut chunk);
                 self.records += chunk.batch.records.len() as u64;
@@ -288,6 +310,10 @@ impl<R: LogReader> RecordSource for Stream<R> {
 impl<R: LogReader> LogSource for Stream<R> {
     fn format(&self) -> &'static str {
         self.format
+    }
+
+    fn resolution(&self) -> Option<i64> {
+        self.shared.reader.resolution()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod support;
 
+use iodock_formats::ReadOptions;
 use serde_json::Value;
 use std::path::Path;
 use support::{cases, json_of, read_file, small_chunks, CallTally, Tally};
@@ -120,6 +121,8 @@ fn chunk_borders_change_nothing() {
                 assert_eq!(one, other, "{name}, record {index}, chunks of {chunk_size}");
             }
             assert_eq!(whole.forks, parts.forks);
+            let alone = read_file(&log, &ReadOptions { workers: 0, ..small_chunks(chunk_size) }).unwrap();
+            assert_eq!(whole.shown, alone.shown);
         }
     }
 }

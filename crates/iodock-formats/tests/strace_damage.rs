@@ -117,6 +117,19 @@ fn a_line_of_five_megabytes_is_read() {
 }
 
 #[test]
+fn a_first_line_longer_than_the_head_is_recognised() {
+    let path = std::env::temp_dir().join(format!("iodock-long-{}.log", std::process::id()));
+    let text = "y".repeat(3 << 20);
+    std::fs::write(
+        &path,
+        format!("5 1795229749.1 write(3, \"{text}\", 9) = 9 <0.1>\n5 1795229749.3 close(3) = 0 <0.1>\n"),
+    )
+    .unwrap();
+    assert_eq!(read_file(&path, &ReadOptions::default()).unwrap().total(), 2);
+    std::fs::remove_file(&path).unwrap();
+}
+
+#[test]
 fn a_log_cut_anywhere_loses_at_most_its_last_line() {
     let good = log("12a_restart");
     let plain = read(&good);

@@ -13,9 +13,12 @@ pub fn ended_call(
     batch: &mut Batch,
 ) -> Option<()> {
     scratch.clear();
-    scratch.extend_from_slice(begun);
-    scratch.push(b' ');
-    scratch.extend_from_slice(rest);
+    scratch.extend_from_slice(begun.trim_ascii_end());
+    // Before the first argument no space stands, between others one does.
+    if !scratch.is_empty() {
+        scratch.push(b' ');
+    }
+    scratch.extend_from_slice(rest.trim_ascii_start());
     raw.phase = Phase::Exit;
     line::whole_call(scratch, raw, batch)?;
     if raw.duration == UNKNOWN {

@@ -29,6 +29,10 @@ impl LogReader for StraceReader {
         self.layout.clock
     }
 
+    fn resolution(&self) -> Option<i64> {
+        self.layout.resolution
+    }
+
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
         let mut pass = Pass {
             reader: self,

@@ -13,6 +13,8 @@ const LOOKED_AT: usize = 1000;
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     pub clock: Clock,
+    /// ns of a stamp's last digit.
+    pub resolution: Option<i64>,
     /// Was it made with `-T`?
     pub durations: bool,
     /// The thread of lines that show none.
@@ -33,6 +35,7 @@ pub struct Survey {
     day: u32,
     relative: u32,
     unstamped: u32,
+    resolution: Option<i64>,
     with_tid: u32,
     bare: u32,
     /// `Process N attached` and children of forks: not the thread that began the log.
@@ -102,6 +105,9 @@ impl Survey {
             Clock::Relative => self.relative += 1,
             Clock::None => self.unstamped += 1,
         }
+        if prefix.stamp.resolution > 0 {
+            self.resolution = Some(prefix.stamp.resolution);
+        }
         match prefix.tid {
             None => {
                 if self.bare == 0 && self.with_tid == 0 && self.children.len() == 1 {
@@ -142,7 +148,12 @@ impl Survey {
         // Lines without a thread belong to the process that was alone: the first one.
         let first = self.attached_first.or(self.first_other);
         let bare_tid = if self.with_tid == 0 { self.attached_first.or(from_name) } else { first };
-        Layout { clock: self.clock(), durations: self.timed > 0, bare_tid: bare_tid.unwrap_or(0) }
+        Layout {
+            clock: self.clock(),
+            resolution: self.resolution,
+            durations: self.timed > 0,
+            bare_tid: bare_tid.unwrap_or(0),
+        }
     }
 
     fn clock(&self) -> Clock {
