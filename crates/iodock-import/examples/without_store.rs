@@ -21,7 +21,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let source = open_log(&log, None, &ReadOptions::default())?;
     let tracker = Tracker::new(TrackerOptions { spaces: vec![SpaceOptions::default()] });
     let stream = Stream::new(source, 0)?;
-    let done = run(vec![stream], tracker, DEFAULT_COVERAGE_BYTES, &mut Nowhere, &mut |_| (), &AtomicBool::new(false))?;
+    let done = run(
+        vec![stream],
+        tracker,
+        DEFAULT_COVERAGE_BYTES,
+        &mut Nowhere,
+        &mut |_| (),
+        &AtomicBool::new(false),
+    )?;
     let seconds = start.elapsed().as_secs_f64();
     let lines = done.counts.lines as f64;
     println!("{lines} lines, {} calls, {} files", done.calls, done.tracked.tables.files.entries.len());

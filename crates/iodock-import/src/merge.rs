@@ -1,10 +1,15 @@
 //! Several sources as one: records in the order in which calls begin and end, whichever log shows them.
 
 use crate::ImportError;
-use iodock_event::{Batch, Clock, EventColumns, Losses, Phase, RawCall, Record, RecordSource, SourceCounts, UNKNOWN};
+use iodock_event::{
+    Batch, Clock, EventColumns, Losses, Phase, RawCall, Record, RecordSource, SourceCounts, UNKNOWN,
+};
 use iodock_tracker::Tracker;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+/// ns.
+const SECOND: i64 = 1_000_000_000;
 
 /// A source, and the space its thread ids belong to.
 pub struct Stream {
@@ -52,9 +57,21 @@ impl Stream {
         self.space
     }
 
-    /// What the first batch says about durations: (calls with one, calls without).
-    pub fn first_counts(&self) -> (u64, u64) {
-        self.ahead.as_ref().map_or((0, 0), |batch| (batch.counts.timed, batch.counts.untimed))
+    /// Can its calls be put in order with those of other logs? That takes durations, and stamps finer
+    /// than a second.
+    pub fn is_ordered(&self) -> bool {
+        let Some(first) = &self.ahead else { return true };
+        let starts = first.records.iter().filter_map(|record| match record {
+            Record::Call(call) if call.start != UNKNOWN => Some(call.start),
+            _ => None,
+        });
+        let (mut stamped, mut whole) = (0_u64, true);
+        for start in starts {
+            stamped += 1;
+            whole &= start % SECOND == 0;
+        }
+        let calls = first.counts.timed + first.counts.untimed;
+        calls == 0 || (first.counts.timed > 0 && stamped > 0 && (!whole || stamped == 1))
     }
 
     /// Tells the tracker of the forks in the batch read ahead. Once per batch, by `advance`, and once at
@@ -152,7 +169,12 @@ impl Merge {
     }
 
     /// Tracks about `rows` rows more. False at the end.
-    pub fn track(&mut self, rows: usize, tracker: &mut Tracker, out: &mut EventColumns) -> Result<bool, ImportError> {
+    pub fn track(
+        &mut self,
+        rows: usize,
+        tracker: &mut Tracker,
+        out: &mut EventColumns,
+    ) -> Result<bool, ImportError> {
         while out.len() < rows {
             let Some(Reverse((_, index))) = self.queue.pop() else { return Ok(false) };
             let until = self.queue.peek().map_or(i64::MAX, |Reverse((time, _))| *time);

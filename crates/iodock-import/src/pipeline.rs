@@ -136,6 +136,10 @@ impl Feed {
 
     fn progress(&self, calls: u64) -> Progress {
         let parts = || self.streams().iter().map(Stream::progress);
-        Progress { bytes: parts().map(|(done, _)| done).sum(), total_bytes: parts().map(|(_, total)| total).sum(), calls }
+        Progress {
+            bytes: parts().map(|(done, _)| done).sum(),
+            total_bytes: parts().map(|(_, total)| total).sum(),
+            calls,
+        }
     }
 }

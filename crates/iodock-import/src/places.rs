@@ -86,8 +86,9 @@ fn rank_number(text: &str, log: &str) -> Result<i32, ImportError> {
 fn unclear(message: String) -> ImportError {
     ImportError::Usage {
         message: format!("can't take the ranks from the names: {message}"),
-        hint: "say where the rank stands, for example --rank-from 'trace.{rank}.log', or use --rank-from order"
-            .into(),
+        hint:
+            "say where the rank stands, for example --rank-from 'trace.{rank}.log', or use --rank-from order"
+                .into(),
     }
 }
 

@@ -107,6 +107,11 @@ pub struct Tasks {
     last: Option<(u64, u32)>,
 }
 
+/// The number by which the system knows the thread.
+fn shown_tid(tid: u32) -> i32 {
+    iodock_event::lwp::parts(tid).map_or(tid, |(_, lwp)| lwp) as i32
+}
+
 pub fn key(space: u16, tid: u32) -> u64 {
     u64::from(space) << 32 | u64::from(tid)
 }
@@ -237,7 +242,7 @@ impl Tasks {
             exit_signal: SHARED,
             rank: self.spaces[space as usize].rank,
             pid: self.processes[process].pid,
-            tid: key as u32 as i32,
+            tid: shown_tid(key as u32),
             generation: before.map_or(0, |generation| generation + 1),
             parent_utid: parent.unwrap_or(NONE),
             parent_pid: parent.map(|parent| self.rows[parent as usize].tid),

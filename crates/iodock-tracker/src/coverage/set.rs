@@ -134,8 +134,7 @@ impl Regions {
                 return 0;
             }
             // Room for one: most regions of a large sparse file never hold more.
-            let mut list = Vec::with_capacity(1);
-            list.push((low, high));
+            let list = vec![(low, high)];
             self.listed += size_of::<(u32, u32)>();
             self.partial.insert(region, list);
             return 0;

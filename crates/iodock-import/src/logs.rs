@@ -1,0 +1,121 @@
+//! Logs to streams: which format, whose ranks, which working directory, and whether their calls can be
+//! put in one order.
+
+use crate::merge::Stream;
+use crate::places::{place_logs, LogPlace};
+use crate::ImportError;
+use iodock_event::Clock;
+use iodock_formats::{open_log, ReadOptions};
+use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
+
+/// What to read, and what the logs themselves don't say.
+#[derive(Clone, Debug, Default)]
+pub struct LogOptions {
+    /// Paths; `-` is standard input.
+    pub logs: Vec<String>,
+    /// A format's name; `None` finds out.
+    pub format: Option<String>,
+    /// Where the traced program started: none, one for all logs, or one for each.
+    pub working_directories: Vec<Vec<u8>>,
+    /// Where a log's rank stands: see [`place_logs`].
+    pub rank_from: Option<String>,
+    /// Parsing threads for a single log, 0: as many as there are processors.
+    pub threads: usize,
+}
+
+/// Logs opened, and a tracker that knows their spaces.
+pub struct Opened {
+    pub streams: Vec<Stream>,
+    pub tracker: Tracker,
+    pub clock: Clock,
+    /// Names of the formats met, e.g. `strace`.
+    pub formats: Vec<&'static str>,
+    pub hosts: Vec<String>,
+    pub ranks: Option<i32>,
+    /// Calls of several tasks can't be ordered: no durations, or whole seconds.
+    pub unordered: bool,
+}
+
+/// Bytes of log that all logs together may have read ahead, and the least for one.
+const READ_AHEAD: usize = 16 << 20;
+const LEAST_CHUNK: usize = 64 << 10;
+
+/// Opens `options.logs`.
+///
+/// # Errors
+/// A log can't be opened or is none, the names don't say the ranks, or there is not one working directory
+/// for each log.
+pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
+    check(options)?;
+    let places = place_logs(&options.logs, options.rank_from.as_deref())?;
+    let (mut streams, mut formats) = (Vec::new(), Vec::new());
+    for place in &places {
+        let source = open_log(&place.path, options.format.as_deref(), &read_options(options))?;
+        if !formats.contains(&source.format()) {
+            formats.push(source.format());
+        }
+        streams.push(Stream::new(source, space_number(place)?)?);
+    }
+    let unordered = streams.len() > 1 && streams.iter().any(|stream| !stream.is_ordered());
+    let tracker = Tracker::new(TrackerOptions { spaces: spaces(options, &places, unordered) });
+    let mut hosts: Vec<String> = places.iter().filter_map(|place| place.host.clone()).collect();
+    hosts.sort();
+    hosts.dedup();
+    let ranks = places.iter().filter_map(|place| place.rank).max().map(|last| last + 1);
+    let clock = streams.first().map_or(Clock::None, Stream::clock);
+    Ok(Opened { streams, tracker, clock, formats, hosts, ranks, unordered })
+}
+
+fn check(options: &LogOptions) -> Result<(), ImportError> {
+    let (logs, directories) = (options.logs.len(), options.working_directories.len());
+    if logs == 0 {
+        return Err(ImportError::Usage {
+            message: "no log given".into(),
+            hint: "iodock import LOG...".into(),
+        });
+    }
+    if directories > 1 && directories != logs {
+        return Err(ImportError::Usage {
+            message: format!("{directories} working directories for {logs} logs"),
+            hint: "give --cwd once for all logs, or once for each in their order".into(),
+        });
+    }
+    Ok(())
+}
+
+fn read_options(options: &LogOptions) -> ReadOptions {
+    let processors = std::thread::available_parallelism().map_or(2, usize::from);
+    let logs = options.logs.len();
+    let mut read = ReadOptions::default();
+    read.workers = match options.threads {
+        0 if logs == 1 => processors,
+        0 => 1,
+        threads => threads,
+    };
+    read.chunk_size = (READ_AHEAD / (logs * (read.workers + 1))).clamp(LEAST_CHUNK, read.chunk_size);
+    read
+}
+
+fn space_number(place: &LogPlace) -> Result<u16, ImportError> {
+    u16::try_from(place.space).map_err(|_| ImportError::Usage {
+        message: "more than 65,535 ranks".into(),
+        hint: "import a part of the logs".into(),
+    })
+}
+
+fn spaces(options: &LogOptions, places: &[LogPlace], unordered: bool) -> Vec<SpaceOptions> {
+    let count = places.iter().map(|place| place.space + 1).max().unwrap_or(0);
+    let mut spaces = vec![SpaceOptions::default(); count];
+    for (index, place) in places.iter().enumerate() {
+        let directories = &options.working_directories;
+        let space = &mut spaces[place.space];
+        // The first log of a space tells where its first program started.
+        if space.working_directory.is_none() {
+            space.working_directory = directories.get(index).or(directories.first()).cloned();
+        }
+        space.rank = place.rank;
+        space.host = place.host.clone();
+        space.unordered = unordered;
+    }
+    spaces
+}
