@@ -48,7 +48,7 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     let mut inner = Lexer { text: &text[..text.len() - 1], at: at + 1 };
     let Some(seconds) = inner.digits() else { return };
     let (part, _) = fraction(&mut inner);
-    if !inner.at_end() || at == 0 || text[at - 1] != b' ' {
+    if !inner.at_end() || at <= lexer.at || text[at - 1] != b' ' {
         return;
     }
     // A name may look like that: `= 3</tmp/a <1.0>`. Then its bracket is missing without it.

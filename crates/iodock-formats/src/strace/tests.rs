@@ -250,6 +250,13 @@ fn cut_lines_are_not_calls() {
 }
 
 #[test]
+fn a_duration_is_no_result() {
+    for line in ["close(3) = <0.5>", "close(3) =<0.5>", "close(3)=  <0.5>", "close(3) = ", "close(3) ="] {
+        assert!(try_call(line).is_none(), "{line}");
+    }
+}
+
+#[test]
 fn ends_of_tasks() {
     let end = |text: &str| {
         let mut batch = Batch::default();
