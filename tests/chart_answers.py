@@ -143,7 +143,7 @@ def processes(count: int = 6) -> Answer:
     second = 1_000_000_000
     rows = {
         "pid": [100 + index for index in range(count)],
-        "tid": [100 + index for index in range(count)],
+        "process_pid": [100 if index == 4 else 100 + index for index in range(count)],
         "parent_pid": pa.array([None, *[100] * (count - 1)], pa.int64()),
         "how": ["root", *["fork"] * (count - 1)],
         "commands": [["sh -c 'データ <b>'", "cat x"] for _ in range(count)],
@@ -159,6 +159,34 @@ def processes(count: int = 6) -> Answer:
     return answer("processes", rows, ("pid",))
 
 
+def offsets() -> Answer:
+    """Three cells; in the second both directions."""
+    second = 1_000_000_000
+    starts = [START, START + second, START + second, START + 2 * second]
+    rows = {
+        "ts": starts,
+        "end_ts": [start + second for start in starts],
+        "offset_bytes": [0, 4096, 4096, 8192],
+        "end_offset_bytes": [4096, 8192, 8192, 12288],
+        "direction": ["read", "read", "write", "write"],
+        "count": [1, 20, 3, 500],
+    }
+    return answer("offsets", rows)
+
+
+def overview() -> Answer:
+    """Two parts of a run; only failures are counted beside the calls."""
+    rows = {
+        "part": ["data", "metadata"],
+        "count": [100, 50],
+        "failed": [0, 20],
+        "total_time_ns": [5_000_000, 100_000],
+        "read_bytes": [1 << 20, None],
+        "written_bytes": [4096, None],
+    }
+    return answer("overview", rows, ("part",))
+
+
 #: One small answer for each analysis that has charts.
 SMALL = {
     "summary": summary(["read", "write", "openat", "close"]),
@@ -167,5 +195,7 @@ SMALL = {
     "timeline": timeline(),
     "accesses": accesses(60),
     "errors": errors(),
+    "offsets": offsets(),
+    "overview": overview(),
     "processes": processes(),
 }

@@ -80,18 +80,24 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """The time shown. origin: the clock's ns at 0, `later` ns after the run's start; end: its length."""
+
+    origin: float
+    later: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class Accesses:
     """Accesses with a place on the picture.
 
-    origin: the clock's ns at the axis' 0, `later` ns after the run's start; end: where the axis ends.
     low, high: extent of what is drawn. count: accesses with a place; hidden: those without a time or value.
     few: the accesses themselves (columns as in `Source.pieces`), if they are at most MOST_POINTS.
     """
 
     source: Source
-    origin: float
-    later: float
-    end: float
+    span: Span
     low: float
     high: float
     count: int
@@ -133,12 +139,17 @@ def select(answer: Answer, options: ChartOptions, value: str, what: str) -> Acce
     if count == 0:
         raise CannotDraw(f"none of the {moving:,} reads and writes has {what} and a time stamp")
     firsts, lasts, ends, lows, highs = zip(*limits, strict=True)
-    origin, last = run_start(answer, min(firsts)), max(*lasts, *ends)
-    later = min(firsts) - origin
-    later = later if later >= _LATE * (last - origin) else 0.0
+    span = span_of(answer, min(firsts), max(*lasts, *ends))
     few = pa.concat_tables(kept) if count <= MOST_POINTS else None
-    end = max((last - origin - later) * 1.01, 1.0)
-    return Accesses(source, origin + later, later, end, min(lows), max(highs), count, moving - count, few)
+    return Accesses(source, span, min(lows), max(highs), count, moving - count, few)
+
+
+def span_of(answer: Answer, first: float, last: float) -> Span:
+    """The time axis for what happened from `first` to `last`, in the clock's ns."""
+    origin = run_start(answer, first)
+    later = first - origin
+    later = later if later >= _LATE * (last - origin) else 0.0
+    return Span(origin + later, later, max((last - origin - later) * 1.01, 1.0))
 
 
 def _placed(piece: pa.Table) -> pa.Table:
@@ -183,9 +194,9 @@ def _float(values: pa.Array) -> pa.Array:
     return pc.cast(values, pa.float64(), safe=False)
 
 
-def since(accesses: Accesses, stamps: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Stamps as ns from the axis' 0. Subtracted as integers: a float64 holds an epoch only to 256 ns."""
-    return _float(pc.subtract(stamps, pa.scalar(int(accesses.origin), pa.int64())))
+def since(span: Span, stamps: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Stamps as ns from the axis' 0. Subtracted as integers: a float64 holds an epoch to 256 ns only."""
+    return _float(pc.subtract(stamps, pa.scalar(int(span.origin), pa.int64())))
 
 
 def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False) -> list[Cell]:
@@ -195,19 +206,52 @@ def grid(accesses: Accesses, low: float, high: float, logarithmic: bool = False)
         for number, writes, count in _counted(accesses, _placed(piece), low, high, logarithmic):
             total[number] += count
             written[number] += writes
-    return _joined([_cell(number, written[number], total[number]) for number in sorted(total)])
+    return cells_of(total, written)
+
+
+def cells_of(total: Counter[int], written: Counter[int]) -> list[Cell]:
+    """Cells by number (row * COLUMNS + column), with their accesses and writes; alike ones joined."""
+    return _joined(
+        [_cell(number, written[number], total[number]) for number in sorted(total) if total[number]]
+    )
+
+
+def counted_cells(table: pa.Table, span: Span, high: float) -> list[Cell]:
+    """Cells of another grid (columns of the `offsets` analysis) in this one."""
+    starts, ends = (since(span, table.column(name)) for name in ("ts", "end_ts"))
+    across = _reach(starts, ends, span.end, COLUMNS)
+    up = _reach(_float(table.column("offset_bytes")), _float(table.column("end_offset_bytes")), high, ROWS)
+    total, written = Counter[int](), Counter[int]()
+    columns = (table.column(name).to_pylist() for name in ("direction", "count"))
+    for over, above, direction, count in zip(across, up, *columns, strict=True):
+        # A cell that is larger than one of this grid is spread over those that it covers.
+        share = math.ceil((count or 0) / (len(over) * len(above)))
+        for number in (row * COLUMNS + column for row in above for column in over):
+            total[number] += share
+            written[number] += share if direction == "write" else 0
+    return cells_of(total, written)
+
+
+def _reach(starts: pa.ChunkedArray, ends: pa.ChunkedArray, high: float, cells: int) -> list[range]:
+    """The cells, of `cells` from 0 to `high`, that each stretch covers: its middle's if it is short."""
+    middles = index(pc.divide(pc.add(starts, ends), 2.0), 0.0, high, cells).to_pylist()
+    if (pc.max(pc.subtract(ends, starts)).as_py() or 0.0) * cells <= 1.5 * high:
+        return [range(middle, middle + 1) for middle in middles]
+    firsts = index(starts, 0.0, high, cells).to_pylist()
+    lasts = index(ends, 0.0, high, cells).to_pylist()
+    return [range(first, max(first + 1, last)) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def _counted(
     accesses: Accesses, piece: pa.Table, low: float, high: float, logarithmic: bool
 ) -> Iterator[tuple[int, int, int]]:
     """(cell number, writes, accesses) of a piece."""
-    column = _index(since(accesses, piece.column("ts")), 0.0, accesses.end, COLUMNS)
+    column = index(since(accesses.span, piece.column("ts")), 0.0, accesses.span.end, COLUMNS)
     y = piece.column("y")
     if logarithmic:
-        row = _index(pc.ln(pc.max_element_wise(y, low)), math.log(low), math.log(high), ROWS)
+        row = index(pc.ln(pc.max_element_wise(y, low)), math.log(low), math.log(high), ROWS)
     else:
-        row = _index(y, low, high, ROWS)
+        row = index(y, low, high, ROWS)
     cells = pa.table(
         {
             "cell": pc.add(pc.multiply(row, pa.scalar(COLUMNS, pa.int32())), column),
@@ -248,7 +292,7 @@ def _alike(last: Cell, cell: Cell) -> bool:
     )
 
 
-def _index(values: pa.ChunkedArray, low: float, high: float, cells: int) -> pa.ChunkedArray:
+def index(values: pa.ChunkedArray, low: float, high: float, cells: int) -> pa.ChunkedArray:
     """Number of the cell, 0 to cells - 1, that each value falls in."""
     scaled = pc.multiply(pc.subtract(values, low), cells / max(high - low, 1e-300))
     inside = pc.min_element_wise(pc.max_element_wise(scaled, 0.0), float(cells - 1))

@@ -11,11 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iodock.answer import Answer
-from iodock.views.charts.accesses import COLUMNS, ROWS, SHADES, Accesses, Cell, grid, select, since
+from iodock.views.charts.accesses import (
+    COLUMNS,
+    ROWS,
+    SHADES,
+    Accesses,
+    Cell,
+    Span,
+    counted_cells,
+    grid,
+    select,
+    since,
+    span_of,
+)
 from iodock.views.charts.clock import time_axis
 from iodock.views.charts.frame import Picture, colour, theme_of, tips, values
 from iodock.views.charts.options import ChartOptions
-from iodock.views.charts.source import has
+from iodock.views.charts.source import CannotDraw, extent, has, need_rows
 from iodock.views.charts.theme import Theme
 from iodock.views.charts.units import BYTES, COUNT, NANOSECONDS, Unit, decades
 
@@ -48,6 +60,29 @@ def draw_offset(answer: Answer, options: ChartOptions) -> Picture:
     reach = max(accesses.high if accesses.few is None else _furthest(accesses.few), 1.0)
     vertical = Vertical("offset in the file", BYTES, 0.0, reach * 1.02, BYTES.ticks(reach), reach)
     return _draw(answer, accesses, vertical, options, "Offset over time", spans=True)
+
+
+def draw_cells(answer: Answer, options: ChartOptions) -> Picture:
+    """Where in the file reads and writes began, over time, from transfers already counted on a grid."""
+    need_rows(answer)
+    table = answer.table
+    for name in ("read", "write"):
+        if not options.keeps(name):
+            table = table.filter(pc.not_equal(table.column("direction"), name))
+    times, places = extent(table.column("ts")), extent(table.column("end_offset_bytes"))
+    if times is None or places is None:
+        raise CannotDraw(
+            f"no {' or '.join(options.only) or 'transfer'} with a known offset in this selection"
+        )
+    last = extent(table.column("end_ts")) or times
+    span = span_of(answer, times[0], last[1])
+    reach = max(places[1], 1.0)
+    vertical = Vertical("offset in the file", BYTES, 0.0, reach * 1.02, BYTES.ticks(reach), reach)
+    cells = counted_cells(table, span, vertical.high)
+    count = COUNT.text(pc.sum(table.column("count")).as_py())
+    note = f"{count} accesses, counted where they begin; the stronger the more"
+    chart = _density(answer, span, cells, vertical, theme_of(options))
+    return Picture(chart, "Offset over time", [note], height=360)
 
 
 def draw_size(answer: Answer, options: ChartOptions) -> Picture:
@@ -108,7 +143,8 @@ def _draw(
         chart = _points(answer, accesses, few, vertical, theme, spans)
     else:
         notes = [f"{COUNT.text(count)} accesses, counted where they begin; the stronger the more", *notes]
-        chart = _density(answer, accesses, vertical, theme)
+        cells = grid(accesses, vertical.low, vertical.high, vertical.logarithmic)
+        chart = _density(answer, accesses.span, cells, vertical, theme)
     return Picture(chart, title, ["; ".join(notes)], height=360)
 
 
@@ -137,12 +173,12 @@ def _points(
     """Each access: a mark where it begins and, for offsets, a line to where and when it ends."""
     import altair
 
-    placed = zip(since(accesses, few.column("ts")).to_pylist(), few.to_pylist(), strict=True)
+    placed = zip(since(accesses.span, few.column("ts")).to_pylist(), few.to_pylist(), strict=True)
     rows = [_point(row | {"at": at}, accesses, vertical, spans) for at, row in placed]
     present = [name for name in ("read", "write") if any(row["direction"] == name for row in rows)]
     colours = [getattr(theme, name) for name in present]
     base = altair.Chart(values(rows)).encode(
-        x=time_axis(answer, accesses.origin, accesses.end, accesses.later),
+        x=time_axis(answer, accesses.span.origin, accesses.span.end, accesses.span.later),
         y=_y(vertical),
         color=colour("direction", present, colours),
         tooltip=tips(
@@ -178,19 +214,18 @@ def _point(row: dict[str, Any], accesses: Accesses, vertical: Vertical, spans: b
         "top": place + (size or 0.0),
         "direction": "write" if row["writes"] else "read",
         "call": row["call"],
-        "when": NANOSECONDS.text(accesses.later + row["at"]),
+        "when": NANOSECONDS.text(accesses.span.later + row["at"]),
         "place": f"{place:,.0f} B" if spans else vertical.unit.text(place),
         "size": BYTES.text(size),
         "took": NANOSECONDS.text(took),
     }
 
 
-def _density(answer: Answer, accesses: Accesses, vertical: Vertical, theme: Theme) -> Any:
+def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, theme: Theme) -> Any:
     """A grid of cells: the hue says what was done, the shade how often."""
     import altair
 
-    cells = grid(accesses, vertical.low, vertical.high, vertical.logarithmic)
-    rows = [_rectangle(cell, accesses, vertical) for cell in cells]
+    rows = [_rectangle(cell, span, vertical) for cell in cells]
     present = [name for name in ("read", "write", "both") if any(row["direction"] == name for row in rows)]
     shades = sorted({cell.shade for cell in cells})
     names = [_shade_name(shade) for shade in shades]
@@ -207,7 +242,7 @@ def _density(answer: Answer, accesses: Accesses, vertical: Vertical, theme: Them
     base = altair.Chart(values(rows)).mark_rect(strokeWidth=0)
     return altair.layer(
         base.encode(
-            x=time_axis(answer, accesses.origin, accesses.end, accesses.later),
+            x=time_axis(answer, span.origin, span.end, span.later),
             x2="end:Q",
             y=_y(vertical),
             y2="top:Q",
@@ -228,8 +263,8 @@ def _shade_name(shade: int) -> str:
     return f"{first}" if first == SHADES[shade] else f"{first} to {SHADES[shade]}"
 
 
-def _rectangle(cell: Cell, accesses: Accesses, vertical: Vertical) -> dict[str, Any]:
-    stride = accesses.end / COLUMNS
+def _rectangle(cell: Cell, span: Span, vertical: Vertical) -> dict[str, Any]:
+    stride = span.end / COLUMNS
     left, low = cell.left * stride, vertical.edge(cell.row)
     return {
         "at": left,
@@ -239,6 +274,6 @@ def _rectangle(cell: Cell, accesses: Accesses, vertical: Vertical) -> dict[str, 
         "direction": cell.direction,
         "shade": _shade_name(cell.shade),
         "count": COUNT.text(cell.count),
-        "when": NANOSECONDS.text(accesses.later + left),
+        "when": NANOSECONDS.text(span.later + left),
         "place": vertical.unit.text(low),
     }

@@ -36,6 +36,7 @@ Series = tuple[str, str, str]
 
 _COUNTS: tuple[Series, ...] = (
     ("success", "success", "success"),
+    ("not failed", "not_failed", "success"),
     ("failed", "failed", "failed"),
     ("no result", "no_result", "no_result"),
 )
@@ -45,7 +46,19 @@ _BYTES: tuple[Series, ...] = (("read", "read_bytes", "read"), ("written", "writt
 def draw_count(answer: Answer, options: ChartOptions) -> Picture:
     """Calls per row; succeeded, failed and without a result stacked, or only some of them."""
     need_rows(answer)
+    if not has(answer, "success") and has(answer, "count", "failed"):
+        answer = _with_not_failed(answer)
     return _stacked(answer, options, _COUNTS, f"Calls{_per(answer)}", "calls")
+
+
+def _with_not_failed(answer: Answer) -> Answer:
+    """For analyses that count failures only: the rest, which may have succeeded or have no result."""
+    import dataclasses
+
+    import pyarrow.compute as pc
+
+    rest = pc.subtract(numbers(answer, "count"), pc.fill_null(numbers(answer, "failed"), 0.0))
+    return dataclasses.replace(answer, table=answer.table.append_column("not_failed", rest))
 
 
 def draw_io(answer: Answer, options: ChartOptions) -> Picture:
@@ -158,7 +171,11 @@ def _with_order(answer: Answer, columns: Sequence[str]) -> Answer:
 
 def _wanted(options: ChartOptions, series: str) -> bool:
     # `--only write` and `--only written` mean the same series, and so do the others' short forms.
-    synonyms = {"written": ("write", "written"), "success": ("success", "succeeded")}
+    synonyms = {
+        "written": ("write", "written"),
+        "success": ("success", "succeeded"),
+        "not failed": ("success", "not failed"),
+    }
     return any(options.keeps(name) for name in synonyms.get(series, (series,)))
 
 

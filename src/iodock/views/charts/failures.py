@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from iodock.answer import Answer
@@ -74,7 +76,7 @@ def _failures(answer: Answer) -> Iterator[tuple[str, str, int]]:
     table = answer.table
     if has(answer, "errno"):
         counts = table.column("failed" if has(answer, "failed") else "count").to_pylist()
-        series = table.column("call").to_pylist() if has(answer, "call") else [""] * len(counts)
+        series = _names_beside_errno(answer)
         for errno, name, count in zip(table.column("errno").to_pylist(), series, counts, strict=True):
             if errno and count:
                 yield errno, name or "(no call)", count
@@ -87,6 +89,17 @@ def _failures(answer: Answer) -> Iterator[tuple[str, str, int]]:
     ):
         for errno, count in _pairs(errnos):
             yield errno, name, count
+
+
+def _names_beside_errno(answer: Answer) -> list[str]:
+    """What failed in each row: the call if it is a key, else the other keys together."""
+    columns = [column.name for column in answer.with_role("key") if has(answer, column.name)]
+    keys = [key for key in answer.keys or columns if key != "errno"]
+    if not keys:
+        return ["calls"] * answer.table.num_rows
+    chosen = ("call",) if "call" in keys else tuple(keys)
+    every = pa.array(range(answer.table.num_rows), pa.int64())
+    return row_names(dataclasses.replace(answer, keys=chosen), every)
 
 
 def _rows_with_errors(answer: Answer) -> Any:

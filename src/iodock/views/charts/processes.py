@@ -141,17 +141,16 @@ def _task(row: dict[str, Any]) -> Task | None:
     start = row.get("start_ts")
     if start is None:
         return None
-    identity = row.get("utid", row.get("tid", row["pid"]))
-    parent = row.get("parent_utid", row.get("parent_pid"))
-    tid = row.get("tid")
-    label = f"pid {row['pid']}" if tid in (None, row["pid"]) else f"thread {tid}"
+    # Of a thread, `pid` is its own id and `process_pid` that of the process it belongs to.
+    is_thread = row.get("process_pid", row["pid"]) != row["pid"]
+    label = f"{'thread' if is_thread else 'pid'} {row['pid']}"
     ending, outcome = _outcome(row)
     end = row.get("end_ts")
     command = _command(row)
     how = row.get("how") or "not known"
     return Task(
-        identity,
-        parent,
+        row["pid"],
+        row.get("parent_pid"),
         label,
         command,
         how,

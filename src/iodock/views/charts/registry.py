@@ -30,7 +30,8 @@ class ChartKind:
         return (self.draw.__doc__ or "").strip().split("\n")[0]
 
 
-_GROUPED = ("summary", "files")
+_GROUPED = ("summary", "files", "overview")
+_SUMMARY = ("summary",)
 _DIRECTIONS = ("read", "write")
 _OUTCOMES = ("success", "failed")
 
@@ -38,8 +39,8 @@ CHARTS: tuple[ChartKind, ...] = (
     ChartKind("time", _GROUPED, "Time in calls", bars.draw_time),
     ChartKind("count", _GROUPED, "Calls", bars.draw_count, ("success", "failed", "no result")),
     ChartKind("io", _GROUPED, "Bytes read and written", bars.draw_io, _DIRECTIONS),
-    ChartKind("time-range", _GROUPED, "Shortest, mean and longest call", bars.draw_time_range),
-    ChartKind("size-range", _GROUPED, "Smallest, mean and largest transfer", bars.draw_size_range),
+    ChartKind("time-range", _SUMMARY, "Shortest, mean and longest call", bars.draw_time_range),
+    ChartKind("size-range", _SUMMARY, "Smallest, mean and largest transfer", bars.draw_size_range),
     ChartKind("errors", ("errors", "summary"), "Failed calls by error", failures.draw_errors),
     ChartKind("size", ("sizes",), "Reads and writes by size", sizes.draw_size, _DIRECTIONS),
     ChartKind("size-time", ("sizes",), "Time in reads and writes by size", sizes.draw_size_time, _DIRECTIONS),
@@ -59,6 +60,7 @@ CHARTS: tuple[ChartKind, ...] = (
         accesses_over_time.draw_time,
         _DIRECTIONS,
     ),
+    ChartKind("offset", ("offsets",), "Offset over time", accesses_over_time.draw_cells, _DIRECTIONS),
     ChartKind("processes", ("processes",), "Processes over time", processes.draw_processes),
 )
 

@@ -6,7 +6,7 @@ Whole columns stay in Arrow; a Python list is made only of what a picture shows,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,12 +105,13 @@ def ranked(
     shown = total if total <= MOST_BARS - (answer.totals is not None) else MOST_BARS - 1
     top, rest = order.slice(0, shown), order.slice(shown)
     bars = _bars(answer, columns, top)
-    left_out = answer.totals.other if answer.totals else None
-    outside = answer.totals.of - answer.totals.shown if answer.totals else 0
-    hidden = total - shown + max(0, outside)
-    if fold and hidden > 0:
+    left_out = _left_out(answer, fold)
+    outside = max(0, answer.totals.of - answer.totals.shown) if answer.totals else 0
+    hidden = total - shown + outside
+    folded = hidden if left_out else total - shown
+    if fold and folded > 0:
         values = {name: _folded(answer, name, rest, left_out) if name in fold else None for name in columns}
-        bars.append(Bar(f"other ({hidden:,})", f"{hidden:,} other rows together", values, is_rest=True))
+        bars.append(Bar(f"other ({folded:,})", f"{folded:,} other rows together", values, is_rest=True))
     said = [f"the {shown:,} largest of {shown + hidden:,}"] if hidden > 0 else []
     return bars, said
 
@@ -122,6 +123,17 @@ def _bars(answer: Answer, columns: Sequence[str], rows: pa.Array) -> list[Bar]:
         Bar(label, visible(name), {column: taken[column][index] for column in columns})
         for index, (label, name) in enumerate(zip(labels(names), names, strict=True))
     ]
+
+
+def _left_out(answer: Answer, columns: Sequence[str]) -> Mapping[str, Any] | None:
+    """What `--top` left out, as far as the totals tell: the other row, or the total less what is here."""
+    if answer.totals is None or answer.totals.other is not None:
+        return answer.totals.other if answer.totals else None
+    totals = answer.totals.total
+    if not all(totals.get(column) is not None for column in columns):
+        return None
+    here = {column: pc.sum(numbers(answer, column)).as_py() or 0.0 for column in columns}
+    return {column: max(0.0, float(totals[column]) - here[column]) for column in columns}
 
 
 def _folded(answer: Answer, column: str, rows: pa.Array, left_out: Any) -> float | None:
