@@ -1,0 +1,50 @@
+"""`iodock explain NAME`: what a column, a key, a call or a loss means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.options import examples
+from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.reference import Explanation
+
+
+@click.command(epilog=examples(("iodock explain total_time_ns", "iodock explain openat", "iodock explain missing-durations")))
+@click.argument("name", required=False)
+def command(name: str | None) -> None:
+    """Say what NAME means: a column or key of an analysis, a column of a stored table, a system call, a family or
+    class of calls, or a loss. Without a name, list what can be explained."""
+    from iodock.reference import explanations
+
+    entries = explanations()
+    if name is None:
+        for line in _listed(entries):
+            click.echo(line)
+        return
+    found = [entry for entry in entries if entry.name == name]
+    if not found:
+        raise _unknown(name, [entry.name for entry in entries])
+    for entry in found:
+        click.echo(f"{entry.name}  ({entry.what})")
+        click.echo(f"  {entry.text}")
+
+
+def _listed(entries: list[Explanation]) -> Iterator[str]:
+    by_group: dict[str, list[str]] = {}
+    for entry in entries:
+        by_group.setdefault(entry.group, []).append(entry.name)
+    for group, names in by_group.items():
+        yield f"{group}:"
+        yield click.wrap_text("  ".join(sorted(set(names))), 100, "  ", "  ")
+
+
+def _unknown(name: str, names: list[str]) -> RequestError:
+    close = difflib.get_close_matches(name, names, 3)
+    hint = f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists what there is"
+    return RequestError(f"nothing here is called {name}", hint)

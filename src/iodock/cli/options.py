@@ -1,0 +1,69 @@
+"""Options that several verbs share: filters, output, quiet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_FILTERS: tuple[tuple[str, str, str], ...] = (
+    ("--exclude-folder", "DIR,...", "leave out what lies in these folders"),
+    ("--exclude-ending", "EXT,...", "leave out names with these endings"),
+    ("--call", "NAME,...", "only these calls; globs, family:NAME and class:NAME too"),
+    ("--kind", "KIND,...", "only these kinds of file: file (default: all named by a path), pipe, socket, ..., or all: every call"),
+    ("--pid", "PID,...", "only these processes"),
+    ("--tid", "TID,...", "only these threads"),
+    ("--rank", "N,...", "only these MPI ranks"),
+    ("--host", "NAME,...", "only these hosts"),
+    ("--job", "ID,...", "only these jobs"),
+    ("--since", "TIME", "only calls that start at or after: seconds from the start, or a clock time"),
+    ("--until", "TIME", "only calls that start before: seconds from the start, or a clock time"),
+    ("--min-time", "TIME", "only calls that took at least: seconds, or 250ms"),
+)
+_LISTS = {name.removeprefix("--").replace("-", "_") for name, metavar, _ in _FILTERS if "..." in metavar}
+
+
+def filters(function: Function) -> Function:
+    """The filters of every analysis."""
+    for name, metavar, text in reversed(_FILTERS):
+        function = click.option(name, metavar=metavar, help=text)(function)
+    function = click.option("--failed", is_flag=True, help="only calls that failed")(function)
+    function = click.option("--succeeded", is_flag=True, help="only calls that succeeded")(function)
+    function = click.option(
+        "--user-files",
+        is_flag=True,
+        help="leave out sockets, standard streams, shared libraries, /proc, /sys, /var, /etc",
+    )(function)
+    return click.option(
+        "--file",
+        metavar="GLOB",
+        multiple=True,
+        help="only these files: * within a folder, ** across; a name that exists wins. May be repeated",
+    )(function)
+
+
+def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
+    """Filters as `Filters.from_mapping` takes them, out of click's values; takes them away from VALUES."""
+    chosen: dict[str, Any] = {}
+    names = [name.removeprefix("--").replace("-", "_") for name, _, _ in _FILTERS]
+    for name in (*names, "failed", "succeeded", "user_files", "file"):
+        value = values.pop(name, None)
+        if value in (None, False, ()):
+            continue
+        if name in _LISTS:
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        chosen[name] = value
+    return chosen
+
+
+def quiet(function: Function) -> Function:
+    """--quiet."""
+    return click.option("--quiet", "-q", is_flag=True, help="no progress and no remarks on stderr")(function)
+
+
+def examples(lines: tuple[str, ...]) -> str:
+    """An epilog of examples."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

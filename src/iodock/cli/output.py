@@ -1,0 +1,53 @@
+"""Where data goes: stdout or a file, and as what."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from iodock.errors import IodockError, RequestError
+
+DATA_FORMATS = ("table", "csv", "json", "parquet")
+CHART_FORMATS = ("png", "svg", "pdf", "html")
+BINARY_FORMATS = ("parquet", "png", "pdf")
+
+
+def chosen_format(wanted: str | None, output: str | None) -> str:
+    """The format asked for, or the one that the file's ending says. Raises RequestError."""
+    if wanted is not None:
+        chosen = wanted
+    else:
+        ending = Path(output).suffix.lstrip(".").lower() if output else ""
+        chosen = ending if ending in (*DATA_FORMATS, *CHART_FORMATS) else "table"
+    if chosen in BINARY_FORMATS and output is None and sys.stdout.isatty():
+        raise RequestError(f"{chosen} is no text for a terminal", f"-o FILE.{chosen}, or a pipe")
+    return chosen
+
+
+@contextmanager
+def destination(output: str | None) -> Iterator[BinaryIO]:
+    """The file to write, or stdout. A file appears whole or not at all."""
+    if output is None or output == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = Path(output)
+    if path.exists() and not path.is_file():
+        # A pipe or a device: written as it is.
+        with path.open("wb") as out:
+            yield out
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(path)
+    except FileNotFoundError as error:
+        raise IodockError(f"{output}: no such folder", f"mkdir -p {path.parent}") from error
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,47 @@
+"""`iodock query STORE SQL`."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.output import DATA_FORMATS, chosen_format, destination
+
+_EXAMPLES = (
+    "iodock query run.iodock 'SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC'",
+    "iodock query run.iodock 'SELECT * FROM files' --format csv -o files.csv",
+    "iodock query run.iodock 'DESCRIBE events'",
+)
+
+
+@click.command(epilog=examples(_EXAMPLES))
+@click.argument("store")
+@click.argument("sql")
+@click.option("--format", "form", type=click.Choice(DATA_FORMATS), help="what to write; default: table, or what -o ends in")
+@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@quiet
+def command(store: str, sql: str, form: str | None, output: str | None, quiet: bool) -> None:
+    """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and calls_seen:
+    one row per event with its names."""
+    from iodock.store import Store
+    from iodock.views.untyped import answer_of
+
+    chosen = chosen_format(form, output)
+    with Store.open(store) as opened:
+        answer = answer_of(opened.engine.user_query(sql), "query", opened.manifest)
+    with destination(output) as out:
+        if chosen == "table":
+            out.write(_table(answer, output).encode("utf-8", "backslashreplace"))
+        else:
+            import_module(f"iodock.views.{chosen}").write(answer, out)
+
+
+def _table(answer: Any, output: str | None) -> str:
+    from iodock.views.table import render, terminal_width
+
+    terminal = output is None and sys.stdout.isatty()
+    return render(answer, terminal_width() if terminal else None, terminal)

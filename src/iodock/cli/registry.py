@@ -1,0 +1,17 @@
+"""Every verb: its module in this folder holds a click command `command`. Entry points `iodock.verbs` add more.
+
+The one-line helps stand here so that `iodock --help` imports no verb.
+"""
+
+from __future__ import annotations
+
+VERBS: dict[str, tuple[str, str]] = {
+    "record": ("iodock.cli.record", "Record a program's I/O, then show where the time went"),
+    "import": ("iodock.cli.import_logs", "Turn strace or truss logs into a store"),
+    "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
+    "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
+    "query": ("iodock.cli.query", "Ask a store in SQL"),
+    "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),
+    "doctor": ("iodock.cli.doctor", "Say what this machine allows, and what follows"),
+}
+"""Verb -> (module, one-line help), in the order in which help lists them."""

@@ -1,0 +1,107 @@
+"""Runs a verb and turns whatever happens into messages on stderr and an exit status."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import click
+
+from iodock.cli.registry import VERBS
+from iodock.errors import IodockError, RequestError
+
+FAILED, USAGE = 1, 2
+INTERRUPTED = 128 + signal.SIGINT
+
+_EPILOG = """\b
+Examples:
+  iodock record -- ./a.out
+  iodock import run.log -o run.iodock
+  iodock show summary run.iodock --by file --top 10
+  iodock report run.iodock -o run.html"""
+
+
+class Verbs(click.Group):
+    """The verbs, each imported when it is used."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in VERBS:
+            return None
+        found: click.Command = import_module(VERBS[name][0]).command
+        return found
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help) for name, (_, help) in VERBS.items()])
+
+
+@click.group(cls=Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="iodock", prog_name="iodock", message="%(prog)s %(version)s")
+def iodock() -> None:
+    """The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs the command line and gives its exit status; never raises."""
+    try:
+        status: Any = iodock.main(list(arguments), prog_name="iodock", standalone_mode=False)
+    except BaseException as error:
+        return _failed(error)
+    return status if isinstance(status, int) else 0
+
+
+def _failed(error: BaseException) -> int:
+    if os.environ.get("IODOCK_TRACEBACK"):
+        raise error
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        print("error: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else FAILED
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        print(error.ctx.get_help() if error.ctx else "", file=sys.stderr)
+        return USAGE
+    if isinstance(error, click.ClickException):
+        return _click_failed(error)
+    say_error(error)
+    return USAGE if isinstance(error, RequestError) else FAILED
+
+
+def _click_failed(error: click.ClickException) -> int:
+    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "iodock"
+    # click ends its sentences with a period, and may add its own suggestion.
+    _say(error.format_message().rstrip("."), f"{path} --help")
+    return USAGE if isinstance(error, click.UsageError) else FAILED
+
+
+def say_error(error: BaseException) -> None:
+    """`error: ...`, its causes, then `hint: ...` on stderr."""
+    hint = error.hint if isinstance(error, IodockError) else None
+    if isinstance(error, (IodockError, ValueError)):
+        message = str(error)
+    elif isinstance(error, MemoryError):
+        message, hint = "not enough memory", "choose fewer rows, with filters or --top"
+    elif isinstance(error, OSError):
+        message = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+    elif isinstance(error, ImportError) and error.name:
+        message, hint = f"the Python package {error.name} is missing", "make setup, or pip install iodock"
+    else:
+        message = f"iodock has a bug: {type(error).__name__}: {error}"
+        hint = "set IODOCK_TRACEBACK=1 and report what it prints"
+    _say(message, hint)
+
+
+def _say(message: str, hint: str | None) -> None:
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"hint: {hint}", file=sys.stderr)

@@ -1,0 +1,174 @@
+"""`iodock show ANALYSIS STORE`: an analysis, in any format."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Any
+
+import click
+
+from iodock.cli.options import examples, filter_arguments, filters, quiet
+from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
+from iodock.errors import RequestError
+
+_TYPES: dict[str, dict[str, Any]] = {
+    "int": {"type": int, "metavar": "N"},
+    "flag": {"is_flag": True},
+    "seconds": {"metavar": "TIME"},
+    "keys": {"metavar": "KEY,..."},
+    "choice": {},
+}
+
+
+class Analyses(click.Group):
+    """One command per analysis, made from its header."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        from iodock import analyses
+
+        return list(analyses.names())
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        from iodock import analyses
+
+        return _command(name) if name in analyses.names() else None
+
+    def resolve_command(self, context: click.Context, args: list[str]) -> Any:
+        from iodock import analyses
+
+        if args and not args[0].startswith("-") and args[0] not in analyses.names():
+            raise RequestError(f"no such analysis: {args[0]}", f"analyses: {', '.join(analyses.names())}")
+        return super().resolve_command(context, args)
+
+
+@click.group(
+    cls=Analyses,
+    subcommand_metavar="ANALYSIS STORE [OPTIONS]",
+    epilog=examples(
+        (
+            "iodock show summary run.iodock",
+            "iodock show summary run.iodock --by file,call --top 20 --user-files",
+            "iodock show timeline run.iodock --every 0.1 --format png -o timeline.png",
+        )
+    ),
+)
+def command() -> None:
+    """Show an analysis of a store, as a table, CSV, JSON, Parquet, or a chart (PNG, SVG, PDF, HTML)."""
+
+
+def _command(name: str) -> click.Command:
+    from iodock import analyses
+    from iodock.views.charts import charts_for
+
+    analysis = analyses.find(name)
+    made = click.Command(
+        name,
+        callback=partial(_show, name),
+        help=analysis.doc,
+        short_help=analysis.title,
+        epilog=examples(analysis.examples),
+        params=[click.Argument(["store"])],
+    )
+    for option in analysis.options:
+        parameters = dict(_TYPES[option.type])
+        if option.type == "choice":
+            parameters["type"] = click.Choice(option.choices)
+        flag = f"--{option.name.replace('_', '-')}"
+        default = False if option.type == "flag" else None
+        made.params.append(click.Option([flag], default=default, help=option.doc, **parameters))
+    own = len(made.params)
+    _output_options(made, charts_for(name))
+    filters(made)
+    made.params[own:] = made.params[own:]
+    return made
+
+
+def _output_options(made: click.Command, charts: list[str]) -> None:
+    formats = click.Choice((*DATA_FORMATS, *CHART_FORMATS))
+    made.params += [
+        click.Option(["--format"], type=formats, help="what to write; default: table, or what -o FILE ends in"),
+        click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
+        click.Option(["--chart"], type=click.Choice(charts), help="which chart to draw"),
+        click.Option(["--title"], metavar="TEXT", help="title of the chart"),
+        click.Option(["--direction"], type=click.Choice(("read", "write")), help="draw only reads, or only writes"),
+        click.Option(["--only"], metavar="SERIES,...", help="draw only these series, e.g. failed"),
+        click.Option(["--width"], type=int, metavar="PIXELS", help="width of the chart"),
+        click.Option(["--height"], type=int, metavar="PIXELS", help="height of the chart"),
+        click.Option(["--theme"], type=click.Choice(("light", "dark", "print")), help="colours of the chart"),
+    ]
+    quiet(made)
+
+
+def _show(name: str, store: str, **values: Any) -> None:
+    from iodock import analyses
+    from iodock.analyses.base import request
+    from iodock.store import Store
+
+    form = chosen_format(values.pop("format"), output := values.pop("output"))
+    chart = {key: values.pop(key) for key in ("chart", "title", "direction", "only", "width", "height", "theme")}
+    silent = values.pop("quiet")
+    analysis = analyses.find(name)
+    chosen = filter_arguments(values)
+    asked = request(analysis, {**chosen, **values})
+    with Store.open(store) as opened:
+        if analysis.stream is not None and form in DATA_FORMATS:
+            from iodock.cli.streaming import write_stream
+
+            answer = write_stream(analysis.stream(opened, asked), form, output)
+        else:
+            answer = analysis.run(opened, asked)
+            _write(answer, form, output, chart)
+    if not silent and form == "table":
+        say_beside(answer)
+
+
+def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any]) -> None:
+    with destination(output) as out:
+        if form == "table":
+            out.write(_table(answer, output).encode("utf-8", "backslashreplace"))
+        elif form in CHART_FORMATS:
+            out.write(_drawn(answer, form, chart))
+        else:
+            from importlib import import_module
+
+            import_module(f"iodock.views.{form}").write(answer, out)
+
+
+def _table(answer: Any, output: str | None) -> str:
+    import os
+
+    from iodock.views.table import render, terminal_width
+
+    terminal = output is None and sys.stdout.isatty()
+    colour = terminal and not os.environ.get("NO_COLOR")
+    return render(answer, terminal_width() if output is None else None, bool(colour))
+
+
+def _drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
+    from importlib import import_module
+
+    from iodock.views.charts import ChartOptions, UnknownChart
+
+    only = tuple(part.strip() for part in (chart["only"] or chart["direction"] or "").split(",") if part.strip())
+    try:
+        options = ChartOptions(
+            title=chart["title"],
+            width=chart["width"],
+            height=chart["height"],
+            theme=chart["theme"] or "light",
+            only=only,
+        )
+        module = "html_chart" if form == "html" else form
+        drawn: bytes = import_module(f"iodock.views.{module}").render(answer, options, chart["chart"])
+    except (UnknownChart, ValueError) as error:
+        raise RequestError(str(error)) from error
+    return drawn
+
+
+def say_beside(answer: Any) -> None:
+    """Notes and losses on stderr, where they do not disturb the data."""
+    for note in answer.notes:
+        print(f"note: {note}", file=sys.stderr)
+    for loss in answer.losses:
+        print(f"note: {loss.name} ({loss.count:,}): {loss.cure}", file=sys.stderr)

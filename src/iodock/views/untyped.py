@@ -1,0 +1,38 @@
+"""A plain Arrow table as an answer, for views that want one: what its columns mean is not known."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from iodock.answer import Answer, Column
+from iodock.store import Manifest
+
+
+def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
+    """The table with columns that have only a name and a type."""
+    columns = tuple(
+        Column(field.name, _type_name(field.type), None, "key" if at == 0 else "detail", "")
+        for at, field in enumerate(table.schema)
+    )
+    return Answer(
+        analysis=name,
+        title="Query",
+        columns=columns,
+        table=table,
+        clock=manifest.clock,
+        source=manifest.source,
+        losses=manifest.losses,
+        first_ts=manifest.first_ts,
+    )
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind):
+        return "int"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "float"
+    if pa.types.is_boolean(kind):
+        return "bool"
+    if pa.types.is_map(kind):
+        return "map"
+    return "list" if pa.types.is_nested(kind) else "str"
