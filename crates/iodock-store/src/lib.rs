@@ -1,0 +1,24 @@
+//! The store: a folder `NAME.iodock/` of Parquet tables and a manifest, which anyone can open with
+//! their own tools. The contract is `docs/explanation/store.md`.
+//!
+//! [`StoreWriter`] writes one: tables go into a temporary folder, the manifest last, and only then does
+//! the folder get its name, so that a store is there whole or not at all. [`StoreInfo`] says what lies
+//! in one.
+
+mod column;
+mod error;
+mod events;
+mod info;
+mod manifest;
+mod place;
+mod schema;
+mod table;
+mod tables;
+mod writer;
+
+pub use error::StoreError;
+pub use info::StoreInfo;
+pub use manifest::{
+    Captured, Host, HostClock, LossEntry, LossPlace, Manifest, Recorder, Source, State, SCHEMA_VERSION,
+};
+pub use writer::{StoreOptions, StoreWriter};

@@ -1,0 +1,232 @@
+//! `manifest.json`: what a store says of itself. Keys that this version does not know are kept.
+
+use crate::error::StoreError;
+use iodock_event::{Clock, Losses};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+/// Version of tables and manifest. A reader of version N+1 opens N.
+pub const SCHEMA_VERSION: u64 = 1;
+pub(crate) const MANIFEST: &str = "manifest.json";
+
+type Others = Map<String, Value>;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// All that was recorded or read is in the tables.
+    #[default]
+    Complete,
+    /// Being recorded, or left by a crash: the journal holds what there is.
+    Recording,
+    /// In tables, but the recording ended without closing.
+    Cut,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Manifest {
+    pub schema: u64,
+    pub state: State,
+    pub writer: String,
+    /// ns since the epoch.
+    pub created_ns: i64,
+    pub captured: Captured,
+    pub host: Host,
+    pub hosts: Vec<HostClock>,
+    pub ranks: Option<u32>,
+    /// `epoch`, `day`, `relative` or `none`.
+    pub clock: String,
+    /// First start and last end, ns; filled by the writer of events where `None`.
+    pub first_ts: Option<i64>,
+    pub last_ts: Option<i64>,
+    pub source: Source,
+    /// Rows by table; filled when the store is finished.
+    pub tables: BTreeMap<String, u64>,
+    pub losses: Vec<LossEntry>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<Recorder>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Captured {
+    /// `strace`, `truss`, `ptrace` ...
+    pub how: String,
+    pub command: Vec<String>,
+    pub logs: Vec<String>,
+    pub exit_status: Option<i32>,
+    pub exit_signal: Option<String>,
+    pub working_directory: Option<String>,
+    pub wall_ns: Option<i64>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Host {
+    pub name: Option<String>,
+    pub kernel: Option<String>,
+    pub cpus: Option<u32>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HostClock {
+    pub name: String,
+    /// What to add to this host's stamps, estimated.
+    pub clock_offset_ns: i64,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Source {
+    pub lines: u64,
+    pub calls: u64,
+    pub unfinished: u64,
+    pub orphans: u64,
+    /// Has any call a duration?
+    pub durations: bool,
+    pub signals: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LossEntry {
+    pub name: String,
+    pub count: u64,
+    pub cure: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<LossPlace>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LossPlace {
+    pub file: String,
+    pub line: u64,
+    pub sample: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recorder {
+    pub store_device: String,
+    pub written_bytes: u64,
+    pub on_measured_file_system: bool,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+impl Default for Manifest {
+    fn default() -> Self {
+        Manifest {
+            schema: SCHEMA_VERSION,
+            state: State::Complete,
+            writer: concat!("iodock ", env!("CARGO_PKG_VERSION")).into(),
+            created_ns: now_ns(),
+            captured: Captured::default(),
+            host: Host::default(),
+            hosts: Vec::new(),
+            ranks: None,
+            clock: Clock::Epoch.name().into(),
+            first_ts: None,
+            last_ts: None,
+            source: Source::default(),
+            tables: BTreeMap::new(),
+            losses: Vec::new(),
+            recorder: None,
+            others: Others::new(),
+        }
+    }
+}
+
+fn now_ns() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| since.as_nanos().try_into().ok()).unwrap_or(0)
+}
+
+impl LossEntry {
+    /// Losses as the manifest has them, by name of kind.
+    pub fn from_losses(losses: &Losses) -> Vec<LossEntry> {
+        let entry = |(&kind, &count): (&iodock_event::LossKind, &u64)| {
+            let place = losses.first.get(&kind);
+            let first = place.map(|place| LossPlace {
+                file: place.file.clone(),
+                line: place.line,
+                sample: place.sample.clone(),
+            });
+            LossEntry {
+                name: kind.name().into(),
+                count,
+                cure: kind.cure().into(),
+                first,
+                others: Others::new(),
+            }
+        };
+        losses.counts.iter().map(entry).collect()
+    }
+}
+
+impl Manifest {
+    /// Reads `folder/manifest.json`. A manifest of a newer schema is refused.
+    pub fn read(folder: &Path) -> Result<Manifest, StoreError> {
+        let path = folder.join(MANIFEST);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(unreadable(folder, &path, error)),
+        };
+        let damaged = |what: String| StoreError::Damaged { path: path.clone(), what };
+        let value: Value =
+            serde_json::from_slice(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))?;
+        let Some(schema) = value.get("schema").and_then(Value::as_u64) else {
+            return Err(damaged("is not the manifest of a store: it has no schema".into()));
+        };
+        if schema > SCHEMA_VERSION {
+            let writer = value.get("writer").and_then(Value::as_str).unwrap_or("iodock").to_string();
+            return Err(StoreError::Newer { path: folder.into(), schema, writer });
+        }
+        serde_json::from_value(value).map_err(|error| damaged(format!("cannot be read: {error}")))
+    }
+
+    /// Writes `folder/manifest.json`, under another name first, so that it is never half there.
+    pub fn write(&self, folder: &Path) -> Result<(), StoreError> {
+        let path = folder.join(MANIFEST);
+        let temporary = folder.join(format!("{MANIFEST}.partial-{}", std::process::id()));
+        let write = || {
+            let mut file = std::fs::File::create(&temporary)?;
+            serde_json::to_writer_pretty(&mut file, self)?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            std::fs::rename(&temporary, &path)
+        };
+        write().map_err(|error| {
+            let _ = std::fs::remove_file(&temporary);
+            StoreError::io(&path, error, 0)
+        })
+    }
+}
+
+fn unreadable(folder: &Path, path: &Path, error: std::io::Error) -> StoreError {
+    let path_or = |why: &str| StoreError::NotAStore { path: folder.into(), why: why.into() };
+    match error.kind() {
+        std::io::ErrorKind::NotFound if folder.is_dir() => path_or("is not a store: it has no manifest.json"),
+        std::io::ErrorKind::NotFound => StoreError::Missing { path: folder.into() },
+        std::io::ErrorKind::NotADirectory => path_or("is a file, not a store"),
+        _ => StoreError::io(path, error, 0),
+    }
+}

@@ -1,0 +1,184 @@
+//! Where a store is written: first beside its name, and under its name only when it is whole.
+
+use crate::error::StoreError;
+use crate::manifest::{Manifest, MANIFEST};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// What a finished store consists of, besides manifest and journal.
+const TABLES: [&str; 8] = [
+    "events",
+    "samples",
+    "files.parquet",
+    "processes.parquet",
+    "commands.parquet",
+    "calls.parquet",
+    "errnos.parquet",
+    "mounts.parquet",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Nothing (or an empty folder) has the name.
+    New,
+    /// A store has it, which goes once the new one is whole.
+    Replace,
+    /// A recording has it, whose journal becomes tables.
+    Complete,
+}
+
+/// A folder in which a store takes shape; removed when dropped unfinished.
+#[derive(Debug)]
+pub struct Place {
+    target: PathBuf,
+    temporary: PathBuf,
+    way: Way,
+    done: bool,
+}
+
+impl Place {
+    /// A new store at `target`. With `force` a store that is there will be replaced, nothing else.
+    pub fn new(target: &Path, force: bool) -> Result<Place> {
+        // The folder that a link leads to is replaced, not the link.
+        let target = target.canonicalize().unwrap_or_else(|_| target.to_path_buf());
+        let way = way(&target, force)?;
+        let temporary = beside(&target, "partial")?;
+        make_folder(&temporary)?;
+        Ok(Place { target, temporary, way, done: false })
+    }
+
+    /// The tables of a recording, inside its folder.
+    pub fn complete(target: &Path) -> Result<Place> {
+        Manifest::read(target)?;
+        let temporary = target.join(format!(".partial-{}", std::process::id()));
+        make_folder(&temporary)?;
+        Ok(Place { target: target.into(), temporary, way: Way::Complete, done: false })
+    }
+
+    /// Where to write the tables.
+    pub fn folder(&self) -> &Path {
+        &self.temporary
+    }
+
+    /// Writes the manifest and gives the store its name. Returns that.
+    pub fn finish(&mut self, manifest: &Manifest) -> Result<PathBuf> {
+        match self.way {
+            Way::Complete => self.finish_inside(manifest)?,
+            Way::New | Way::Replace => {
+                manifest.write(&self.temporary)?;
+                self.rename()?;
+            }
+        }
+        self.done = true;
+        Ok(self.target.clone())
+    }
+
+    /// Until the manifest is in its place the journal still holds everything, and says so.
+    fn finish_inside(&self, manifest: &Manifest) -> Result<()> {
+        for name in TABLES {
+            let (from, to) = (self.temporary.join(name), self.target.join(name));
+            remove(&to)?;
+            if from.exists() {
+                sync(&from)?;
+                fs::rename(&from, &to).map_err(|error| StoreError::io(&to, error, 0))?;
+            }
+        }
+        manifest.write(&self.target)?;
+        remove(&self.temporary)?;
+        remove(&self.target.join("journal"))
+    }
+
+    fn rename(&self) -> Result<()> {
+        let fail = |error| StoreError::io(&self.target, error, 0);
+        if self.way == Way::New {
+            return fs::rename(&self.temporary, &self.target).map_err(|error| match error.kind() {
+                // Made by somebody else meanwhile.
+                std::io::ErrorKind::DirectoryNotEmpty | std::io::ErrorKind::AlreadyExists => {
+                    StoreError::Exists { path: self.target.clone() }
+                }
+                _ => fail(error),
+            });
+        }
+        let old = beside(&self.target, "replaced")?;
+        fs::rename(&self.target, &old).map_err(fail)?;
+        if let Err(error) = fs::rename(&self.temporary, &self.target) {
+            let _ = fs::rename(&old, &self.target);
+            return Err(fail(error));
+        }
+        remove(&old)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.done {
+            let _ = fs::remove_dir_all(&self.temporary);
+        }
+    }
+}
+
+fn way(target: &Path, force: bool) -> Result<Way> {
+    let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(Way::New) };
+    let refusal = |why: &str| Err(StoreError::NotAStore { path: target.into(), why: why.into() });
+    if !metadata.is_dir() {
+        return refusal("is a file, not a store, so it is not replaced");
+    }
+    let mut entries = fs::read_dir(target).map_err(|error| StoreError::io(target, error, 0))?;
+    if entries.next().is_none() {
+        return Ok(Way::New);
+    }
+    if !is_store(target) {
+        return refusal("is a folder but not a store, so it is not replaced");
+    }
+    if force {
+        Ok(Way::Replace)
+    } else {
+        Err(StoreError::Exists { path: target.into() })
+    }
+}
+
+/// Does the folder have a manifest with a schema version, of whatever version?
+fn is_store(folder: &Path) -> bool {
+    let Ok(bytes) = fs::read(folder.join(MANIFEST)) else { return false };
+    let value: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
+    value.is_some_and(|value| value.get("schema").is_some_and(serde_json::Value::is_u64))
+}
+
+/// `.NAME.WHAT-PID` in the same folder, so that a rename is all it takes.
+fn beside(target: &Path, what: &str) -> Result<PathBuf> {
+    let Some(name) = target.file_name() else {
+        return Err(StoreError::NotAStore { path: target.into(), why: "is no name for a store".into() });
+    };
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{what}-{}", std::process::id()));
+    Ok(target.with_file_name(hidden))
+}
+
+fn make_folder(folder: &Path) -> Result<()> {
+    // Left by a process that had this id before.
+    remove(folder)?;
+    fs::create_dir_all(folder).map_err(|error| StoreError::io(folder, error, 0))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
+    let removed = if metadata.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    removed.map_err(|error| StoreError::io(path, error, 0))
+}
+
+/// Tables must be on the disk before the journal goes.
+fn sync(path: &Path) -> Result<()> {
+    let sync_one = |path: &Path| fs::File::open(path).and_then(|file| file.sync_all());
+    let sync_all = || {
+        if path.is_dir() {
+            for entry in fs::read_dir(path)? {
+                sync_one(&entry?.path())?;
+            }
+        }
+        sync_one(path)
+    };
+    sync_all().map_err(|error| StoreError::io(path, error, 0))
+}

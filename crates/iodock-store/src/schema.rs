@@ -1,0 +1,159 @@
+//! The tables' columns, as `docs/explanation/store.md` gives them, and how those of events are encoded.
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::Result;
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnPath, SchemaDescPtr, SchemaDescriptor, TypePtr};
+use std::sync::Arc;
+
+pub const EVENTS: &str = "message events {
+    optional int64 ts;
+    optional int64 end_ts;
+    optional int64 dur;
+    optional int64 sys_cpu_ns;
+    required int32 call_id (INTEGER(16,false));
+    optional int32 errno_id (INTEGER(16,false));
+    optional int64 result;
+    required int32 utid (INTEGER(32,false));
+    optional int32 file_id (INTEGER(32,false));
+    optional int32 other_file_id (INTEGER(32,false));
+    required int32 side (INTEGER(8,false));
+    optional int64 requested_bytes;
+    optional int64 offset_bytes;
+    optional int64 bytes;
+    required int32 direction (INTEGER(8,false));
+    optional int32 fd;
+    optional int32 handle_id (INTEGER(32,false));
+    optional int32 flags (INTEGER(32,false));
+    required int32 pattern (INTEGER(8,false));
+    optional int64 gap_bytes;
+    optional int64 own_read_bytes;
+    optional int64 any_read_bytes;
+    optional int64 own_written_bytes;
+    optional int64 any_written_bytes;
+}";
+
+pub const FILES: &str = "message files {
+    required int32 file_id (INTEGER(32,false));
+    required binary name (STRING);
+    optional binary name_raw;
+    required binary kind (STRING);
+    required boolean relative;
+    required binary folder (STRING);
+    required binary ending (STRING);
+    required binary pattern (STRING);
+    optional binary mount_point (STRING);
+    optional binary fs_type (STRING);
+    optional int64 size_bytes;
+    optional binary host (STRING);
+}";
+
+pub const PROCESSES: &str = "message processes {
+    required int32 utid (INTEGER(32,false));
+    required int32 upid (INTEGER(32,false));
+    optional binary host (STRING);
+    optional int32 rank;
+    required int32 pid;
+    required int32 tid;
+    required int32 generation;
+    optional int32 parent_utid (INTEGER(32,false));
+    optional int32 parent_pid;
+    required binary how (STRING);
+    optional int64 start_ts;
+    optional int64 end_ts;
+    optional int32 exit_code;
+    optional binary exit_signal (STRING);
+    required boolean core_dumped;
+    optional int64 cpu_user_ns;
+    optional int64 cpu_system_ns;
+}";
+
+pub const COMMANDS: &str = "message commands {
+    required int32 utid (INTEGER(32,false));
+    optional int64 ts;
+    required binary path (STRING);
+    required group argv (LIST) { repeated group list { required binary element (STRING); } }
+}";
+
+pub const CALLS: &str = "message calls {
+    required int32 id (INTEGER(16,false));
+    required binary name (STRING);
+    required binary family (STRING);
+    required binary class (STRING);
+}";
+
+pub const ERRNOS: &str = "message errnos {
+    required int32 id (INTEGER(16,false));
+    required binary name (STRING);
+}";
+
+pub const MOUNTS: &str = "message mounts {
+    required binary mount_point (STRING);
+    required binary fs_type (STRING);
+    required binary source (STRING);
+    required binary options (STRING);
+    optional binary host (STRING);
+}";
+
+pub const SAMPLES: &str = "message samples {
+    required int64 ts;
+    optional binary host (STRING);
+    required binary source (STRING);
+    required binary target (STRING);
+    required binary metric (STRING);
+    required double value;
+    required binary kind (STRING);
+}";
+
+/// Columns that hardly repeat, where differences are smaller than values. All others have a
+/// dictionary, and these numbers once it is full.
+const DELTAS: [&str; 9] =
+    ["ts", "end_ts", "dur", "sys_cpu_ns", "offset_bytes", "gap_bytes", "result", "requested_bytes", "bytes"];
+
+/// A parsed schema with the ways to write it.
+#[derive(Clone)]
+pub struct Schema {
+    pub root: TypePtr,
+    pub descriptor: SchemaDescPtr,
+    pub properties: WriterPropertiesPtr,
+}
+
+impl Schema {
+    pub fn of_events() -> Result<Schema> {
+        let descriptor = describe(EVENTS)?;
+        let mut builder = common()?
+            // One page a column and 128 Ki rows: bookkeeping for pages costs time, and engines skip by row group.
+            .set_data_page_row_count_limit(1 << 17)
+            .set_write_batch_size(1 << 14);
+        for column in descriptor.columns() {
+            let path = column.path().clone();
+            builder = builder.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+        for name in DELTAS {
+            builder = builder.set_column_dictionary_enabled(ColumnPath::from(name), false);
+        }
+        Ok(Schema { root: descriptor.root_schema_ptr(), descriptor, properties: Arc::new(builder.build()) })
+    }
+
+    pub fn of_table(message: &str) -> Result<Schema> {
+        let descriptor = describe(message)?;
+        let properties = Arc::new(common()?.build());
+        Ok(Schema { root: descriptor.root_schema_ptr(), descriptor, properties })
+    }
+}
+
+fn describe(message: &str) -> Result<SchemaDescPtr> {
+    Ok(Arc::new(SchemaDescriptor::new(Arc::new(parse_message_type(message)?))))
+}
+
+fn common() -> Result<parquet::file::properties::WriterPropertiesBuilder> {
+    let level: i32 = std::env::var("ZL").ok().and_then(|v| v.parse().ok()).unwrap_or(3);
+    let builder = WriterProperties::builder()
+        .set_created_by(concat!("iodock ", env!("CARGO_PKG_VERSION")).into())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(level)?))
+        // Least and greatest value by row group, which is by what engines skip.
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true);
+    Ok(builder)
+}

@@ -1,0 +1,233 @@
+//! A table written row by row: everything but events, which are too many for that.
+
+use crate::column::{ColumnChunk, RowGroup};
+use crate::error::StoreError;
+use crate::schema::Schema;
+use parquet::basic::Type;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::writer::SerializedFileWriter;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+/// Rows kept before they are encoded, and rows of a row group.
+const BUFFER_ROWS: usize = 1 << 14;
+const GROUP_ROWS: usize = 1 << 18;
+
+/// One field of a row.
+pub enum Cell<'a> {
+    Null,
+    /// Also unsigned ones: Parquet keeps their bits.
+    Narrow(i32),
+    Wide(i64),
+    Real(f64),
+    Bool(bool),
+    Bytes(&'a [u8]),
+    List(&'a [Cow<'a, str>]),
+}
+
+impl<'a> Cell<'a> {
+    pub fn text(text: &'a str) -> Cell<'a> {
+        Cell::Bytes(text.as_bytes())
+    }
+    pub fn optional(text: Option<&'a str>) -> Cell<'a> {
+        text.map_or(Cell::Null, Cell::text)
+    }
+    pub fn id(id: u32) -> Cell<'a> {
+        Cell::Narrow(id as i32)
+    }
+    pub fn optional_number(number: Option<i32>) -> Cell<'a> {
+        number.map_or(Cell::Null, Cell::Narrow)
+    }
+    /// [`iodock_event::UNKNOWN`] is null.
+    pub fn quantity(value: i64) -> Cell<'a> {
+        if value == iodock_event::UNKNOWN {
+            Cell::Null
+        } else {
+            Cell::Wide(value)
+        }
+    }
+}
+
+enum Values {
+    Narrow(Vec<i32>),
+    Wide(Vec<i64>),
+    Real(Vec<f64>),
+    Bool(Vec<bool>),
+    Bytes(Vec<ByteArray>),
+}
+
+struct Column {
+    values: Values,
+    levels: Vec<i16>,
+    repeats: Vec<i16>,
+    nullable: bool,
+    list: bool,
+}
+
+impl Column {
+    fn new(physical: Type, max_level: i16, max_repeat: i16) -> Column {
+        let values = match physical {
+            Type::INT32 => Values::Narrow(Vec::new()),
+            Type::INT64 => Values::Wide(Vec::new()),
+            Type::DOUBLE => Values::Real(Vec::new()),
+            Type::BOOLEAN => Values::Bool(Vec::new()),
+            _ => Values::Bytes(Vec::new()),
+        };
+        Column {
+            values,
+            levels: Vec::new(),
+            repeats: Vec::new(),
+            nullable: max_level > 0,
+            list: max_repeat > 0,
+        }
+    }
+
+    fn push(&mut self, cell: Cell) -> Result<()> {
+        match (&mut self.values, cell) {
+            (_, Cell::Null) if self.nullable && !self.list => {
+                self.levels.push(0);
+                return Ok(());
+            }
+            (Values::Narrow(values), Cell::Narrow(value)) => values.push(value),
+            (Values::Wide(values), Cell::Wide(value)) => values.push(value),
+            (Values::Real(values), Cell::Real(value)) => values.push(value),
+            (Values::Bool(values), Cell::Bool(value)) => values.push(value),
+            (Values::Bytes(values), Cell::Bytes(value)) => values.push(ByteArray::from(value.to_vec())),
+            (Values::Bytes(values), Cell::List(list)) if self.list => {
+                // An empty list is one level without a value.
+                if list.is_empty() {
+                    self.levels.push(0);
+                    self.repeats.push(0);
+                }
+                for (index, text) in list.iter().enumerate() {
+                    values.push(ByteArray::from(text.as_bytes().to_vec()));
+                    self.levels.push(1);
+                    self.repeats.push(i16::from(index > 0));
+                }
+                return Ok(());
+            }
+            _ => return Err(ParquetError::General("a cell does not fit its column".into())),
+        }
+        if self.nullable {
+            self.levels.push(1);
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, chunk: &mut ColumnChunk) -> Result<()> {
+        let levels = self.nullable.then_some(self.levels.as_slice());
+        let repeats = self.list.then_some(self.repeats.as_slice());
+        match &mut self.values {
+            Values::Narrow(values) => {
+                chunk.write::<Int32Type>(values, levels, repeats).map(|()| values.clear())
+            }
+            Values::Wide(values) => {
+                chunk.write::<Int64Type>(values, levels, repeats).map(|()| values.clear())
+            }
+            Values::Real(values) => {
+                chunk.write::<DoubleType>(values, levels, repeats).map(|()| values.clear())
+            }
+            Values::Bool(values) => chunk.write::<BoolType>(values, levels, repeats).map(|()| values.clear()),
+            Values::Bytes(values) => {
+                chunk.write::<ByteArrayType>(values, levels, repeats).map(|()| values.clear())
+            }
+        }?;
+        self.levels.clear();
+        self.repeats.clear();
+        Ok(())
+    }
+}
+
+/// A Parquet file of rows.
+pub struct TableWriter {
+    path: PathBuf,
+    schema: Schema,
+    file: SerializedFileWriter<BufWriter<File>>,
+    columns: Vec<Column>,
+    buffered: usize,
+    group: RowGroup,
+    group_rows: usize,
+    rows: u64,
+}
+
+impl TableWriter {
+    pub fn create(path: &Path, message: &str) -> std::result::Result<TableWriter, StoreError> {
+        let file = File::create(path).map_err(|error| StoreError::io(path, error, 0))?;
+        let open = || {
+            let schema = Schema::of_table(message)?;
+            let output = BufWriter::new(file);
+            let file = SerializedFileWriter::new(output, schema.root.clone(), schema.properties.clone())?;
+            Ok((schema, file))
+        };
+        let (schema, file) = open().map_err(|error| StoreError::parquet(path, error, 0))?;
+        let columns = schema.descriptor.columns().iter();
+        let columns = columns.map(|column| {
+            Column::new(column.physical_type(), column.max_def_level(), column.max_rep_level())
+        });
+        Ok(TableWriter {
+            path: path.into(),
+            columns: columns.collect(),
+            buffered: 0,
+            group: RowGroup::new(&schema),
+            group_rows: 0,
+            schema,
+            file,
+            rows: 0,
+        })
+    }
+
+    /// Appends a row: a cell for each column of the schema.
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) -> std::result::Result<(), StoreError> {
+        self.try_row(cells).map_err(|error| self.error(error))
+    }
+
+    /// Writes the rest. Returns the number of rows.
+    pub fn finish(mut self) -> std::result::Result<u64, StoreError> {
+        let finished =
+            self.encode().and_then(|()| self.close_group()).and_then(|()| self.file.finish().map(drop));
+        finished.map(|()| self.rows).map_err(|error| self.error(error))
+    }
+
+    fn try_row<const N: usize>(&mut self, cells: [Cell; N]) -> Result<()> {
+        if N != self.columns.len() {
+            return Err(ParquetError::General("a row has another number of cells than columns".into()));
+        }
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            column.push(cell)?;
+        }
+        self.rows += 1;
+        self.buffered += 1;
+        if self.buffered == BUFFER_ROWS {
+            self.encode()?;
+        }
+        if self.group_rows >= GROUP_ROWS {
+            self.close_group()?;
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self) -> Result<()> {
+        for (column, chunk) in self.columns.iter_mut().zip(&mut self.group.columns) {
+            column.write(chunk)?;
+        }
+        self.group_rows += self.buffered;
+        self.buffered = 0;
+        Ok(())
+    }
+
+    fn close_group(&mut self) -> Result<()> {
+        if self.group_rows == 0 {
+            return Ok(());
+        }
+        let group = std::mem::replace(&mut self.group, RowGroup::new(&self.schema));
+        self.group_rows = 0;
+        group.write_to(&mut self.file)
+    }
+
+    fn error(&self, error: ParquetError) -> StoreError {
+        StoreError::parquet(&self.path, error, self.file.bytes_written() as u64)
+    }
+}

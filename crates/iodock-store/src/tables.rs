@@ -1,0 +1,138 @@
+//! The tables besides events: what each row is made of.
+
+use crate::error::StoreError;
+use crate::schema;
+use crate::table::{Cell, TableWriter};
+use iodock_event::{CallId, ErrnoId, Mount, Sample, Tables, NONE};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+/// Writes all tables that are known only at the end. Returns the rows of each.
+pub fn write_tables(folder: &Path, tables: &Tables) -> Result<BTreeMap<String, u64>> {
+    let mut rows = BTreeMap::new();
+    rows.insert("files".into(), write_files(folder, tables)?);
+    rows.insert("processes".into(), write_processes(folder, tables)?);
+    rows.insert("commands".into(), write_commands(folder, tables)?);
+    rows.insert("calls".into(), write_calls(folder)?);
+    rows.insert("errnos".into(), write_errnos(folder)?);
+    Ok(rows)
+}
+
+fn write_files(folder: &Path, tables: &Tables) -> Result<u64> {
+    let mut table = TableWriter::create(&folder.join("files.parquet"), schema::FILES)?;
+    for file in 0..tables.files.len() as u32 {
+        let row = tables.files.row(file);
+        table.row([
+            Cell::id(file),
+            Cell::text(&row.name),
+            row.name_raw.map_or(Cell::Null, Cell::Bytes),
+            Cell::text(row.kind.name()),
+            Cell::Bool(row.relative),
+            Cell::text(row.folder()),
+            Cell::text(row.ending()),
+            Cell::text(row.pattern()),
+            Cell::optional(row.mount_point),
+            Cell::optional(row.fs_type),
+            Cell::quantity(row.size),
+            Cell::optional(tables.host(row.host)),
+        ])?;
+    }
+    table.finish()
+}
+
+fn write_processes(folder: &Path, tables: &Tables) -> Result<u64> {
+    let mut table = TableWriter::create(&folder.join("processes.parquet"), schema::PROCESSES)?;
+    for (utid, task) in tables.tasks.iter().enumerate() {
+        table.row([
+            Cell::id(utid as u32),
+            Cell::id(task.upid),
+            Cell::optional(tables.host(task.host)),
+            Cell::optional_number(task.rank),
+            Cell::Narrow(task.pid),
+            Cell::Narrow(task.tid),
+            Cell::Narrow(task.generation),
+            if task.parent_utid == NONE { Cell::Null } else { Cell::id(task.parent_utid) },
+            Cell::optional_number(task.parent_pid),
+            Cell::text(task.how.name()),
+            Cell::quantity(task.start),
+            Cell::quantity(task.end),
+            Cell::optional_number(task.exit_code),
+            Cell::optional(tables.signal(task.exit_signal)),
+            Cell::Bool(task.core_dumped),
+            Cell::quantity(task.cpu_user),
+            Cell::quantity(task.cpu_system),
+        ])?;
+    }
+    table.finish()
+}
+
+fn write_commands(folder: &Path, tables: &Tables) -> Result<u64> {
+    let mut table = TableWriter::create(&folder.join("commands.parquet"), schema::COMMANDS)?;
+    for index in 0..tables.commands.len() {
+        let row = tables.commands.row(index);
+        table.row([
+            Cell::id(row.utid),
+            Cell::quantity(row.ts),
+            Cell::text(&row.path),
+            Cell::List(&row.argv),
+        ])?;
+    }
+    table.finish()
+}
+
+fn write_calls(folder: &Path) -> Result<u64> {
+    let mut table = TableWriter::create(&folder.join("calls.parquet"), schema::CALLS)?;
+    for call in CallId::all() {
+        let class = call.spec().class.name();
+        let (name, family) = (call.name(), call.family());
+        table.row([
+            Cell::Narrow(call.0.into()),
+            Cell::text(&name),
+            Cell::text(&family),
+            Cell::text(class),
+        ])?;
+    }
+    table.finish()
+}
+
+fn write_errnos(folder: &Path) -> Result<u64> {
+    let mut table = TableWriter::create(&folder.join("errnos.parquet"), schema::ERRNOS)?;
+    for (id, name) in ErrnoId::all().iter().enumerate() {
+        table.row([Cell::Narrow(id as i32), Cell::text(name)])?;
+    }
+    table.finish()
+}
+
+pub fn create_samples(folder: &Path) -> Result<TableWriter> {
+    let folder = folder.join("samples");
+    std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
+    TableWriter::create(&folder.join("part-00000.parquet"), schema::SAMPLES)
+}
+
+pub fn write_sample(table: &mut TableWriter, sample: &Sample, host: Option<&str>) -> Result<()> {
+    table.row([
+        Cell::Wide(sample.ts),
+        Cell::optional(host),
+        Cell::text(&sample.source),
+        Cell::text(&sample.target),
+        Cell::text(&sample.metric),
+        Cell::Real(sample.value),
+        Cell::text(sample.kind.name()),
+    ])
+}
+
+pub fn create_mounts(folder: &Path) -> Result<TableWriter> {
+    TableWriter::create(&folder.join("mounts.parquet"), schema::MOUNTS)
+}
+
+pub fn write_mount(table: &mut TableWriter, mount: &Mount, host: Option<&str>) -> Result<()> {
+    table.row([
+        Cell::text(&mount.mount_point),
+        Cell::text(&mount.fs_type),
+        Cell::text(&mount.source),
+        Cell::text(&mount.options),
+        Cell::optional(host),
+    ])
+}

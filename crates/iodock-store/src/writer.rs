@@ -1,0 +1,148 @@
+//! Writing a store: events through a bounded queue to a thread that encodes them, tables at the end.
+
+use crate::error::StoreError;
+use crate::events::{EventTotals, EventWriter};
+use crate::manifest::Manifest;
+use crate::place::Place;
+use crate::table::TableWriter;
+use crate::tables::{create_mounts, create_samples, write_mount, write_sample, write_tables};
+use iodock_event::{EventColumns, Mount, Sample, Tables};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
+use std::thread::JoinHandle;
+
+/// Chunks that may wait for the encoder.
+const QUEUE: usize = 2;
+
+type Result<T> = std::result::Result<T, StoreError>;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreOptions {
+    /// Replace a store that is there, once the new one is whole. Nothing but a store is ever replaced.
+    pub force: bool,
+    /// The path is a recording's folder (it has a manifest and a journal): put its tables there, and
+    /// remove the journal when they and the manifest are on the disk.
+    pub complete: bool,
+}
+
+/// Writes a store. Dropped unfinished it leaves nothing behind.
+pub struct StoreWriter {
+    encoder: Option<Encoder>,
+    samples: Option<TableWriter>,
+    mounts: Option<TableWriter>,
+    // Last, so that its folder goes after everything in it was closed.
+    place: Place,
+}
+
+struct Encoder {
+    queue: SyncSender<EventColumns>,
+    spare: Receiver<EventColumns>,
+    thread: JoinHandle<Result<EventTotals>>,
+}
+
+impl StoreWriter {
+    /// Prepares a store at `path`. Fails if something is there (unless told to replace a store), or if
+    /// its folder can't be written.
+    pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<StoreWriter> {
+        let path = path.as_ref();
+        let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
+        let folder = place.folder().join("events");
+        std::fs::create_dir(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
+        let encoder = Some(Encoder::start(EventWriter::create(&folder)?));
+        Ok(StoreWriter { encoder, samples: None, mounts: None, place })
+    }
+
+    /// Hands over rows, best some ten thousand at a time, and gives back emptied columns to fill again
+    /// if there are any. Waits while the encoder is behind. After an error the store is given up.
+    pub fn write_events(&mut self, events: EventColumns) -> Result<Option<EventColumns>> {
+        let Some(encoder) = &self.encoder else { return Ok(None) };
+        if events.is_empty() {
+            return Ok(Some(events));
+        }
+        if encoder.queue.send(events).is_err() {
+            // The thread ends early only on an error, which joining it gives.
+            return self.join().map(|_| None);
+        }
+        Ok(encoder.spare.try_recv().ok())
+    }
+
+    /// Appends to the samples table. `host` is `None` where all is of one host.
+    pub fn write_samples(&mut self, samples: &[Sample], host: Option<&str>) -> Result<()> {
+        let table = match &mut self.samples {
+            Some(table) => table,
+            None => self.samples.insert(create_samples(self.place.folder())?),
+        };
+        samples.iter().try_for_each(|sample| write_sample(table, sample, host))
+    }
+
+    /// Appends to the mounts table. `host` is `None` where all is of one host.
+    pub fn write_mounts(&mut self, mounts: &[Mount], host: Option<&str>) -> Result<()> {
+        let table = match &mut self.mounts {
+            Some(table) => table,
+            None => self.mounts.insert(create_mounts(self.place.folder())?),
+        };
+        mounts.iter().try_for_each(|mount| write_mount(table, mount, host))
+    }
+
+    /// Writes the tables and the manifest, whose `tables` (and `first_ts`, `last_ts` where `None`) are
+    /// filled in, and gives the store its name. Returns its path.
+    pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
+        let totals = self.join()?;
+        manifest.tables = write_tables(self.place.folder(), tables)?;
+        manifest.tables.insert("events".into(), totals.rows);
+        for (name, table) in [("samples", self.samples.take()), ("mounts", self.mounts.take())] {
+            if let Some(table) = table {
+                manifest.tables.insert(name.into(), table.finish()?);
+            }
+        }
+        manifest.first_ts = manifest.first_ts.or(totals.first);
+        manifest.last_ts = manifest.last_ts.or(totals.last);
+        self.place.finish(&manifest)
+    }
+
+    fn join(&mut self) -> Result<EventTotals> {
+        let Some(Encoder { queue, spare, thread }) = self.encoder.take() else {
+            return Err(self.broken());
+        };
+        drop((queue, spare));
+        thread.join().unwrap_or_else(|_| Err(self.broken()))
+    }
+
+    fn broken(&self) -> StoreError {
+        let what = "the store was given up after an error".into();
+        StoreError::Damaged { path: self.place.folder().into(), what }
+    }
+}
+
+impl Drop for StoreWriter {
+    fn drop(&mut self) {
+        // The encoder must not write into a folder that is being removed.
+        if let Some(Encoder { queue, spare, thread }) = self.encoder.take() {
+            drop((queue, spare));
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Encoder {
+    fn start(writer: EventWriter) -> Encoder {
+        let (queue, waiting) = sync_channel(QUEUE);
+        let (emptied, spare) = channel();
+        let thread = std::thread::spawn(move || encode_all(writer, waiting, emptied));
+        Encoder { queue, spare, thread }
+    }
+}
+
+fn encode_all(
+    mut writer: EventWriter,
+    waiting: Receiver<EventColumns>,
+    emptied: std::sync::mpsc::Sender<EventColumns>,
+) -> Result<EventTotals> {
+    for mut events in waiting {
+        writer.write(&events)?;
+        events.clear();
+        // Nobody takes them any more when the store is being finished.
+        let _ = emptied.send(events);
+    }
+    writer.finish()
+}
