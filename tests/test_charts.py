@@ -222,14 +222,22 @@ def _rows(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_many_rows_end_in_other() -> None:
-    given = summary([f"/data/{index}" for index in range(5000)], "file")
-    totals = Totals({"total_time_ns": 0}, {"total_time_ns": 7_000_000_000}, 5000, 6000, "files")
+    given = summary([f"/data/{index}" for index in range(60)], "file")
+    totals = Totals({"total_time_ns": 0}, {"total_time_ns": 50_000}, 60, 1060, "files")
     rows = _rows(specification(dataclasses.replace(given, totals=totals), "time"))
     assert len({row["label"] for row in rows}) == 40
-    shown = sum(sorted((10_000 * (5000 - index) for index in range(5000)), reverse=True)[:39])
-    rest = sum(10_000 * (5000 - index) for index in range(5000)) - shown + 7_000_000_000
-    other = next(row for row in rows if row["label"] == "other (5,961)")
+    shown = sum(sorted((10_000 * (60 - index) for index in range(60)), reverse=True)[:39])
+    rest = sum(10_000 * (60 - index) for index in range(60)) - shown + 50_000
+    other = next(row for row in rows if row["label"] == "other (1,021)")
     assert other["end"] - other["start"] == rest
+
+
+def test_a_giant_other_is_said_and_not_drawn() -> None:
+    given = summary([f"/data/{index}" for index in range(50)], "file")
+    totals = Totals({}, {"total_time_ns": 9_000_000_000}, 50, 9000, "files")
+    given = dataclasses.replace(given, totals=totals)
+    assert "other" not in {row["label"][:5] for row in _rows(specification(given, "time"))}
+    assert "not drawn: 8,961 other rows together, 9 s" in texts(svg.render(given, chart="time"))
 
 
 def test_no_durations_are_said() -> None:

@@ -133,9 +133,10 @@ def _stacked(
     if len(kept) < len(series) and options.only:
         notes = [f"{' and '.join(name for name, _, _ in kept)} only", *notes]
     unit, theme = unit_in(answer, columns[0]), theme_of(options)
+    bars, notes = _without_giant(bars, notes, unit)
     drawn = [one for one in kept if any(bar.values[one[1]] for bar in bars)]
     rows = [row for bar in bars for row in _rows(bar, drawn, unit)]
-    longest = max(sum(value or 0.0 for value in bar.values.values()) for bar in bars)
+    longest = max(map(_length, bars))
     order = [bar.label for bar in bars]
     base = altair.Chart(values(rows)).encode(y=y_labels(order))
     x = x_measure("start", axis_title, unit, longest)
@@ -152,6 +153,20 @@ def _stacked(
     return Picture(altair.layer(marks, texts), title, notes, bars_height(len(bars)))
 
 
+def _without_giant(bars: list[Bar], notes: list[str], unit: Unit) -> tuple[list[Bar], list[str]]:
+    """Moves the bar 'other' into the notes where it would squeeze all the others to nothing."""
+    rest = bars[-1]
+    if len(bars) < 2 or not rest.is_rest or _length(rest) <= _GIANT * max(map(_length, bars[:-1])):
+        return bars, notes
+    return bars[:-1], [*notes, f"not drawn: {rest.name}, {unit.text(_length(rest))}"]
+
+
+def _length(bar: Bar) -> float:
+    return sum(value or 0.0 for value in bar.values.values())
+
+
+#: A bar 'other' this many times the longest one would leave the others unreadable.
+_GIANT = 4
 #: Name of the column that `_with_order` adds.
 _ORDER = "chart order"
 

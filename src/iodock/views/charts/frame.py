@@ -86,7 +86,9 @@ def colour(field_name: str, names: Sequence[str], colours: Sequence[str], title:
         title=title,
         sort=None,
         scale=altair.Scale(domain=list(names), range=list(colours)),
-        legend=altair.Legend(columns=_legend_columns(names)) if len(names) > 1 else None,
+        legend=altair.Legend(columns=_legend_columns(names))
+        if len(names) > 1 or list(names) == ["both"]
+        else None,
     )
 
 
