@@ -9,7 +9,7 @@ pub fn read_all(format: &dyn LogFormat, log: &[u8]) {
     // The first byte says how small the chunks are.
     let Some((&size, log)) = log.split_first() else { return };
     let options =
-        ReadOptions { workers: 1, chunk_size: 1 + 16 * usize::from(size), ..ReadOptions::default() };
+        ReadOptions { workers: 0, chunk_size: 1 + 16 * usize::from(size), ..ReadOptions::default() };
     let Ok(input) = Input::from_reader(Box::new(Cursor::new(log.to_vec())), "fuzz.log", None) else { return };
     let Ok(mut source) = format.open(input, &options) else { return };
     let packed =

@@ -264,3 +264,38 @@ fn nothing_readable_is_an_error() {
     let error = read_strace(table, &ReadOptions::default()).unwrap_err();
     assert!(error.message.contains("summary table"), "{error}");
 }
+
+#[test]
+fn long_hostile_lines_do_not_take_for_ever() {
+    for part in [
+        "<a,",
+        "<a>b",
+        "<a",
+        "<<",
+        "/*",
+        "\"a\",",
+        "[{",
+        "(",
+        "\\",
+        "a=<,",
+        "=> ",
+        "{a=[<",
+        "[pid 1",
+        " <unfinished ...>",
+    ] {
+        let body = part.repeat((1 << 18) / part.len());
+        for call in [
+            "read(3, ",
+            "writev(3, ",
+            "sendmsg(3, ",
+            "execve(",
+            "clone(",
+            "<... read resumed>",
+            "mmap(",
+            "io_submit(1, 1, [",
+        ] {
+            let log = format!("1 close(1) = 0\n1 {call}{body}\n1 {call}{body}) = 0 <0.1>\n1 close(1) = 0\n");
+            assert_eq!(read_strace(log.as_bytes(), &ReadOptions::default()).unwrap().calls["close"].count, 2);
+        }
+    }
+}

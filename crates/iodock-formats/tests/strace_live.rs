@@ -144,3 +144,27 @@ fn threads_are_joined_as_strace_joins_them() {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }
+
+#[test]
+fn a_tracer_that_leaves_says_so() {
+    let log = scratch("attach").join("log");
+    let Ok(mut sleeper) = Command::new("sleep").arg("30").spawn() else { return };
+    let tracer = Command::new("strace")
+        .args(["-f", "-tt", "-T", "-o"])
+        .arg(&log)
+        .args(["-p", &sleeper.id().to_string()])
+        .spawn();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    if let Ok(mut tracer) = tracer {
+        Command::new("kill").args(["-INT", &tracer.id().to_string()]).status().unwrap();
+        tracer.wait().unwrap();
+        let text = bytes_of(&log);
+        if memchr::memmem::find(&text, b"<detached ...>").is_some() {
+            let tally = read_file(&log, &small_chunks(1 << 20)).unwrap();
+            let calls: u64 = tally.calls.values().map(|call| call.noresult).sum();
+            assert_eq!((calls, tally.losses.counts.len()), (1, 0), "{}", String::from_utf8_lossy(&text));
+        }
+    }
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+}

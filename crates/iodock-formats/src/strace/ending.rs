@@ -45,7 +45,8 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     }
     let from = text.len().saturating_sub(LONGEST_DURATION).max(lexer.at);
     let Some(at) = memrchr(b'<', &text[from..]).map(|at| from + at) else { return };
-    let mut inner = Lexer { text: &text[..text.len() - 1], at: at + 1 };
+    let mut inner = Lexer::new(&text[..text.len() - 1]);
+    inner.at = at + 1;
     let Some(seconds) = inner.digits() else { return };
     let (part, _) = fraction(&mut inner);
     if !inner.at_end() || at <= lexer.at || text[at - 1] != b' ' {

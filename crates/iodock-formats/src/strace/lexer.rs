@@ -7,7 +7,13 @@ use memchr::{memchr, memchr2, memmem};
 pub struct Lexer<'a> {
     pub text: &'a [u8],
     pub at: usize,
+    /// A `<` was not closed: later ones are not either, and looking again and again would take for ever
+    /// in a long line.
+    unclosed: bool,
 }
+
+/// Bytes of the longest name of a descriptor: every byte of the longest path as `\377`.
+const LONGEST_NAME: usize = 4 * 4096 + 256;
 
 /// A `"..."` as it stands there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +39,7 @@ static SPECIAL: [bool; 256] = {
 
 impl<'a> Lexer<'a> {
     pub fn new(text: &'a [u8]) -> Self {
-        Lexer { text, at: 0 }
+        Lexer { text, at: 0, unclosed: false }
     }
 
     /// The byte here; NUL at the end (strace prints none).
@@ -140,10 +146,17 @@ impl<'a> Lexer<'a> {
     /// The name of a descriptor that begins here with `<`, without the brackets. Old versions print `>`
     /// in names as it is, so the name ends at a `>` after which an argument can end.
     pub fn bracketed(&mut self) -> Option<&'a [u8]> {
+        let name = self.unnoted_name();
+        self.unclosed |= name.is_none();
+        name
+    }
+
+    fn unnoted_name(&mut self) -> Option<&'a [u8]> {
         let start = self.at + 1;
+        let limit = self.text.len().min(start + LONGEST_NAME);
         let mut at = start;
         loop {
-            at += memchr(b'>', self.text.get(at..)?)?;
+            at += memchr(b'>', self.text.get(at..limit)?)?;
             let after = self.text.get(at + 1).copied().unwrap_or(0);
             // `3</a>(deleted)`; a line in two (`3</a> ) = 0`).
             let ends = matches!(after, b',' | b')' | b']' | b'}' | b'(' | 0);
@@ -182,8 +195,10 @@ impl<'a> Lexer<'a> {
                     continue;
                 }
                 b'/' if self.text.get(self.at + 1) == Some(&b'*') => {
-                    let end = memmem::find(&self.text[self.at..], b"*/");
-                    self.at += end.map_or(1, |end| end + 1);
+                    match memmem::find(&self.text[self.at..], b"*/") {
+                        Some(end) => self.at += end + 1,
+                        None => return false,
+                    }
                 }
                 _ => {}
             }
@@ -196,7 +211,7 @@ impl<'a> Lexer<'a> {
         let here = self.at;
         if self.text.get(here + 1) == Some(&b'<') {
             self.at = here + 2;
-        } else if self.bracketed().is_none() {
+        } else if self.unclosed || self.bracketed().is_none() {
             self.at = here + 1;
         }
     }

@@ -35,7 +35,7 @@ pub enum Kind<'a> {
     Signal {
         name: &'a [u8],
     },
-    /// Known and without meaning here: tables, stacks, messages of strace.
+    /// Known and without meaning here: tables, stacks, contents (`-e read`), messages of strace.
     Noise,
     Unknown,
 }
@@ -116,7 +116,11 @@ fn signal(mut lexer: Lexer<'_>) -> Kind<'_> {
 /// Lines of strace that are neither calls nor damage.
 fn is_noise(line: &[u8]) -> bool {
     let text = line.trim_ascii();
-    text.is_empty() || line.starts_with(b" > ") || is_message(text) || is_table(text)
+    text.is_empty()
+        || line.starts_with(b" > ")
+        || line.starts_with(b" | ")
+        || is_message(text)
+        || is_table(text)
 }
 
 fn is_message(text: &[u8]) -> bool {

@@ -182,7 +182,7 @@ pub fn control_blocks(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
 }
 
 fn is_write(operation: &[u8]) -> bool {
-    matches!(operation, b"IOCB_CMD_PWRITE" | b"IOCB_CMD_PWRITEV" | b"pwrite" | b"pwritev")
+    matches!(operation, b"IOCB_CMD_PWRITE" | b"IOCB_CMD_PWRITEV" | b"pwrite" | b"pwritev" | b"1" | b"8")
 }
 
 /// io_getevents' `[{data=0, obj=0x7ff, res=4096, res2=0}]`.
