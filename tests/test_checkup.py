@@ -6,17 +6,20 @@ import io
 from dataclasses import replace
 
 import pytest
-from report_samples import HOSTILE, SAMPLES, overview
 from rich.cells import cell_len
 from rich.console import Console
 
 from iodock.views.checkup import Checkup, Line, TopList, print_checkup
 from iodock.views.text import LANGUAGES
+from report_samples import HOSTILE, SAMPLES, overview
 
 
 def checkup(names: list[str]) -> Checkup:
     lines = [Line(name, 120_000, 3, 3_200_000_000, 14_300_000_000) for name in names]
-    calls = [Line("read", 120_000, 0, 3_200_000_000, 14_300_000_000), Line("openat", 12_000, 3_000, 900_000_000, None)]
+    calls = [
+        Line("read", 120_000, 0, 3_200_000_000, 14_300_000_000),
+        Line("openat", 12_000, 3_000, 900_000_000, None),
+    ]
     return Checkup("my run.iodock", overview(names=names), TopList(calls, 7), TopList(lines, 318_169))
 
 
@@ -40,7 +43,9 @@ def test_it_says_the_verdict_the_costs_and_what_is_next() -> None:
 def test_it_fits_the_terminal_whatever_the_names(width: int, language: str) -> None:
     lines = printed(checkup(HOSTILE), width, language).splitlines()
     commands = {index for index, line in enumerate(lines) if line.startswith("  iodock")}
-    tables_and_words = [line for index, line in enumerate(lines) if index not in commands and index - 1 not in commands]
+    tables_and_words = [
+        line for index, line in enumerate(lines) if index not in commands and index - 1 not in commands
+    ]
     assert max(cell_len(line) for line in tables_and_words) <= width
 
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: keyboard, sorting, drill-down, print, narrow screens; nothing goes to the network."""
+"""The report in a real browser: keyboard, sorting, drill-down, print, narrow screens, no network."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_samples import HOSTILE, SAMPLES
 
 from iodock.views.report.page import render
+from report_samples import HOSTILE, SAMPLES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
@@ -40,7 +40,10 @@ class Opened:
         self.page.wait_for_selector("html[data-ready]")
 
     def column(self, table: str, index: int) -> list[str]:
-        return [cell.inner_text().strip() for cell in self.page.query_selector_all(f"{table} tbody tr > :nth-child({index})")]
+        return [
+            cell.inner_text().strip()
+            for cell in self.page.query_selector_all(f"{table} tbody tr > :nth-child({index})")
+        ]
 
     def focused(self) -> str:
         return str(self.page.evaluate("document.activeElement.textContent"))
@@ -151,7 +154,9 @@ def test_search_finds_files_and_counts_them(opened: Any) -> None:
 def test_top_lists_say_what_they_leave_out(opened: Any) -> None:
     page = opened("large").page
     assert "15 of 318,169 files shown" in page.inner_text("#files-body caption")
-    assert "not listed" in page.inner_text("#files-body tfoot") and "total" in page.inner_text("#files-body tfoot")
+    assert "not listed" in page.inner_text("#files-body tfoot") and "total" in page.inner_text(
+        "#files-body tfoot"
+    )
     page.click("#files-body button.more")
     assert page.locator("#files-body tbody tr").count() == 300
 
@@ -160,10 +165,15 @@ def test_a_file_without_details_names_the_command(opened: Any) -> None:
     page = opened("large").page
     page.evaluate("location.hash = '#/file/200'")
     page.wait_for_selector("#file-panel pre")
-    assert "iodock show timeline solver.iodock --file /lustre/project/data/FA00200" in page.inner_text("#file-panel pre")
+    assert "iodock show timeline solver.iodock --file /lustre/project/data/FA00200" in page.inner_text(
+        "#file-panel pre"
+    )
 
 
-@pytest.mark.parametrize("address", ["#/file/999999", "#/file/-1", "#/call/nothing", "#/call/%E0%A4", "#/file/1e9", "#/call/__proto__"])
+@pytest.mark.parametrize(
+    "address",
+    ["#/file/999999", "#/file/-1", "#/call/nothing", "#/call/%E0%A4", "#/file/1e9", "#/call/__proto__"],
+)
 def test_addresses_typed_by_hand_do_no_harm(opened: Any, address: str) -> None:
     page = opened("ordinary").page
     page.evaluate("address => { location.hash = address; }", address)
@@ -176,7 +186,9 @@ def test_hostile_names_are_shown_as_they_are(opened: Any) -> None:
     listed = page.inner_text("#files-body tbody")
     assert "<script>alert(1)</script>" in listed and "\\u2028" in listed and "\\x1b[31m" in listed
     assert page.locator("main script, main img").count() == 0
-    titles = page.locator("#files-body tbody bdi.name").evaluate_all("nodes => nodes.map((node) => node.title)")
+    titles = page.locator("#files-body tbody bdi.name").evaluate_all(
+        "nodes => nodes.map((node) => node.title)"
+    )
     assert HOSTILE[6] in titles and len(titles) == len(HOSTILE)
 
 
@@ -195,12 +207,19 @@ def test_print_shows_the_costliest_files_in_full(opened: Any) -> None:
 
 CONTRAST = """() => {
   const parse = (c) => { const m = c.match(/[\\d.]+/g).map(Number); return m.length > 3 ? m : [...m, 1]; };
-  const light = (c) => { const f = c.slice(0, 3).map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; });
-    return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
-  const ground = (n) => { for (; n; n = n.parentElement) { const c = parse(getComputedStyle(n).backgroundColor); if (c[3] > 0) return c; } return [255, 255, 255, 1]; };
+  const linear = (v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4);
+  const light = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const ground = (node) => {
+    for (let n = node; n; n = n.parentElement) {
+      const c = parse(getComputedStyle(n).backgroundColor);
+      if (c[3] > 0) return c;
+    }
+    return [255, 255, 255, 1];
+  };
+  const speaks = (node) => Array.from(node.childNodes).some((c) => c.nodeType === 3 && c.data.trim());
   const found = [];
   for (const node of document.querySelectorAll('body *')) {
-    if (!Array.from(node.childNodes).some((c) => c.nodeType === 3 && c.data.trim()) || !node.checkVisibility()) continue;
+    if (!speaks(node) || !node.checkVisibility()) continue;
     const style = getComputedStyle(node);
     const ink = parse(node instanceof SVGElement ? style.fill : style.color);
     const [a, b] = [light(ink), light(ground(node))].sort((x, y) => y - x);

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report_samples import HOSTILE, SAMPLES
 
 import iodock.views.report.page as page_room
 from iodock.views.report.page import embedded_json, render
 from iodock.views.text import LANGUAGES, text_in
+from report_samples import HOSTILE, SAMPLES
 
 ASSETS = Path(page_room.__file__).parent / "assets"
 
@@ -87,7 +87,13 @@ def test_every_column_of_the_samples_has_a_label() -> None:
     entries = text_in("en").entries
     for make in SAMPLES.values():
         data = make().data
-        for table in (data["calls"], data["files"], data["processes"], data["failures"], *data["call_files"].values()):
+        for table in (
+            data["calls"],
+            data["files"],
+            data["processes"],
+            data["failures"],
+            *data["call_files"].values(),
+        ):
             assert not {f"column.{name}" for name in table["columns"]} - set(entries)
 
 

@@ -15,7 +15,13 @@ _COLUMNS = (
     Column("offset_bin", "int", None, "detail", "number of the offset bin from `low_bytes`"),
     Column("read_count", "int", "calls", "measure", "reads that began in this cell"),
     Column("write_count", "int", "calls", "measure", "writes that began in this cell"),
-    Column("start_ns", "int", "ns", "detail", "start since that of the run, of an access that is alone in its cell"),
+    Column(
+        "start_ns",
+        "int",
+        "ns",
+        "detail",
+        "start since that of the run, of an access that is alone in its cell",
+    ),
     Column("offset_bytes", "int", "bytes", "detail", "lowest offset in the cell"),
     Column("size_bytes", "int", "bytes", "detail", "largest access of the cell"),
 )
@@ -33,7 +39,9 @@ def run(store: Store, asked: Request) -> Answer:
         f"SELECT e.file_id, min(e.offset_bytes) AS low, max(e.offset_bytes + e.bytes) AS high {source} {where} GROUP BY 1",
     )
     table = store.table(_sql(store, asked, source, where))
-    return answer("file_offsets", "Offsets over time by file", store, asked, table, _COLUMNS, selection, keys=("file",))
+    return answer(
+        "file_offsets", "Offsets over time by file", store, asked, table, _COLUMNS, selection, keys=("file",)
+    )
 
 
 _AT = "coalesce(e.ts, e.end_ts)"

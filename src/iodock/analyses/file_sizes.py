@@ -29,7 +29,14 @@ SELECT n.name AS file, CASE WHEN b.direction = 1 THEN 'read' ELSE 'write' END AS
   CAST(sum(b.n) AS BIGINT) AS count, CAST(sum(b.time) AS BIGINT) AS total_time_ns
 FROM b JOIN files n ON n.file_id = b.file_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""")
     return answer(
-        "file_sizes", "Access sizes by file", store, asked, table, _COLUMNS, selection, keys=("file", "direction")
+        "file_sizes",
+        "Access sizes by file",
+        store,
+        asked,
+        table,
+        _COLUMNS,
+        selection,
+        keys=("file", "direction"),
     )
 
 

@@ -36,7 +36,14 @@ def run(store: Store, asked: Request) -> Answer:
 SELECT n.name AS file, b.interval, {_totals()}
 FROM b JOIN files n ON n.file_id = b.file_id GROUP BY 1, 2 ORDER BY 1, 2""")
     return answer(
-        "file_timeline", "Reads and writes over time by file", store, asked, table, _COLUMNS, selection, keys=("file",)
+        "file_timeline",
+        "Reads and writes over time by file",
+        store,
+        asked,
+        table,
+        _COLUMNS,
+        selection,
+        keys=("file",),
     )
 
 

@@ -31,7 +31,9 @@ def run(store: Store, asked: Request) -> Answer:
 )
 SELECT CAST(min(ts) AS BIGINT) AS ts, source, target, metric, kind, avg(value) AS value FROM values_
 WHERE value IS NOT NULL GROUP BY ts // {every}, source, target, metric, kind ORDER BY source, target, metric, 1""")
-    return answer("machine", "The machine meanwhile", store, asked, table, _COLUMNS, keys=("source", "target", "metric"))
+    return answer(
+        "machine", "The machine meanwhile", store, asked, table, _COLUMNS, keys=("source", "target", "metric")
+    )
 
 
 ANALYSIS = Analysis(

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from iodock.analyses import find
+from iodock.analyses.base import request
 from iodock.views import verdict as words
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import shorten, visible
+from iodock.views.overview import overview_of
 from iodock.views.text import Text, text_in
 from iodock.views.verdict import Cost, Overview
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from iodock.store import Store
 
 NARROW = 72
 """Below this many columns the tables leave out what can be missed most easily."""
@@ -50,6 +55,32 @@ class Checkup:
     files: TopList
     losses: Sequence[tuple[str, int, str]] = ()
     """Name, count, cure."""
+
+
+def checkup_of(store: Store, typed: str | None = None, rows: int = 5) -> Checkup:
+    """The check-up of a store; `typed` is its name as the user would type it."""
+    return Checkup(
+        store=typed or str(store.path),
+        overview=overview_of(store),
+        calls=_top(store, "call", rows),
+        files=_top(store, "file", rows),
+        losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
+    )
+
+
+def _top(store: Store, key: str, rows: int) -> TopList:
+    analysis = find("summary")
+    answer = analysis.run(store, request(analysis, {"by": (key,), "top": rows}))
+    names = [key, "count", "failed", "total_time_ns", "read_bytes", "written_bytes"]
+    lines = [_line(*row.values()) for row in answer.table.select(names).to_pylist()]
+    return TopList(lines, answer.totals.of if answer.totals else len(lines))
+
+
+def _line(
+    name: str | None, count: int, failed: int, time: int | None, read: int | None, written: int | None
+) -> Line:
+    moved = None if read is None and written is None else (read or 0) + (written or 0)
+    return Line(name or "–", count, failed, time, moved)
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
@@ -114,14 +145,19 @@ def _table(kind: str, title: str, top: TopList, checkup: Checkup, width: int, te
     if top.of > len(top.lines):
         of = text.counted(f"unit.{kind}", top.of)
         heading.append("  " + text("top_of", shown=str(len(top.lines)), of=of), style="not bold dim")
-    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False)
+    table = Table(
+        box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False
+    )
     name_column = "call" if kind == "calls" else "file"
     table.add_column(RichText(text(f"column.{name_column}")), overflow="fold", min_width=8)
     columns = _columns(timed, width)
     for column in columns:
         table.add_column(RichText(text(f"column.{column}")), justify="right", no_wrap=True)
     for line in top.lines:
-        table.add_row(RichText(shorten(line.name, _name_cells(width))), *(RichText(_shown(line, name)) for name in columns))
+        table.add_row(
+            RichText(shorten(line.name, _name_cells(width))),
+            *(RichText(_shown(line, name)) for name in columns),
+        )
     return table
 
 

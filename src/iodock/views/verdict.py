@@ -128,7 +128,9 @@ def cost_figures(cost: Cost, overview: Overview, text: Text) -> str:
     if cost.time_ns is None:
         figures = [f"{calls} ({share})"]
     else:
-        figures = [text("verdict.cost_figures", time=NANOSECONDS.text(cost.time_ns), share=share, calls=calls)]
+        figures = [
+            text("verdict.cost_figures", time=NANOSECONDS.text(cost.time_ns), share=share, calls=calls)
+        ]
     if cost.bytes and cost.count > cost.failed:
         figures.append(text("verdict.cost_bytes", bytes=BYTES.text(cost.bytes / (cost.count - cost.failed))))
     if cost.longest_ns is not None and cost.count > 1:
@@ -173,7 +175,9 @@ def _volume(overview: Overview, text: Text) -> str:
     calls = text.counted("count.calls", overview.calls)
     if not overview.failed:
         return text("verdict.volume", calls=calls, **moved)
-    return text("verdict.volume_failed", calls=calls, failed=text.counted("count.failed", overview.failed), **moved)
+    return text(
+        "verdict.volume_failed", calls=calls, failed=text.counted("count.failed", overview.failed), **moved
+    )
 
 
 def _time(nanoseconds: int | None) -> str:

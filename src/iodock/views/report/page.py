@@ -56,6 +56,8 @@ class Report:
     """The tables that the script draws; see `model.py`."""
     remarks: Sequence[str] = field(default=())
     """Keys of sentences that must stand beside the verdict."""
+    links: Sequence[int | None] = field(default=())
+    """For each of the largest costs the number of its file among the page's names."""
 
 
 def render(report: Report, language: str = "en") -> str:
@@ -103,7 +105,9 @@ def _fill_template(pieces: Mapping[str, str]) -> str:
 def _assets(kind: str) -> str:
     """All scripts or style sheets, in the order of their names; the scripts in one scope."""
     folder = resources.files(__package__) / "assets" / kind
-    files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name)
+    files = sorted(
+        (entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name
+    )
     content = "\n".join(entry.read_text(encoding="utf-8") for entry in files)
     if kind == "css":
         return content
@@ -117,7 +121,9 @@ def _hash(content: str) -> str:
 
 def _header(report: Report, text: Text) -> Markup:
     shown = report.command or report.name
-    heading = tag("h1", tag("bdi", shorten(shown, 200), class_="command", title=visible(shown), translate="no"))
+    heading = tag(
+        "h1", tag("bdi", shorten(shown, 200), class_="command", title=visible(shown), translate="no")
+    )
     return join(tag("p", text("kicker"), class_="kicker"), heading)
 
 
@@ -125,7 +131,13 @@ def _section(name: str, report: Report, text: Text) -> Markup:
     if name == "verdict":
         return _verdict(report, text)
     if name == "unseen":
-        return tag("section", tag("h2", text("unseen.title"), id="unseen-title"), _losses(report, text), id=name, aria_labelledby="unseen-title")
+        return tag(
+            "section",
+            tag("h2", text("unseen.title"), id="unseen-title"),
+            _losses(report, text),
+            id=name,
+            aria_labelledby="unseen-title",
+        )
     holder = tag("div", id=_HOLDERS[name]) if name in _HOLDERS else None
     return tag(
         "section",
@@ -162,11 +174,15 @@ def _split(overview: Overview, text: Text) -> Markup | None:
     if not overview.parts:
         return None
     if not overview.durations:
-        rows = [_split_row(part.name, f"{part.count:,}", part.count / max(1, overview.calls), text) for part in overview.parts]
+        rows = [
+            _split_row(part.name, f"{part.count:,}", part.count / max(1, overview.calls), text)
+            for part in overview.parts
+        ]
         return join(tag("h2", text("verdict.split_counts")), tag("ul", *rows, class_="split-list"))
     whole = whole_ns(overview)
     rows = [
-        _split_row(part.name, NANOSECONDS.text(part.time_ns), (part.time_ns or 0) / whole, text) for part in overview.parts
+        _split_row(part.name, NANOSECONDS.text(part.time_ns), (part.time_ns or 0) / whole, text)
+        for part in overview.parts
     ]
     rest = whole - sum(part.time_ns or 0 for part in overview.parts)
     if rest > 0:
@@ -185,30 +201,36 @@ def whole_ns(overview: Overview) -> int:
 
 def _split_row(name: str, amount: str, share: float, text: Text) -> Markup:
     key = tag("span", class_=f"key part-{name}", aria_hidden="true")
-    return tag("li", key, tag("span", text(f"part.{name}")), tag("span", amount), tag("span", words.share_text(share), class_="share"))
+    return tag(
+        "li",
+        key,
+        tag("span", text(f"part.{name}")),
+        tag("span", amount),
+        tag("span", words.share_text(share), class_="share"),
+    )
 
 
 def _costs(report: Report, text: Text) -> Markup | None:
     overview = report.overview
     if not overview.costs:
         return None
-    items = [_cost(cost, report, text) for cost in overview.costs]
+    links = [*report.links, *([None] * len(overview.costs))]
+    items = [_cost(cost, link, overview, text) for cost, link in zip(overview.costs, links, strict=False)]
     title = "verdict.costs" if overview.durations else "verdict.costs_counts"
     return join(tag("h2", text(title)), tag("ol", *items, class_="costs"))
 
 
-def _cost(cost: Cost, report: Report, text: Text) -> Markup:
-    names = report.data.get("names", [])
+def _cost(cost: Cost, link: int | None, overview: Overview, text: Text) -> Markup:
     call = tag("code", visible(cost.call))
     title = call
     if cost.file is not None:
         before, _, after = text("verdict.cost", call="\0", file="\1").partition("\0")
         middle, _, end = after.partition("\1")
         title = join(before, call, middle, file_name(cost.file), end)
-        if cost.file in names:
-            address = f"#/file/{names.index(cost.file)}"
+        if link is not None:
+            address = f"#/file/{link}"
             title = tag("a", title, href=address, data_open=address)
-    return tag("li", title, tag("span", words.cost_figures(cost, report.overview, text), class_="figures"))
+    return tag("li", title, tag("span", words.cost_figures(cost, overview, text), class_="figures"))
 
 
 def _facts(report: Report, text: Text) -> Markup:
@@ -232,9 +254,20 @@ def _loss(loss: LossNote, text: Text) -> Markup:
     if loss.file is not None:
         key = "unseen.first" if loss.sample else "unseen.first_file"
         sample = shorten(loss.sample or "", 120)
-        first = tag("span", text(key, file=shorten(loss.file, 90), line=f"{loss.line or 0:,}", sample=sample), class_="first")
+        first = tag(
+            "span",
+            text(key, file=shorten(loss.file, 90), line=f"{loss.line or 0:,}", sample=sample),
+            class_="first",
+        )
     cure = text.get(f"loss.{loss.name}", loss.cure)
-    return tag("li", tag("span", f"{loss.count:,}", class_="count"), " ", tag("code", loss.name), tag("span", cure, class_="cure"), first)
+    return tag(
+        "li",
+        tag("span", f"{loss.count:,}", class_="count"),
+        " ",
+        tag("code", loss.name),
+        tag("span", cure, class_="cure"),
+        first,
+    )
 
 
 def _print_panels() -> Markup:

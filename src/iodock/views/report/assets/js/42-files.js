@@ -46,7 +46,7 @@ function filePanel(index, fixed) {
       sort: PAGE.run.durations ? 'total_time_ns' : 'count',
     }).node);
   }
-  if (!detail || !detail.sizes) panel.append(noDetail(name));
+  if (!detail || !detail.sizes) panel.append(noDetail(index));
   else drawFileCharts(panel, detail, fixed);
   return panel;
 }
@@ -62,9 +62,12 @@ function fileFacts(index) {
 }
 
 // Details are kept for the files that cost most; for the others, the command that shows the same.
-function noDetail(name) {
-  const command = 'iodock show timeline ' + shellWord(PAGE.run.store) + ' --file ' + shellWord(name);
-  return element('div', { class: 'note' }, element('p', { text: words('file.no_detail') }), element('pre', {}, element('code', { text: command })));
+function noDetail(index) {
+  const note = element('div', { class: 'note' }, element('p', { text: words('file.no_detail') }));
+  if ((PAGE.cut || []).includes(index)) return note;
+  const command = 'iodock show timeline ' + shellWord(PAGE.run.store) + ' --file ' + shellWord(NAMES[index]);
+  note.append(element('pre', {}, element('code', { text: command })));
+  return note;
 }
 
 function drawFileCharts(panel, detail, fixed) {

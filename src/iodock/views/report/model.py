@@ -1,0 +1,166 @@
+"""From a store to what its report shows: every number is an analysis' own; here they are chosen and put in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iodock.store import Store
+from iodock.views.report.ask import Names, PageTable, Row, ask, page_table, rows_of, without_empty_columns
+from iodock.views.report.details import file_details
+from iodock.views.report.tasks import processes_table
+from iodock.views.report.times import Axis, sample_series, timeline_series
+from iodock.views.verdict import Overview
+
+CALL_COLUMNS = (
+    "call", "class", "count", "success", "failed", "no_result", "total_time_ns", "mean_time_ns", "min_time_ns",
+    "max_time_ns", "sys_cpu_time_ns", "read_bytes", "written_bytes", "calls_per_s", "bytes_per_s",
+)  # fmt: skip
+CALL_FILE_COLUMNS = (
+    "file", "count", "failed", "total_time_ns", "mean_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes",
+    "written_bytes",
+)  # fmt: skip
+FILE_COLUMNS = (
+    "file", "count", "failed", "total_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes", "written_bytes",
+)  # fmt: skip
+FILE_FACTS = ("kind", "fs_type", "size_bytes", "access_pattern")
+RANK_COLUMNS = (
+    "rank",
+    "count",
+    "failed",
+    "total_time_ns",
+    "mean_time_ns",
+    "max_time_ns",
+    "read_bytes",
+    "written_bytes",
+)
+ERROR_COLUMNS = ("call", "errno", "file", "count", "total_time_ns")
+OPTIONAL = (
+    "no_result", "sys_cpu_time_ns", "fs_type", "size_bytes", "access", "total_time_ns", "mean_time_ns", "min_time_ns",
+    "max_time_ns", "calls_per_s", "bytes_per_s", "rank", "host", "exit", "start_ns", "end_ns", "command",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a run a page holds."""
+
+    files: int = 300
+    files_of_call: int = 20
+    detailed: int = 24
+    failures: int = 100
+    processes: int = 200
+    ranks: int = 200
+    intervals: int = 240
+
+
+def page_data(store: Store, overview: Overview, limits: Limits | None = None) -> dict[str, Any]:
+    """The tables of the page (README of the format: the keys below), all of bounded size."""
+    limits = limits or Limits()
+    names = Names()
+    axis = Axis.of(store, limits.intervals)
+    timed = overview.durations
+    calls = _calls(store)
+    files = _files(store, names, limits)
+    call_files = _call_files(store, names, limits)
+    chosen = _to_detail(files, call_files, overview, names, limits)
+    return {
+        "run": {"durations": timed, "store": store.name},
+        "verdict": _split(overview),
+        "calls": without_empty_columns(calls, OPTIONAL),
+        "files": without_empty_columns(files, OPTIONAL),
+        "call_files": {call: without_empty_columns(table, OPTIONAL) for call, table in call_files.items()},
+        "details": file_details(store, names, chosen, axis),
+        "timeline": timeline_series(store, axis),
+        "sizes": _sizes(store),
+        "samples": sample_series(store, axis),
+        "processes": without_empty_columns(processes_table(store, limits.processes), OPTIONAL),
+        "ranks": _ranks(store, limits),
+        "failures": without_empty_columns(_failures(store, names, limits), OPTIONAL),
+        "first_call": _first(calls["rows"]),
+        "first_file": _first(files["rows"]),
+        "print_files": [row[0] for row in files["rows"][:3]],
+        "names": names.listed,
+    }
+
+
+def _split(overview: Overview) -> dict[str, Any]:
+    parts = [{"name": part.name, "ns": part.time_ns} for part in overview.parts if part.time_ns]
+    whole = max(1, sum(part.time_ns or 0 for part in overview.parts), overview.wall_ns or 0)
+    return {"split": parts if overview.durations else [], "whole_ns": whole}
+
+
+def _first(rows: Sequence[Row]) -> Any:
+    return rows[0][0] if rows else None
+
+
+def _calls(store: Store) -> PageTable:
+    answer = ask(store, "summary", by=("call", "class"))
+    return page_table(CALL_COLUMNS, rows_of(answer, CALL_COLUMNS), answer.totals)
+
+
+def _files(store: Store, names: Names, limits: Limits) -> PageTable:
+    answer = ask(store, "summary", by=("file",), top=limits.files)
+    rows = rows_of(answer, FILE_COLUMNS)
+    facts: dict[str, Row] = {}
+    if rows:
+        listed = [row[0] for row in rows if row[0] is not None]
+        known = ask(store, "files", file=listed)
+        facts = {row[0]: row[1:] for row in reversed(rows_of(known, ("file", *FILE_FACTS)))}
+    nothing: Row = [None] * len(FILE_FACTS)
+    table = page_table(FILE_COLUMNS, rows, answer.totals)
+    table["rows"] = [[names.number(row[0]), *row[1:], *facts.get(row[0], nothing)] for row in rows]
+    table["columns"] = [*FILE_COLUMNS, "kind", "fs_type", "size_bytes", "access"]
+    for key in ("other", "total"):
+        table[key] = None if table[key] is None else [*table[key], *nothing]
+    return table
+
+
+def _call_files(store: Store, names: Names, limits: Limits) -> dict[str, PageTable]:
+    answer = ask(store, "call_files", top=limits.files_of_call)
+    columns = ("call", "others", "file_count", *CALL_FILE_COLUMNS)
+    tables: dict[str, PageTable] = {}
+    for call, others, file_count, *row in rows_of(answer, columns):
+        table = tables.setdefault(call, page_table(CALL_FILE_COLUMNS, [], of=0))
+        table["of"] += file_count
+        if others:
+            table["other"] = [None, *row[1:]]
+        else:
+            table["rows"].append([names.number(row[0]), *row[1:]])
+    return tables
+
+
+def _to_detail(
+    files: PageTable, call_files: dict[str, PageTable], overview: Overview, names: Names, limits: Limits
+) -> list[int]:
+    """The files that get charts: of the largest costs, first of each call, then the costliest of all."""
+    wanted: Iterable[int | None] = [
+        *(names.number(cost.file) for cost in overview.costs),
+        *(row[0] for row in files["rows"][: limits.detailed // 2]),
+        *(table["rows"][0][0] for table in call_files.values() if table["rows"]),
+        *(row[0] for row in files["rows"]),
+    ]
+    return list(dict.fromkeys(number for number in wanted if number is not None))[: limits.detailed]
+
+
+def _sizes(store: Store) -> PageTable:
+    columns = ("direction", "upper_bytes", "count", "total_time_ns")
+    return page_table(columns, rows_of(ask(store, "sizes"), columns))
+
+
+def _ranks(store: Store, limits: Limits) -> PageTable | None:
+    answer = ask(store, "summary", by=("rank",), top=limits.ranks)
+    rows = rows_of(answer, RANK_COLUMNS)
+    if len(rows) < 2:
+        return None
+    return without_empty_columns(page_table(RANK_COLUMNS, rows, answer.totals), OPTIONAL[5:10])
+
+
+def _failures(store: Store, names: Names, limits: Limits) -> PageTable:
+    answer = ask(store, "errors", top=limits.failures)
+    rows = [
+        [call, errno, names.number(file), *rest]
+        for call, errno, file, *rest in rows_of(answer, ERROR_COLUMNS)
+    ]
+    return page_table(ERROR_COLUMNS, rows, answer.totals)

@@ -1,0 +1,127 @@
+"""The report of a store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from iodock.store import Store
+from iodock.views.charts.units import NANOSECONDS
+from iodock.views.overview import command_line, overview_of
+from iodock.views.report.ask import Names
+from iodock.views.report.budget import fit
+from iodock.views.report.model import Limits, page_data
+from iodock.views.report.page import LossNote, Report, render
+from iodock.views.text import Text, text_in
+from iodock.views.verdict import Overview
+
+_DAY_NS = 86_400_000_000_000
+
+
+def report_html(store: Store, language: str = "en") -> str:
+    """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store can't be
+    read, ValueError for a language without texts."""
+    return render(report_of(store, language), language)
+
+
+def report_of(store: Store, language: str = "en", limits: Limits | None = None) -> Report:
+    """What the report shows, with its facts in one language."""
+    text = text_in(language)
+    overview = overview_of(store)
+    data = page_data(store, overview, limits)
+    links = _links(data["names"], overview)
+    return Report(
+        name=store.name,
+        command=command_line(store),
+        writer=str(store.manifest.raw.get("writer") or "iodock"),
+        made=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M"),
+        overview=overview,
+        facts=_facts(store, data, overview, text),
+        losses=_losses(store),
+        data=fit(data),
+        remarks=_remarks(store),
+        links=links,
+    )
+
+
+def _links(names: list[str], overview: Overview) -> list[int | None]:
+    numbers = Names()
+    for name in names:
+        numbers.number(name)
+    return [numbers.number(cost.file) for cost in overview.costs]
+
+
+def _remarks(store: Store) -> list[str]:
+    remarks = [
+        f"verdict.{key}"
+        for state, key in (("cut", "incomplete"), ("recording", "recording"))
+        if store.manifest.state == state
+    ]
+    if (store.manifest.raw.get("recorder") or {}).get("on_measured_file_system"):
+        remarks.append("verdict.own_file_system")
+    return remarks
+
+
+def _losses(store: Store) -> list[LossNote]:
+    notes = []
+    for loss in store.manifest.raw.get("losses") or ():
+        if loss.get("count"):
+            first = loss.get("first") or {}
+            place = (first.get("file"), first.get("line"), first.get("sample"))
+            notes.append(LossNote(str(loss["name"]), int(loss["count"]), str(loss.get("cure", "")), *place))
+    return sorted(notes, key=lambda note: -note.count)
+
+
+def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Text) -> list[tuple[str, str]]:
+    raw = store.manifest.raw
+    captured, host, source = raw.get("captured") or {}, raw.get("host") or {}, store.manifest.source
+    how = captured.get("how")
+    facts: list[tuple[str, object]] = [
+        ("command", command_line(store)),
+        ("directory", captured.get("working_directory")),
+        ("host", host.get("name")),
+        ("kernel", host.get("kernel")),
+        ("started", _started(store)),
+        ("wall", None if overview.wall_ns is None else NANOSECONDS.text(overview.wall_ns)),
+        ("clock", text(f"clock.{store.manifest.clock}")),
+        ("captured", None if how is None else text.get(f"captured.{how}", str(how))),
+        ("logs", "  ".join(map(str, captured.get("logs") or ()))),
+        ("lines", _grouped(source.get("lines"))),
+        ("exit", _ended(captured, text)),
+        ("processes", text.counted("count.processes", data["processes"]["of"])),
+        ("ranks", _grouped(raw.get("ranks"))),
+        ("hosts", _grouped(len(raw.get("hosts") or ())) if len(raw.get("hosts") or ()) > 1 else None),
+        ("calls", _grouped(source.get("calls"))),
+        ("files", _grouped(data["files"]["of"])),
+        ("losses", _loss_count(store, text)),
+    ]
+    return [(key, str(value)) for key, value in facts if value not in (None, "")]
+
+
+def _grouped(number: Any) -> str | None:
+    return f"{number:,}" if isinstance(number, int) and number else None
+
+
+def _started(store: Store) -> str | None:
+    first = store.manifest.first_ts
+    if first is None or store.manifest.clock not in ("epoch", "day"):
+        return None
+    if store.manifest.clock == "day":
+        seconds, rest = divmod(first % _DAY_NS, 1_000_000_000)
+        return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest // 1_000_000:03}"
+    try:
+        return datetime.fromtimestamp(first / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return None  # a damaged stamp beyond the calendar
+
+
+def _ended(captured: dict[str, Any], text: Text) -> str | None:
+    if captured.get("exit_signal"):
+        return text("exit.signal", signal=captured["exit_signal"])
+    status = captured.get("exit_status")
+    return None if status is None else text("exit.status", status=status)
+
+
+def _loss_count(store: Store, text: Text) -> str:
+    kinds = len(store.manifest.losses)
+    return text.counted("facts.losses_count", kinds) if kinds else text("facts.no_losses")

@@ -1,0 +1,100 @@
+"""What the page draws along the time: one axis for the run, its throughput and the machine's state."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from iodock.store import Store
+from iodock.views.report.ask import PageTable, Row, ask, page_table, rows_of
+
+TIMELINE_COLUMNS = (
+    "interval", "read_bytes", "written_bytes", "read_count", "write_count", "read_time_ns", "write_time_ns",
+)  # fmt: skip
+MOST_SERIES = 8
+_SOURCES = ("pressure", "llite", "mountstats", "diskstats", "loadavg")
+"""The sources that are drawn, those that say most about waiting first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The time of a run in equal intervals."""
+
+    start: int | None
+    """Of the run, ns; None where nothing can be placed in time."""
+    span_ns: int
+    every_ns: int
+    intervals: int
+
+    @classmethod
+    def of(cls, store: Store, wanted: int) -> Axis:
+        """At most about `wanted` intervals, each 1, 2 or 5 times a power of ten long."""
+        first, last = store.manifest.first_ts, store.manifest.last_ts
+        if first is None or last is None:
+            return cls(None, 0, 1, 0)
+        every = _round_up(max(1000, (last - first) / wanted))
+        return cls(
+            first, max(1, store.manifest.wall_ns or last - first), every, last // every - first // every + 1
+        )
+
+
+def _round_up(value: float) -> int:
+    power = 10 ** math.floor(math.log10(value))
+    return int(next(factor * power for factor in (1, 2, 5, 10) if factor * power >= value * 0.9999))
+
+
+def series(rows: list[Row], axis: Axis) -> PageTable:
+    """Rows of TIMELINE_COLUMNS as the page draws them."""
+    return page_table(TIMELINE_COLUMNS, rows) | {"every_ns": axis.every_ns, "intervals": axis.intervals}
+
+
+def timeline_series(store: Store, axis: Axis) -> PageTable | None:
+    """Reads and writes of the whole run; None where nothing can be placed in time."""
+    if axis.start is None:
+        return None
+    answer = ask(store, "timeline", every=f"{axis.every_ns}ns")
+    first = axis.start // axis.every_ns
+    rows = [
+        [max(0, ts // axis.every_ns - first), *values]
+        for ts, *values in rows_of(answer, ("ts", *TIMELINE_COLUMNS[1:]))
+        if any(values)
+    ]
+    return series(rows, axis)
+
+
+def sample_series(store: Store, axis: Axis) -> list[dict[str, Any]]:
+    """The most telling series of the machine's state, each with its unit and points [ns since the start, value]."""
+    if axis.start is None:
+        return []
+    answer = ask(store, "machine", every=f"{max(axis.every_ns, 1_000_000_000)}ns")
+    found: dict[tuple[str, str, str, str], list[Row]] = {}
+    for ts, *key, value in rows_of(answer, ("ts", "source", "target", "metric", "kind", "value")):
+        found.setdefault((key[0], key[1], key[2], key[3]), []).append([ts - axis.start, value])
+    drawn = [_drawn(*key, points, axis) for key, points in found.items() if _telling(key[0], key[2])]
+    moving = [one for one in drawn if one["points"] and max(point[1] for point in one["points"]) > 0]
+    moving.sort(key=lambda one: (_SOURCES.index(one["source"]), -max(point[1] for point in one["points"])))
+    return moving[:MOST_SERIES]
+
+
+def _telling(source: str, metric: str) -> bool:
+    if source == "pressure" or source == "loadavg":
+        return "avg60" not in metric and "avg300" not in metric and "15" not in metric and "5m" not in metric
+    return source in _SOURCES and metric.endswith("_bytes")
+
+
+def _drawn(source: str, target: str, metric: str, kind: str, points: list[Row], axis: Axis) -> dict[str, Any]:
+    unit, factor = _unit(source, metric, kind)
+    inside = [[max(0, at), value * factor] for at, value in points if at <= axis.span_ns + 2_000_000_000]
+    return {"source": source, "target": target, "metric": metric, "unit": unit, "points": inside}
+
+
+def _unit(source: str, metric: str, kind: str) -> tuple[str, float]:
+    """How the page writes a value, and what to multiply it by: names carry their unit."""
+    if metric.endswith("_bytes"):
+        return ("byterate" if kind == "rate" else "bytes"), 1.0
+    if kind == "rate" and metric.endswith(("_us", "_ms", "_ns")):
+        return "share", {"us": 1e-6, "ms": 1e-3, "ns": 1e-9}[metric[-2:]]
+    if source == "pressure":
+        return "share", 0.01  # avg10 and the like are per cent
+    return ("rate" if kind == "rate" else "count"), 1.0

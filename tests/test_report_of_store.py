@@ -1,0 +1,106 @@
+"""Reports and check-ups of whole stores: the analyses' numbers arrive, and the page stays small."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from iodock.store import Store
+from iodock.views.checkup import checkup_of, print_checkup
+from iodock.views.report import report_html
+from iodock.views.report.budget import fit
+from made_store import Shape, make_store
+from report_samples import HOSTILE
+
+MOST_BYTES = 5_000_000
+
+
+def page_of(folder: Path) -> dict[str, Any]:
+    with Store.open(folder) as store:
+        document = report_html(store)
+    assert len(document.encode()) < MOST_BYTES
+    data = re.search(r'<script type="application/json" id="page-data">(.*?)</script>', document, re.DOTALL)
+    assert data
+    page: dict[str, Any] = json.loads(data[1])["page"]
+    return page
+
+
+def column(table: dict[str, Any], name: str, rows: list[list[Any]] | None = None) -> list[Any]:
+    place = table["columns"].index(name)
+    return [row[place] for row in (table["rows"] if rows is None else rows)]
+
+
+def test_numbers_add_up_from_calls_to_files_of_a_call(tmp_path: Path) -> None:
+    page = page_of(make_store(tmp_path / "run.iodock", Shape()))
+    assert dict(zip(column(page["calls"], "call"), column(page["calls"], "count"), strict=True)) == {
+        "read": 1100, "write": 400, "close": 200, "lseek": 200, "openat": 100,
+    }  # fmt: skip
+    assert sum(column(page["call_files"]["read"], "count")) == 1100
+    assert (
+        sum(column(page["files"], "count"))
+        == column(page["calls"], "count", [page["calls"]["total"]])[0]
+        == 2000
+    )
+    details = page["details"].values()
+    assert sum(sum(column(detail["calls"], "count")) for detail in details) == 2000
+    assert sum(sum(column(detail["sizes"], "count")) for detail in details) == 1500
+    assert sum(sum(column(detail["timeline"], "read_count")) for detail in details) == 1100
+    assert sum(column(page["timeline"], "read_bytes")) == sum(column(page["files"], "read_bytes"))
+    assert page["processes"]["depth"] == [0, 1, 2, 3]
+
+
+def test_top_lists_and_their_rest_are_the_whole(tmp_path: Path) -> None:
+    names = tuple(f"/data/file-{n:05}" for n in range(1500))
+    page = page_of(make_store(tmp_path / "run.iodock", Shape(40_000, names)))
+    files = page["files"]
+    assert len(files["rows"]) == 300 < files["of"]
+    assert sum(column(files, "count")) + column(files, "count", [files["other"]])[0] == 40_000
+    read = page["call_files"]["read"]
+    assert len(read["rows"]) == 20 and read["of"] > 1000
+    assert sum(column(read, "count")) + column(read, "count", [read["other"]])[0] == 22_000
+
+
+def test_hostile_names_come_through(tmp_path: Path) -> None:
+    page = page_of(make_store(tmp_path / "run.iodock", Shape(5000, tuple(HOSTILE))))
+    assert set(page["names"]) == set(HOSTILE)
+    assert all(detail["sizes"]["rows"] for detail in page["details"].values())
+
+
+@pytest.mark.parametrize(
+    "shape", [Shape(durations=False), Shape(times=False, durations=False), Shape(events=0), Shape(events=1)]
+)
+def test_less_is_said_where_less_is_known(tmp_path: Path, shape: Shape) -> None:
+    page = page_of(make_store(tmp_path / "run.iodock", shape))
+    assert (page["timeline"] is None) == (not shape.times)
+    assert "total_time_ns" not in page["calls"]["columns"] or shape.durations
+
+
+def test_a_huge_run_fits(tmp_path: Path) -> None:
+    names = tuple(f"/scratch/{'<' * 3000 if n % 50 == 0 else 'name'}/{n:06}.dat" for n in range(100_000))
+    page = page_of(make_store(tmp_path / "run.iodock", Shape(10_000_000, names)))
+    assert page["files"]["of"] > 90_000 and len(page["details"]) == 24
+
+
+def test_the_budget_leaves_details_out_last_first() -> None:
+    data = {"names": ["a"], "details": {number: {"sizes": "x" * 1000} for number in range(8)}}
+    assert list(fit(data, 2500)["details"]) == [0, 1]
+
+
+def test_the_budget_shortens_names_first_and_says_which() -> None:
+    data = {"names": ["short", "x" * 3000], "details": {0: {}}}
+    fitted = fit(data, 1500)
+    assert fitted["cut"] == [1] and len(fitted["names"][1]) == 1000 and fitted["details"] == {0: {}}
+
+
+def test_the_check_up_of_a_store(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    with Store.open(make_store(tmp_path / "run.iodock", Shape())) as store:
+        print_checkup(checkup_of(store, "run.iodock"), Console(file=stream, width=90))
+    text = stream.getvalue()
+    assert "2,000 calls (34 failed)" in text and "/data/a.dat" in text and "iodock report run.iodock" in text
