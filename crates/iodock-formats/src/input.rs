@@ -69,7 +69,7 @@ impl Input {
         let mut head = Vec::new();
         match read_head(&mut self.reader, &mut head) {
             // A damaged archive shows its error again when it is read on; what came before it counts.
-            Err(error) if !(self.compressed && !head.is_empty()) => {
+            Err(error) if !self.compressed || head.is_empty() => {
                 return Err(read_error(&self.file, 0, &error));
             }
             Err(error) => self.reader = Box::new(Failing(Some(error))),
