@@ -8,7 +8,7 @@ from typing import Any
 from iodock.analyses.base import Analysis, Request, answer, select
 from iodock.answer import Answer, Column, Totals
 from iodock.relations.selection import Selection
-from iodock.relations.sweep import union_sql
+from iodock.relations.sweep import unions
 from iodock.store import Store
 
 LARGEST_COSTS = 3
@@ -87,19 +87,30 @@ def _unions(store: Store, selection: Selection) -> tuple[int | None, int | None]
     """Wall time in any I/O call, and in one that was not waiting; null where nothing has a duration."""
     if not store.manifest.durations:
         return None, None
-    where = selection.and_where("e.dur IS NOT NULL", "e.side NOT IN (2, 4)", "coalesce(e.ts, e.end_ts) IS NOT NULL")
-    intervals = f"""SELECT coalesce(e.ts, e.end_ts - e.dur) AS from_ts, coalesce(e.end_ts, e.ts + e.dur) AS to_ts,
-    c.waits OR coalesce(c.moves AND (w.kind <> 'standard' OR e.direction = 1), false) AS waiting
-  FROM events e {selection.joins} JOIN io_calls c ON c.id = e.call_id
-  LEFT JOIN waited_files w ON w.file_id = e.file_id {where} AND (c.io OR e.file_id IS NOT NULL)"""
+    found = unions(store.reader(intervals_sql(store, selection)))
+    return found.any_ns, found.subset_ns
+
+
+def intervals_sql(store: Store, selection: Selection) -> str:
+    """From, to and `in_subset` (not waiting) of each I/O call."""
+    waiting = f"family IN ({_WAITING_CALLS})"
+    waits = _ids(store, waiting)
+    moves = _ids(store, "class = 'data'")
+    kinds = _ids(store, f"class IN ('data', 'metadata', 'seek', 'sync') OR {waiting}")
     store.keep("waited_files", f"SELECT file_id, kind FROM files WHERE kind IN ({_WAITED_FOR}, 'standard')")
-    store.keep(
-        "io_calls",
-        f"""SELECT id, family IN ({_WAITING_CALLS}) AS waits, class = 'data' AS moves,
-  class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({_WAITING_CALLS}) AS io FROM calls""",
+    where = selection.and_where(
+        *("e.dur IS NOT NULL", "e.side NOT IN (2, 4)", "coalesce(e.ts, e.end_ts) IS NOT NULL"),
+        f"(e.file_id IS NOT NULL OR e.call_id IN {kinds})",
     )
-    (row,) = store.rows(union_sql(intervals, "NOT waiting"))
-    return row["any_ns"] or 0, row["subset_ns"] or 0
+    return f"""SELECT coalesce(e.ts, e.end_ts - e.dur) AS from_ts, coalesce(e.end_ts, e.ts + e.dur) AS to_ts,
+  NOT (e.call_id IN {waits} OR (w.file_id IS NOT NULL AND e.call_id IN {moves}
+    AND (w.kind <> 'standard' OR e.direction = 1))) AS in_subset
+FROM events e {selection.joins} LEFT JOIN waited_files w ON w.file_id = e.file_id {where}"""
+
+
+def _ids(store: Store, condition: str) -> str:
+    ids = [str(row["id"]) for row in store.rows(f"SELECT id FROM calls WHERE {condition}")]
+    return f"({', '.join(ids) or 'NULL'})"
 
 
 def _largest(store: Store) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def exact_sql(selection: Selection, requested: bool) -> str:
 _GUESS = "CAST(power(2, ceil(log2(size))) AS BIGINT)"
 # The logarithm is a float: next to a large power of two it may be one bin off, which the comparison mends.
 BIN = f"""CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN 9223372036854775807
-  WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size * 2 <= {_GUESS} THEN {_GUESS} // 2 ELSE {_GUESS} END"""
+  WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size <= {_GUESS} // 2 THEN {_GUESS} // 2 ELSE {_GUESS} END"""
 
 ANALYSIS = Analysis(
     name="sizes",

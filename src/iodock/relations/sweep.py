@@ -1,22 +1,79 @@
-"""How long at least one thread was in a call: the union of the calls' intervals, in one sweep over their starts."""
+"""How long at least one thread was in a call: the union of the calls' intervals, on whole Arrow columns.
+
+Not in SQL: there it takes a sort of all calls by their start. A store's events come in the order in which calls
+ended, or nearly so (stamps of several threads may be some µs apart from it), and that order is as good.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-def union_sql(intervals: str, subset: str) -> str:
-    """A SELECT of `any_ns`, the union of all intervals of INTERVALS (from_ts, to_ts), and `subset_ns`, the union
-    of those for which SUBSET holds.
+import pyarrow as pa
+import pyarrow.compute as pc
 
-    In the order of the starts, an interval adds what lies beyond the furthest end so far. That is a running
-    maximum: one sort, no join, whatever the number of threads.
+
+@dataclass(frozen=True, slots=True)
+class Unions:
+    """Union of all intervals, and of those in a subset, ns."""
+
+    any_ns: int
+    subset_ns: int
+
+
+def unions(batches: Iterable[pa.RecordBatch]) -> Unions:
+    """The unions of intervals (from_ts, to_ts, in_subset), whatever their order; the nearer it is to that of
+    their ends, the faster.
+
+    Gone through by falling ends, an interval adds what lies before the earliest start so far: what came before it
+    reaches from there at least to the interval's own end. That is a running minimum.
     """
-    window = "OVER (ORDER BY from_ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    return f"""SELECT CAST(sum({_added("reached")}) AS BIGINT) AS any_ns,
-  CAST(sum({_added("subset_reached")}) FILTER (WHERE in_subset) AS BIGINT) AS subset_ns
-FROM (SELECT from_ts, to_ts, in_subset, max(to_ts) {window} AS reached,
-    max(CASE WHEN in_subset THEN to_ts END) {window} AS subset_reached
-  FROM (SELECT from_ts, to_ts, {subset} AS in_subset FROM ({intervals}) i) j) k"""
+    kept = [batch for batch in batches if batch.num_rows]
+    every, subset = _Backwards(), _Backwards()
+    for ready in _by_falling_end(kept):
+        starts, ends, wanted = (ready.column(name) for name in ("from_ts", "to_ts", "in_subset"))
+        every.add(starts, ends)
+        subset.add(starts.filter(wanted), ends.filter(wanted))
+    return Unions(every.total_ns, subset.total_ns)
 
 
-def _added(reached: str) -> str:
-    return f"greatest(to_ts - greatest(from_ts, coalesce({reached}, from_ts)), 0)"
+def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:
+    """The rows by falling `to_ts`, in pieces: of each batch, what no earlier batch reaches beyond."""
+    reached: list[int | None] = [None]
+    for batch in batches:
+        latest = pc.max(batch["to_ts"]).as_py()
+        before = reached[-1]
+        reached.append(latest if before is None or latest > before else before)
+    waiting: pa.Table | None = None
+    for at in range(len(batches) - 1, -1, -1):
+        pool = pa.Table.from_batches([batches[at]])
+        pool = pool if waiting is None else pa.concat_tables([pool, waiting])
+        bound = reached[at]
+        if bound is None:
+            yield pool.sort_by([("to_ts", "descending")]).combine_chunks()
+            return
+        is_ready = pc.greater_equal(pool.column("to_ts"), bound)
+        waiting = pool.filter(pc.invert(is_ready))
+        yield pool.filter(is_ready).sort_by([("to_ts", "descending")]).combine_chunks()
+
+
+class _Backwards:
+    """A sum of what each interval adds, and the earliest start so far."""
+
+    def __init__(self) -> None:
+        self.total_ns = 0
+        self.earliest: int | None = None
+
+    def add(self, starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> None:
+        """Takes intervals by falling end."""
+        for start, end in zip(starts.chunks, ends.chunks, strict=True):
+            if len(start):
+                self._add(start, end)
+
+    def _add(self, starts: pa.Array, ends: pa.Array) -> None:
+        before = self.earliest if self.earliest is not None else ends[0].as_py()
+        running = pc.cumulative_min(starts, start=pa.scalar(before, pa.int64()))
+        reached = pa.concat_arrays([pa.array([before], pa.int64()), running[:-1]])
+        added = pc.subtract(pc.min_element_wise(ends, reached), starts)
+        self.total_ns += pc.sum(pc.max_element_wise(added, 0)).as_py()
+        self.earliest = running[-1].as_py()

@@ -1,0 +1,23 @@
+"""Fixtures that many tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iodock.run import Run
+from iodock.store import Store
+from made_up import mixed_store
+
+
+@pytest.fixture(scope="session")
+def mixed_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with two-ended calls, nulls, failures, calls without result and calls without file."""
+    return mixed_store(tmp_path_factory.mktemp("stores") / "mixed.iodock")
+
+
+@pytest.fixture
+def mixed(mixed_path: Path) -> Run:
+    """The same, opened."""
+    return Run(Store.open(mixed_path))
