@@ -1,0 +1,476 @@
+//! Round trips, empty stores, refusals, damage, a full disk.
+
+use iodock_event::event::EventRow;
+use iodock_event::tables::{FileEntry, MountPoint, TaskRow, NO_INDEX};
+use iodock_event::{
+    EventColumns, FileKind, LossKind, Losses, Mount, Place, Sample, SampleKind, Tables, TaskOrigin, NONE,
+    NO_FD, UNKNOWN,
+};
+use iodock_store::{LossEntry, Manifest, State, StoreError, StoreInfo, StoreOptions, StoreWriter};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const NEW: StoreOptions = StoreOptions { force: false, complete: false };
+const FORCE: StoreOptions = StoreOptions { force: true, complete: false };
+const COMPLETE: StoreOptions = StoreOptions { force: false, complete: true };
+
+/// A folder of this test's own, removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("iodock-store-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path.canonicalize().unwrap())
+    }
+    fn store(&self) -> PathBuf {
+        self.0.join("run.iodock")
+    }
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn null_row() -> EventRow {
+    EventRow {
+        ts: UNKNOWN,
+        end_ts: UNKNOWN,
+        dur: UNKNOWN,
+        sys_cpu: UNKNOWN,
+        call: 0,
+        errno: u16::MAX,
+        result: UNKNOWN,
+        utid: 0,
+        file: NONE,
+        other_file: NONE,
+        side: 0,
+        requested: UNKNOWN,
+        offset: UNKNOWN,
+        bytes: UNKNOWN,
+        direction: 0,
+        fd: NO_FD,
+        handle: NONE,
+        flags: u32::MAX,
+        pattern: 0,
+        gap: UNKNOWN,
+        own_read: UNKNOWN,
+        any_read: UNKNOWN,
+        own_written: UNKNOWN,
+        any_written: UNKNOWN,
+    }
+}
+
+/// The largest value that is not null, in every column.
+fn full_row() -> EventRow {
+    let most = i64::MAX;
+    EventRow {
+        ts: most,
+        end_ts: most,
+        dur: most,
+        sys_cpu: most,
+        call: u16::MAX,
+        errno: u16::MAX - 1,
+        result: most,
+        utid: u32::MAX,
+        file: u32::MAX - 1,
+        other_file: u32::MAX - 1,
+        side: 4,
+        requested: most,
+        offset: most,
+        bytes: most,
+        direction: 2,
+        fd: i32::MAX,
+        handle: u32::MAX - 1,
+        flags: u32::MAX - 1,
+        pattern: 7,
+        gap: i64::MIN + 1,
+        own_read: most,
+        any_read: most,
+        own_written: most,
+        any_written: most,
+    }
+}
+
+/// Row `index` of a run in which every column is null now and then.
+fn some_row(index: i64) -> EventRow {
+    let sparse = |every: i64, value: i64| if index % every == 0 { value } else { UNKNOWN };
+    EventRow {
+        ts: 1_700_000_000_000_000_000 + index * 1000,
+        dur: sparse(2, index),
+        errno: if index % 5 == 0 { 1 } else { u16::MAX },
+        result: index * 7919 % 100_003,
+        utid: (index % 64) as u32,
+        file: if index % 3 == 0 { NONE } else { (index * 31 % 300_000) as u32 },
+        offset: sparse(3, -index),
+        bytes: sparse(4, 4096),
+        gap: sparse(1000, index),
+        ..null_row()
+    }
+}
+
+fn columns(rows: impl Iterator<Item = EventRow>) -> EventColumns {
+    let mut columns = EventColumns::default();
+    rows.for_each(|row| columns.push(&row));
+    columns
+}
+
+fn tables() -> Tables {
+    let mut tables =
+        Tables { hosts: vec!["n1".into()], signals: vec!["SIGKILL".into()], ..Tables::default() };
+    tables.files.mounts.push(MountPoint { mount_point: "/d".into(), fs_type: "ext4".into() });
+    tables.files.patterns.push("/d/*.dat".into());
+    let entry = FileEntry { size: 9, pattern: 0, mount: 0, host: 0, ..FileEntry::new(FileKind::Regular) };
+    tables.files.push(b"/d/a\xff\n.dat", entry);
+    tables.files.push(b"stdin", FileEntry::new(FileKind::Standard));
+    let root = TaskRow {
+        upid: 0,
+        host: NO_INDEX,
+        exit_signal: NO_INDEX,
+        rank: None,
+        pid: 1,
+        tid: 1,
+        generation: 0,
+        parent_utid: NONE,
+        parent_pid: None,
+        how: TaskOrigin::Root,
+        core_dumped: false,
+        exit_code: Some(0),
+        start: UNKNOWN,
+        end: 7,
+        cpu_user: UNKNOWN,
+        cpu_system: 3,
+    };
+    tables.tasks.push(root);
+    let child = TaskRow { parent_utid: 0, exit_signal: 0, host: 0, rank: Some(2), exit_code: None, ..root };
+    tables.tasks.push(child);
+    let path = tables.commands.add_text(b"/bin/\xe9");
+    let argv = tables.commands.add_text(b"a\0\0c");
+    tables.commands.push(0, 5, path, argv);
+    tables.commands.push(1, UNKNOWN, path, NONE);
+    tables
+}
+
+fn write(path: &Path, options: StoreOptions, rows: i64) -> Result<PathBuf, StoreError> {
+    let mut writer = StoreWriter::create(path, options)?;
+    for start in (0..rows).step_by(50_000) {
+        writer.write_events(columns((start..rows.min(start + 50_000)).map(some_row)))?;
+    }
+    writer.finish(&tables(), Manifest::default())
+}
+
+fn rows(path: &Path) -> Vec<Row> {
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    reader.get_row_iter(None).unwrap().map(Result::unwrap).collect()
+}
+
+fn fields(row: &Row) -> Vec<Field> {
+    row.get_column_iter().map(|(_, field)| field.clone()).collect()
+}
+
+fn wide(value: i64) -> Field {
+    if value == UNKNOWN {
+        Field::Null
+    } else {
+        Field::Long(value)
+    }
+}
+
+fn id(value: u32) -> Field {
+    if value == NONE {
+        Field::Null
+    } else {
+        Field::UInt(value)
+    }
+}
+
+fn expected(row: &EventRow) -> Vec<Field> {
+    let errno = if row.errno == u16::MAX { Field::Null } else { Field::UShort(row.errno) };
+    let fd = if row.fd == NO_FD { Field::Null } else { Field::Int(row.fd) };
+    vec![
+        wide(row.ts),
+        wide(row.end_ts),
+        wide(row.dur),
+        wide(row.sys_cpu),
+        Field::UShort(row.call),
+        errno,
+        wide(row.result),
+        Field::UInt(row.utid),
+        id(row.file),
+        id(row.other_file),
+        Field::UByte(row.side),
+        wide(row.requested),
+        wide(row.offset),
+        wide(row.bytes),
+        Field::UByte(row.direction),
+        fd,
+        id(row.handle),
+        id(row.flags),
+        Field::UByte(row.pattern),
+        wide(row.gap),
+        wide(row.own_read),
+        wide(row.any_read),
+        wide(row.own_written),
+        wide(row.any_written),
+    ]
+}
+
+#[test]
+fn nulls_and_extremes_come_back() {
+    let folder = Folder::new("extremes");
+    let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    let written = [null_row(), full_row(), some_row(0), some_row(1), null_row()];
+    writer.write_events(columns(written.into_iter())).unwrap();
+    writer.finish(&Tables::default(), Manifest::default()).unwrap();
+    let read = rows(&folder.store().join("events/part-00000.parquet"));
+    assert_eq!(read.iter().map(fields).collect::<Vec<_>>(), written.iter().map(expected).collect::<Vec<_>>());
+}
+
+#[test]
+fn many_rows_come_back_in_order() {
+    let folder = Folder::new("many");
+    let count = 1_300_000;
+    write(&folder.store(), NEW, count).unwrap();
+    let path = folder.store().join("events/part-00000.parquet");
+    let reader = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(reader.metadata().num_row_groups(), 2);
+    let statistics = reader.metadata().row_group(1).column(0).statistics().unwrap();
+    assert!(statistics.min_bytes_opt().is_some(), "engines skip row groups by these");
+    let mut seen = 0;
+    for (index, row) in reader.get_row_iter(None).unwrap().enumerate() {
+        seen += 1;
+        if index % 997 == 0 || index > 1_048_000 && index < 1_050_000 {
+            assert_eq!(fields(&row.unwrap()), expected(&some_row(index as i64)), "{index}");
+        }
+    }
+    assert_eq!(seen, count);
+    let info = StoreInfo::open(folder.store()).unwrap();
+    assert_eq!(info.manifest.tables["events"], count as u64);
+    assert_eq!(info.manifest.first_ts, Some(some_row(0).ts));
+    assert_eq!(info.manifest.last_ts, (0..count).map(|at| some_row(at).ts + some_row(at).dur.max(0)).max());
+}
+
+#[test]
+fn columns_are_recycled() {
+    let folder = Folder::new("recycled");
+    let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    let mut recycled = 0;
+    for _ in 0..50 {
+        let spare = writer.write_events(columns((0..1000).map(some_row))).unwrap();
+        recycled += usize::from(spare.is_some_and(|columns| columns.is_empty()));
+    }
+    assert!(recycled >= 40, "{recycled}");
+}
+
+#[test]
+fn side_tables_come_back() {
+    let folder = Folder::new("side");
+    write(&folder.store(), NEW, 1).unwrap();
+    let text = |value: &str| Field::Str(value.into());
+    let files = rows(&folder.store().join("files.parquet"));
+    let raw = Field::Bytes(b"/d/a\xff\n.dat".to_vec().into());
+    let first = fields(&files[0]);
+    assert_eq!(first[..2], [Field::UInt(0), text("/d/a\\xff\n.dat")]);
+    assert_eq!(first[2], raw);
+    assert_eq!(first[3..8], [text("regular"), Field::Bool(false), text("/d"), text("dat"), text("/d/*.dat")]);
+    assert_eq!(first[8..], [text("/d"), text("ext4"), Field::Long(9), text("n1")]);
+    assert_eq!(fields(&files[1])[2], Field::Null);
+    let tasks = rows(&folder.store().join("processes.parquet"));
+    assert_eq!(
+        fields(&tasks[0])[7..12],
+        [Field::Null, Field::Null, text("root"), Field::Null, Field::Long(7)]
+    );
+    assert_eq!(fields(&tasks[1])[2..4], [text("n1"), Field::Int(2)]);
+    assert_eq!(fields(&tasks[1])[13], text("SIGKILL"));
+    let commands = rows(&folder.store().join("commands.parquet"));
+    assert_eq!(commands[0].to_string(), "{utid: 0, ts: 5, path: \"/bin/\\xe9\", argv: [\"a\", \"\", \"c\"]}");
+    assert_eq!(commands[1].to_string(), "{utid: 1, ts: null, path: \"/bin/\\xe9\", argv: []}");
+    let calls = rows(&folder.store().join("calls.parquet"));
+    assert_eq!(fields(&calls[0]), [Field::UShort(0), text("open"), text("open"), text("metadata")]);
+    assert!(rows(&folder.store().join("errnos.parquet")).len() > 100);
+}
+
+#[test]
+fn samples_and_mounts_come_back() {
+    let folder = Folder::new("samples");
+    let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    let sample = Sample {
+        ts: 3,
+        source: "diskstats".into(),
+        target: "sda".into(),
+        metric: "read_bytes".into(),
+        value: 0.5,
+        kind: SampleKind::Gauge,
+    };
+    writer.write_samples(&vec![sample; 40_000], Some("n1")).unwrap();
+    let mount = Mount { mount_point: "/".into(), fs_type: "xfs".into(), ..Mount::default() };
+    writer.write_mounts(&[mount], None).unwrap();
+    writer.finish(&Tables::default(), Manifest::default()).unwrap();
+    let info = StoreInfo::open(folder.store()).unwrap();
+    assert_eq!((info.manifest.tables["samples"], info.manifest.tables["mounts"]), (40_000, 1));
+    let samples = rows(&info.samples[0]);
+    assert_eq!(samples.len(), 40_000);
+    assert!(samples[39_999].to_string().contains("host: \"n1\""), "{}", samples[39_999]);
+    assert!(samples[0].to_string().contains("kind: \"gauge\""));
+}
+
+#[test]
+fn an_empty_store_has_all_tables() {
+    let folder = Folder::new("empty");
+    let writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    writer.finish(&Tables::default(), Manifest::default()).unwrap();
+    let info = StoreInfo::open(folder.store()).unwrap();
+    assert_eq!((info.manifest.first_ts, info.manifest.last_ts), (None, None));
+    let reader = SerializedFileReader::new(fs::File::open(&info.events[0]).unwrap()).unwrap();
+    assert_eq!(reader.metadata().file_metadata().schema_descr().num_columns(), 24);
+    assert_eq!(reader.metadata().file_metadata().num_rows(), 0);
+    assert_eq!(info.tables.len(), 5);
+}
+
+#[test]
+fn the_manifest_keeps_keys_it_does_not_know() {
+    let folder = Folder::new("manifest");
+    write(&folder.store(), NEW, 1).unwrap();
+    let path = folder.store().join("manifest.json");
+    let mut value: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    value["tomorrow"] = 7.into();
+    value["captured"]["tomorrow"] = "x".into();
+    fs::write(&path, value.to_string()).unwrap();
+    let mut manifest = Manifest::read(&folder.store()).unwrap();
+    let mut losses = Losses::default();
+    losses.add_at(LossKind::CutLines, || Place { file: "log".into(), line: 4, sample: "1 rea".into() });
+    manifest.losses = LossEntry::from_losses(&losses);
+    manifest.write(&folder.store()).unwrap();
+    let again: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!((&again["tomorrow"], &again["captured"]["tomorrow"]), (&7.into(), &"x".into()));
+    assert_eq!(again["losses"][0]["name"], "cut-lines");
+    assert_eq!(again["losses"][0]["first"]["line"], 4);
+    assert_eq!(again["state"], "complete");
+}
+
+#[test]
+fn newer_and_broken_manifests_are_refused() {
+    let folder = Folder::new("newer");
+    write(&folder.store(), NEW, 1).unwrap();
+    let path = folder.store().join("manifest.json");
+    fs::write(&path, r#"{"schema": 99, "writer": "iodock 9.0", "state": {"new": "shape"}}"#).unwrap();
+    let error = StoreInfo::open(folder.store()).unwrap_err();
+    assert!(error.to_string().contains("newer iodock (iodock 9.0, schema 99)"), "{error}");
+    assert!(error.hint().contains("iodock 9.0"));
+    for text in ["", "[]", "{}", "{\"schema\": \"1\"}", "{\"schema\": 1, \"tables\": 3}", "\0\0\0"] {
+        fs::write(&path, text).unwrap();
+        assert!(matches!(StoreInfo::open(folder.store()), Err(StoreError::Damaged { .. })), "{text}");
+    }
+    assert!(matches!(StoreInfo::open(folder.0.join("none")), Err(StoreError::Missing { .. })));
+    assert!(matches!(StoreInfo::open(&folder.0), Err(StoreError::NotAStore { .. })));
+    fs::write(folder.0.join("file"), "x").unwrap();
+    assert!(matches!(StoreInfo::open(folder.0.join("file")), Err(StoreError::NotAStore { .. })));
+}
+
+#[test]
+fn an_existing_store_goes_only_when_told_and_only_at_the_end() {
+    let folder = Folder::new("force");
+    write(&folder.store(), NEW, 10).unwrap();
+    let error = write(&folder.store(), NEW, 20).unwrap_err();
+    assert!(matches!(error, StoreError::Exists { .. }) && error.hint().contains("--force"), "{error}");
+    let writer = StoreWriter::create(folder.store(), FORCE).unwrap();
+    assert_eq!(StoreInfo::open(folder.store()).unwrap().manifest.tables["events"], 10);
+    drop(writer);
+    assert_eq!(StoreInfo::open(folder.store()).unwrap().manifest.tables["events"], 10);
+    write(&folder.store(), FORCE, 20).unwrap();
+    assert_eq!(StoreInfo::open(folder.store()).unwrap().manifest.tables["events"], 20);
+    assert_eq!(folder.names(), ["run.iodock"]);
+}
+
+#[test]
+fn what_is_not_a_store_is_never_replaced() {
+    let folder = Folder::new("foreign");
+    fs::create_dir(folder.store()).unwrap();
+    fs::write(folder.store().join("thesis.tex"), "x").unwrap();
+    assert!(matches!(write(&folder.store(), FORCE, 1), Err(StoreError::NotAStore { .. })));
+    fs::write(folder.store().join("manifest.json"), "{\"name\": \"an app\"}").unwrap();
+    assert!(matches!(write(&folder.store(), FORCE, 1), Err(StoreError::NotAStore { .. })));
+    let file = folder.0.join("file");
+    fs::write(&file, "x").unwrap();
+    assert!(matches!(write(&file, FORCE, 1), Err(StoreError::NotAStore { .. })));
+    assert!(folder.store().join("thesis.tex").exists());
+    assert!(matches!(write(Path::new("/"), FORCE, 1), Err(StoreError::NotAStore { .. })));
+    let empty = folder.0.join("empty.iodock");
+    fs::create_dir(&empty).unwrap();
+    write(&empty, NEW, 1).unwrap();
+}
+
+#[test]
+fn a_recording_is_completed_in_its_folder() {
+    let folder = Folder::new("complete");
+    assert!(matches!(StoreWriter::create(folder.store(), COMPLETE), Err(StoreError::Missing { .. })));
+    fs::create_dir_all(folder.store().join("journal")).unwrap();
+    fs::write(folder.store().join("journal/n1.journal"), "IODOCKJ").unwrap();
+    let manifest = Manifest { state: State::Recording, ..Manifest::default() };
+    manifest.write(&folder.store()).unwrap();
+    let info = StoreInfo::open(folder.store()).unwrap();
+    assert!(info.is_unfinished());
+    assert_eq!(info.journals.len(), 1);
+    drop(StoreWriter::create(folder.store(), COMPLETE).unwrap());
+    assert!(StoreInfo::open(folder.store()).unwrap().is_unfinished());
+    // Tables left by an attempt that was killed are replaced.
+    fs::create_dir(folder.store().join("events")).unwrap();
+    fs::write(folder.store().join("events/part-00007.parquet"), "half").unwrap();
+    write(&folder.store(), COMPLETE, 3).unwrap();
+    let info = StoreInfo::open(folder.store()).unwrap();
+    assert_eq!((info.manifest.state, info.manifest.tables["events"]), (State::Complete, 3));
+    assert!(!folder.store().join("journal").exists());
+    assert_eq!(fs::read_dir(folder.store()).unwrap().count(), 7);
+}
+
+#[test]
+fn cut_and_missing_files_are_told() {
+    let folder = Folder::new("cut");
+    write(&folder.store(), NEW, 1000).unwrap();
+    let part = folder.store().join("events/part-00000.parquet");
+    let bytes = fs::read(&part).unwrap();
+    for length in [0, 4, 100, bytes.len() - 1] {
+        fs::write(&part, &bytes[..length]).unwrap();
+        let error = StoreInfo::open(folder.store()).unwrap_err();
+        assert!(error.to_string().contains("part-00000.parquet: is cut or damaged"), "{error}");
+    }
+    fs::remove_file(&part).unwrap();
+    let error = StoreInfo::open(folder.store()).unwrap_err();
+    assert!(error.to_string().contains("0 rows, the manifest says 1000"), "{error}");
+    fs::write(&part, &bytes).unwrap();
+    StoreInfo::open(folder.store()).unwrap();
+    fs::remove_file(folder.store().join("calls.parquet")).unwrap();
+    let error = StoreInfo::open(folder.store()).unwrap_err();
+    assert!(error.to_string().contains("calls.parquet: is missing"), "{error}");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_is_told() {
+    let error = write(Path::new("/proc/none/run.iodock"), NEW, 1).unwrap_err();
+    assert!(error.to_string().starts_with("/proc/none/"), "{error}");
+}
+
+/// Needs root for a small file system of its own: `cargo test -p iodock-store -- --ignored`.
+#[test]
+#[ignore = "mounts a small tmpfs, which needs root"]
+fn a_full_disk_is_told_and_leaves_nothing() {
+    let folder = Folder::new("full");
+    let mut mount = std::process::Command::new("mount");
+    assert!(mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(&folder.0).status().unwrap().success());
+    let result = write(&folder.store(), NEW, 2_000_000);
+    let names = folder.names();
+    std::process::Command::new("umount").arg(&folder.0).status().unwrap();
+    let error = result.unwrap_err();
+    assert!(matches!(error, StoreError::Full { quota: false, .. }), "{error}");
+    assert!(error.to_string().contains("no room left"), "{error}");
+    assert_eq!(names, Vec::<String>::new());
+}
