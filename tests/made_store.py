@@ -1,4 +1,4 @@
-"""Stores made of SQL, of any size: for tests of what reads stores, without recording or importing anything."""
+"""Stores made of SQL, of any size: for tests of what reads stores, without a recorder or a reader."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Shape:
 
 
 def make_store(folder: Path, shape: Shape) -> Path:
-    """Writes a store: 1 open (every third fails), 4 writes, 11 reads, 2 closes and 2 seeks in every 20 events."""
+    """Writes a store: an open (every third fails), 4 writes, 11 reads, 2 closes, 2 seeks in 20 events."""
     (folder / "events").mkdir(parents=True)
     with duckdb.connect(config={"threads": 2, "memory_limit": "1GB"}) as connection:
         _copy(connection, _events(shape), folder / "events" / "part-00000.parquet")
@@ -54,11 +54,13 @@ def _events(shape: Shape) -> str:
     dur = "1000 + hash(i) % 4000" if shape.durations else "NULL"
     files = len(shape.names)
     return f"""SELECT CAST({ts} AS BIGINT) AS ts, CAST({dur} AS BIGINT) AS dur,
-  CAST(CASE WHEN k = 0 THEN 0 WHEN k < 5 THEN 2 WHEN k < 16 THEN 1 WHEN k < 18 THEN 3 ELSE 4 END AS USMALLINT) AS call_id,
+  CAST(CASE WHEN k = 0 THEN 0 WHEN k < 5 THEN 2 WHEN k < 16 THEN 1 WHEN k < 18 THEN 3 ELSE 4 END
+    AS USMALLINT) AS call_id,
   CAST(CASE WHEN i % 60 = 0 THEN 0 END AS USMALLINT) AS errno_id, CAST(4096 AS BIGINT) AS result,
   CAST(i % {shape.tasks} AS UINTEGER) AS utid,
   CAST(floor(power(hash(i * 31) % 1000003 / 1000003.0, 3) * {files}) AS UINTEGER) AS file_id,
-  CAST(0 AS UTINYINT) AS side, CAST(CASE WHEN k BETWEEN 1 AND 15 THEN (i * 4096) % 268435456 END AS BIGINT) AS offset_bytes,
+  CAST(0 AS UTINYINT) AS side,
+  CAST(CASE WHEN k BETWEEN 1 AND 15 THEN (i * 4096) % 268435456 END AS BIGINT) AS offset_bytes,
   CAST(CASE WHEN k BETWEEN 1 AND 15 THEN 1 << (i % 17) END AS BIGINT) AS bytes,
   CAST(CASE WHEN k BETWEEN 1 AND 4 THEN 2 WHEN k BETWEEN 5 AND 15 THEN 1 ELSE 0 END AS UTINYINT) AS direction,
   CAST(i % 99 AS UINTEGER) AS handle_id, CAST(i % 8 AS UTINYINT) AS pattern
@@ -69,7 +71,8 @@ def _tasks(shape: Shape) -> str:
     end = START + shape.events * STEP_NS
     return f"""SELECT CAST(i AS UINTEGER) AS utid, CAST(i AS UINTEGER) AS upid, CAST(i AS INTEGER) AS rank,
   CAST(100 + i AS INTEGER) AS pid, CAST(100 + i AS INTEGER) AS tid,
-  CAST(CASE WHEN i > 0 THEN 99 + i END AS INTEGER) AS parent_pid, CASE WHEN i = 0 THEN 'root' ELSE 'fork' END AS how,
+  CAST(CASE WHEN i > 0 THEN 99 + i END AS INTEGER) AS parent_pid,
+  CASE WHEN i = 0 THEN 'root' ELSE 'fork' END AS how,
   CAST({START} AS BIGINT) AS start_ts, CAST({end} AS BIGINT) AS end_ts, CAST(0 AS INTEGER) AS exit_code
 FROM range({shape.tasks}) t(i)"""
 

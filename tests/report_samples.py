@@ -46,7 +46,7 @@ HOSTILE = [
     "/data/not\\xffutf8\\x80",
     "/data/newline\nand\ttab\x1b[31m",
     "/data/" + "x" * 4000,
-    "/data/日本語の名前 with spaces/ｆｕｌｌ.dat",
+    "/data/日本語の名前 with spaces/漢字.dat",
     "/data/-rf $(reboot) `id` ; *?[a]",
     "/data/{n} {file} @SCRIPT@ @DATA@",
     "/data/cafe\u0301\u200d\U0001f469\u200d\U0001f52c",

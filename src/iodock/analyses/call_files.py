@@ -12,8 +12,8 @@ from iodock.store import Store
 _FILE = Key("file_id", "file", "{f}.file_id", "int", "files", "the file's number")
 _GROUPING = Grouping((KEYS["call"], _FILE))
 _SHOWN = (
-    "count", "success", "failed", "total_time_ns", "mean_time_ns", "min_time_ns", "max_time_ns", "sys_cpu_time_ns",
-    "read_bytes", "written_bytes",
+    "count", "success", "failed", "total_time_ns", "mean_time_ns", "min_time_ns", "max_time_ns",
+    "sys_cpu_time_ns", "read_bytes", "written_bytes",
 )  # fmt: skip
 _MEASURES = tuple(column for column in MEASURES if column.name in _SHOWN)
 _COLUMNS = (
@@ -38,11 +38,12 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _sql(top: int) -> str:
-    """Files beyond the first N fall into one group per call; a call with both ends among them counts at each."""
+    """Files beyond the first N are one group per call; a call with both ends among them counts at each."""
     sums = ("count", "success", "failed", "total_time_ns", "sys_cpu_time_ns", "read_bytes", "written_bytes")
     summed = ", ".join(f"CAST(sum({name}) AS BIGINT) AS {name}" for name in sums)
     return f"""WITH g AS ({groups_sql(_GROUPING)}), ranked AS (
-  SELECT *, row_number() OVER (PARTITION BY call ORDER BY total_time_ns DESC NULLS LAST, count DESC, file_id) AS place FROM g
+  SELECT *, row_number() OVER (
+    PARTITION BY call ORDER BY total_time_ns DESC NULLS LAST, count DESC, file_id) AS place FROM g
 )
 SELECT r.call, n.name AS file, place > {top} AS others,
   count(*) AS file_count, {summed},
@@ -56,8 +57,8 @@ ORDER BY r.call, others, min(place)"""
 ANALYSIS = Analysis(
     name="call_files",
     title="Files of every call",
-    doc="""For every system call the files on which it cost most, and the rest of its files as one row. It is what
-`summary --by call,file` says, cut to the first N files of each call.""",
+    doc="""For every system call the files on which it cost most, and the rest of its files as one row. It is
+what `summary --by call,file` says, cut to the first N files of each call.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("top", "int", 20, "files of each call"),),

@@ -1,4 +1,4 @@
-"""Where in each of several files it was read and written, when: binned, so that any number of accesses fits."""
+"""Where in each of several files it was read and written, and when: binned, so that any number fits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def run(store: Store, asked: Request) -> Answer:
     source = f"FROM events e {selection.joins}"
     store.keep(
         "file_extents",
-        f"SELECT e.file_id, min(e.offset_bytes) AS low, max(e.offset_bytes + e.bytes) AS high {source} {where} GROUP BY 1",
+        f"""SELECT e.file_id, min(e.offset_bytes) AS low, max(e.offset_bytes + e.bytes) AS high
+{source} {where} GROUP BY 1""",
     )
     table = store.table(_sql(store, asked, source, where))
     return answer(
@@ -53,10 +54,13 @@ def _sql(store: Store, asked: Request, source: str, where: str) -> str:
     start = store.manifest.first_ts or 0
     return f"""WITH cells AS (
   SELECT e.file_id, r.low AS low_bytes, r.high AS high_bytes,
-    CAST(greatest(0, least({times - 1}, floor(CAST({_AT} - {start} AS DOUBLE) * {times} / {span}))) AS BIGINT) AS time_bin,
-    CAST(least({places - 1}, floor(CAST(e.offset_bytes - r.low AS DOUBLE) * {places} / greatest(1, r.high - r.low))) AS BIGINT)
+    CAST(greatest(0, least({times - 1}, floor(CAST({_AT} - {start} AS DOUBLE) * {times} / {span}))) AS BIGINT)
+      AS time_bin,
+    CAST(least({places - 1},
+      floor(CAST(e.offset_bytes - r.low AS DOUBLE) * {places} / greatest(1, r.high - r.low))) AS BIGINT)
       AS offset_bin,
-    count(*) FILTER (WHERE e.direction = 1) AS read_count, count(*) FILTER (WHERE e.direction = 2) AS write_count,
+    count(*) FILTER (WHERE e.direction = 1) AS read_count,
+    count(*) FILTER (WHERE e.direction = 2) AS write_count,
     min({_AT}) - {start} AS start_ns, min(e.offset_bytes) AS offset_bytes, max(e.bytes) AS size_bytes
   {source} JOIN file_extents r ON r.file_id = e.file_id {where} GROUP BY 1, 2, 3, 4, 5
 )
@@ -68,8 +72,8 @@ FROM cells c JOIN files n ON n.file_id = c.file_id ORDER BY 1, 4, 5"""
 ANALYSIS = Analysis(
     name="file_offsets",
     title="Offsets over time by file",
-    doc="""Where in each file the reads and writes were, and when: counts per cell of a grid over the run's time and
-the file's range of offsets. A cell with a single access also says exactly when that was.""",
+    doc="""Where in each file the reads and writes were, and when: counts per cell of a grid over the run's
+time and the file's range of offsets. A cell with a single access also says exactly when that was.""",
     columns=_COLUMNS,
     run=run,
     options=(

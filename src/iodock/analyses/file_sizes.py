@@ -25,7 +25,8 @@ def run(store: Store, asked: Request) -> Answer:
   FROM events e {selection.joins} {selection.and_where("e.bytes IS NOT NULL", "e.direction IN (1, 2)")}
   GROUP BY 1, 2, 3
 )
-SELECT n.name AS file, CASE WHEN b.direction = 1 THEN 'read' ELSE 'write' END AS direction, {BIN} AS upper_bytes,
+SELECT n.name AS file, CASE WHEN b.direction = 1 THEN 'read' ELSE 'write' END AS direction,
+  {BIN} AS upper_bytes,
   CAST(sum(b.n) AS BIGINT) AS count, CAST(sum(b.time) AS BIGINT) AS total_time_ns
 FROM b JOIN files n ON n.file_id = b.file_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""")
     return answer(
@@ -43,8 +44,8 @@ FROM b JOIN files n ON n.file_id = b.file_id GROUP BY 1, 2, 3 ORDER BY 1, 2, 3""
 ANALYSIS = Analysis(
     name="file_sizes",
     title="Access sizes by file",
-    doc="""How many reads and writes of each size every file got, in bins 2^n+1 .. 2^(n+1). It is what `sizes` says
-for one file, for all the files that the filters leave.""",
+    doc="""How many reads and writes of each size every file got, in bins 2^n+1 .. 2^(n+1). It is what `sizes`
+says for one file, for all the files that the filters leave.""",
     columns=_COLUMNS,
     run=run,
     examples=("iodock show file_sizes run.iodock --file '/data/**'",),

@@ -63,8 +63,8 @@ def _totals() -> str:
 ANALYSIS = Analysis(
     name="file_timeline",
     title="Reads and writes over time by file",
-    doc="""Bytes, number and time of reads and writes per interval for every file that the filters leave; intervals
-are counted from the start of the run, and those without reads and writes are left out.""",
+    doc="""Bytes, number and time of reads and writes per interval for every file that the filters leave;
+intervals are counted from the start of the run, and those without reads and writes are left out.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("every", "seconds", 1_000_000_000, "length of an interval in seconds"),),

@@ -1,4 +1,4 @@
-"""The machine's own state while the program ran, as levels and rates, so that a slow moment can be explained."""
+"""The machine's own state while the program ran, as levels and rates: what may explain a slow moment."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def run(store: Store, asked: Request) -> Answer:
   FROM samples WINDOW series AS (PARTITION BY host, source, target, metric ORDER BY ts)
 ), values_ AS (
   SELECT ts, source, target, metric, CASE WHEN kind = 'counter' THEN 'rate' ELSE 'level' END AS kind,
-    CASE WHEN kind <> 'counter' THEN value
-         WHEN value >= before AND ts > before_ts THEN (value - before) * 1000000000 / (ts - before_ts) END AS value
+    CASE WHEN kind <> 'counter' THEN value WHEN value >= before AND ts > before_ts
+      THEN (value - before) * 1000000000 / (ts - before_ts) END AS value
   FROM steps
 )
 SELECT CAST(min(ts) AS BIGINT) AS ts, source, target, metric, kind, avg(value) AS value FROM values_
-WHERE value IS NOT NULL GROUP BY ts // {every}, source, target, metric, kind ORDER BY source, target, metric, 1""")
+WHERE value IS NOT NULL GROUP BY ts // {every}, source, target, metric, kind
+ORDER BY source, target, metric, 1""")
     return answer(
         "machine", "The machine meanwhile", store, asked, table, _COLUMNS, keys=("source", "target", "metric")
     )
@@ -39,9 +40,10 @@ WHERE value IS NOT NULL GROUP BY ts // {every}, source, target, metric, kind ORD
 ANALYSIS = Analysis(
     name="machine",
     title="The machine meanwhile",
-    doc="""The state of the machine, sampled while a program was recorded: disks, file-system clients, pressure and
-load. Counters are shown as growth per second, levels as they are, both averaged over intervals. It is of the whole
-machine, so other programs are in it too. Logs that were imported have no samples. Filters do not apply.""",
+    doc="""The state of the machine, sampled while a program was recorded: disks, file-system clients,
+pressure and load. Counters are shown as growth per second, levels as they are, both averaged over intervals.
+It is of the whole machine, so other programs are in it too. Imported logs have no samples, and filters do not
+apply.""",
     columns=_COLUMNS,
     run=run,
     options=(Option("every", "seconds", 1_000_000_000, "length of an interval in seconds"),),

@@ -1,4 +1,4 @@
-"""What `iodock record` prints at its end: the verdict, the costliest calls and files, and what to look at next."""
+"""What `iodock record` prints at its end: the verdict, the costliest calls and files, what to do next."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from iodock.store import Store
 
+NOTHING = "-"
+"""Stands where a value is not known or does not apply."""
 NARROW = 72
 """Below this many columns the tables leave out what can be missed most easily."""
 
@@ -80,7 +82,7 @@ def _line(
     name: str | None, count: int, failed: int, time: int | None, read: int | None, written: int | None
 ) -> Line:
     moved = None if read is None and written is None else (read or 0) + (written or 0)
-    return Line(name or "–", count, failed, time, moved)
+    return Line(name or NOTHING, count, failed, time, moved)
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
@@ -172,11 +174,13 @@ def _name_cells(width: int) -> int:
 
 def _shown(line: Line, column: str) -> str:
     if column == "total_time_ns":
-        return "–" if line.time_ns is None else NANOSECONDS.text(line.time_ns)
+        return NOTHING if line.time_ns is None else NANOSECONDS.text(line.time_ns)
     if column == "mean_time_ns":
-        return "–" if line.time_ns is None or not line.count else NANOSECONDS.text(line.time_ns / line.count)
+        return (
+            NOTHING if line.time_ns is None or not line.count else NANOSECONDS.text(line.time_ns / line.count)
+        )
     if column == "bytes":
-        return "–" if line.bytes is None else BYTES.text(line.bytes)
+        return NOTHING if line.bytes is None else BYTES.text(line.bytes)
     return f"{getattr(line, column):,}"
 
 

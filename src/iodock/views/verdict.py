@@ -1,4 +1,4 @@
-"""The verdict in words: how much of a run was I/O, of which sort, and what cost most. Used by terminal and report.
+"""The verdict in words: how much of a run was I/O, of which sort, and what cost most.
 
 The numbers come from the analysis `overview`; here they only become sentences.
 """
@@ -166,7 +166,7 @@ def _sentences(overview: Overview, level: Level, text: Text) -> list[str]:
     if level == "fine":
         said.append(text("verdict.fine_advice"))
     if level == "no_durations" and overview.cure:
-        said.append(text("verdict.cure", cure=overview.cure))
+        said.append(text("verdict.cure", cure=text.get("loss.missing-durations", overview.cure)))
     return said
 
 

@@ -1,4 +1,4 @@
-"""Keeps a page below its size whatever the run: first long names are cut, then details of files are left out."""
+"""Keeps a page below its size whatever the run: long names are cut, then details of files left out."""
 
 from __future__ import annotations
 

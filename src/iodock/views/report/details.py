@@ -1,4 +1,4 @@
-"""What the page shows of a single file: its calls, sizes, timeline and offsets, for many files in few passes."""
+"""What the page shows of single files (calls, sizes, timeline, offsets), for many in few passes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from iodock.views.report.ask import Names, PageTable, ask, page_table, rows_of, 
 from iodock.views.report.times import TIMELINE_COLUMNS, Axis, series
 
 CALLS = (
-    "call", "count", "failed", "total_time_ns", "mean_time_ns", "min_time_ns", "max_time_ns", "sys_cpu_time_ns",
-    "read_bytes", "written_bytes", "calls_per_s", "bytes_per_s",
+    "call", "count", "failed", "total_time_ns", "mean_time_ns", "min_time_ns", "max_time_ns",
+    "sys_cpu_time_ns", "read_bytes", "written_bytes", "calls_per_s", "bytes_per_s",
 )  # fmt: skip
 SIZES = ("direction", "upper_bytes", "count", "total_time_ns")
 CELLS = ("time_bin", "offset_bin", "read_count", "write_count", "start_ns", "offset_bytes", "size_bytes")

@@ -14,7 +14,7 @@ class Markup(str):
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
-    """An element. `class_` writes `class`, `data_open` writes `data-open`; None leaves a child or attribute out."""
+    """An element. `class_` writes `class`, `data_open` writes `data-open`; None leaves something out."""
     written = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
         for key, value in attributes.items()

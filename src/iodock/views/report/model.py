@@ -1,4 +1,4 @@
-"""From a store to what its report shows: every number is an analysis' own; here they are chosen and put in place."""
+"""From a store to what its report shows: every number is an analysis' own; here they are put in place."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from iodock.views.report.times import Axis, sample_series, timeline_series
 from iodock.views.verdict import Overview
 
 CALL_COLUMNS = (
-    "call", "class", "count", "success", "failed", "no_result", "total_time_ns", "mean_time_ns", "min_time_ns",
-    "max_time_ns", "sys_cpu_time_ns", "read_bytes", "written_bytes", "calls_per_s", "bytes_per_s",
+    "call", "class", "count", "success", "failed", "no_result", "total_time_ns", "mean_time_ns",
+    "min_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes", "written_bytes", "calls_per_s",
+    "bytes_per_s",
 )  # fmt: skip
 CALL_FILE_COLUMNS = (
-    "file", "count", "failed", "total_time_ns", "mean_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes",
-    "written_bytes",
+    "file", "count", "failed", "total_time_ns", "mean_time_ns", "max_time_ns", "sys_cpu_time_ns",
+    "read_bytes", "written_bytes",
 )  # fmt: skip
 FILE_COLUMNS = (
-    "file", "count", "failed", "total_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes", "written_bytes",
+    "file", "count", "failed", "total_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes",
+    "written_bytes",
 )  # fmt: skip
 FILE_FACTS = ("kind", "fs_type", "size_bytes", "access_pattern")
 RANK_COLUMNS = (
@@ -37,8 +39,9 @@ RANK_COLUMNS = (
 )
 ERROR_COLUMNS = ("call", "errno", "file", "count", "total_time_ns")
 OPTIONAL = (
-    "no_result", "sys_cpu_time_ns", "fs_type", "size_bytes", "access", "total_time_ns", "mean_time_ns", "min_time_ns",
-    "max_time_ns", "calls_per_s", "bytes_per_s", "rank", "host", "exit", "start_ns", "end_ns", "command",
+    "no_result", "sys_cpu_time_ns", "fs_type", "size_bytes", "access", "total_time_ns", "mean_time_ns",
+    "min_time_ns", "max_time_ns", "calls_per_s", "bytes_per_s", "rank", "host", "exit", "start_ns",
+    "end_ns", "command",
 )  # fmt: skip
 
 

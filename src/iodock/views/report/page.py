@@ -1,7 +1,8 @@
 """The report as one HTML document: words written here, tables and charts drawn by the page from its data.
 
-The document loads nothing and sends nothing: its content security policy allows the one script and the one style
-sheet by their hash, and nothing else. All text of the run is escaped here, or put in as text nodes by the script.
+The document loads nothing and sends nothing: its content security policy allows the one script and the one
+style sheet by their hash, and nothing else. All text of the run is escaped here, or put in as text nodes by
+the script.
 """
 
 from __future__ import annotations
@@ -101,6 +102,13 @@ def _fill_template(pieces: Mapping[str, str]) -> str:
     return "".join(filled)
 
 
+_SCRIPT_START = """(() => {
+'use strict';
+const { page: PAGE, text: TEXT } = JSON.parse(document.getElementById('page-data').textContent);
+const NAMES = PAGE.names;
+"""
+
+
 @cache
 def _assets(kind: str) -> str:
     """All scripts or style sheets, in the order of their names; the scripts in one scope."""
@@ -111,8 +119,7 @@ def _assets(kind: str) -> str:
     content = "\n".join(entry.read_text(encoding="utf-8") for entry in files)
     if kind == "css":
         return content
-    start = "(() => {\n'use strict';\nconst { page: PAGE, text: TEXT } = JSON.parse(document.getElementById('page-data').textContent);\nconst NAMES = PAGE.names;\n"
-    return f"{start}{content}\n}})();"
+    return f"{_SCRIPT_START}{content}\n}})();"
 
 
 def _hash(content: str) -> str:

@@ -19,8 +19,8 @@ _DAY_NS = 86_400_000_000_000
 
 
 def report_html(store: Store, language: str = "en") -> str:
-    """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store can't be
-    read, ValueError for a language without texts."""
+    """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store
+    can't be read, ValueError for a language without texts."""
     return render(report_of(store, language), language)
 
 

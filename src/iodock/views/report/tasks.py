@@ -8,12 +8,12 @@ from iodock.store import Store
 from iodock.views.report.ask import PageTable, Row, ask, page_table, rows_of
 
 COLUMNS = (
-    "process", "pid", "rank", "host", "how", "start_ns", "end_ns", "exit", "count", "failed", "total_time_ns", "read_bytes",
-    "written_bytes",
+    "process", "pid", "rank", "host", "how", "start_ns", "end_ns", "exit", "count", "failed",
+    "total_time_ns", "read_bytes", "written_bytes",
 )  # fmt: skip
 _ASKED = (
-    "pid", "parent_pid", "how", "rank", "host", "commands", "start_ts", "end_ts", "exit_code", "exit_signal", "count",
-    "failed", "total_time_ns", "read_bytes", "written_bytes",
+    "pid", "parent_pid", "how", "rank", "host", "commands", "start_ts", "end_ts", "exit_code",
+    "exit_signal", "count", "failed", "total_time_ns", "read_bytes", "written_bytes",
 )  # fmt: skip
 _LONGEST_NAME = 120
 

@@ -10,7 +10,8 @@ from iodock.store import Store
 from iodock.views.report.ask import PageTable, Row, ask, page_table, rows_of
 
 TIMELINE_COLUMNS = (
-    "interval", "read_bytes", "written_bytes", "read_count", "write_count", "read_time_ns", "write_time_ns",
+    "interval", "read_bytes", "written_bytes", "read_count", "write_count", "read_time_ns",
+    "write_time_ns",
 )  # fmt: skip
 MOST_SERIES = 8
 _SOURCES = ("pressure", "llite", "mountstats", "diskstats", "loadavg")
@@ -64,7 +65,7 @@ def timeline_series(store: Store, axis: Axis) -> PageTable | None:
 
 
 def sample_series(store: Store, axis: Axis) -> list[dict[str, Any]]:
-    """The most telling series of the machine's state, each with its unit and points [ns since the start, value]."""
+    """The most telling series of the machine's state, with unit and points [ns since the start, value]."""
     if axis.start is None:
         return []
     answer = ask(store, "machine", every=f"{max(axis.every_ns, 1_000_000_000)}ns")
