@@ -43,24 +43,35 @@ fn take_duration(lexer: &mut Lexer<'_>, raw: &mut RawCall) {
     if text.last() != Some(&b'>') {
         return;
     }
-    let from = text.len().saturating_sub(LONGEST_DURATION).max(lexer.at);
-    let Some(at) = memrchr(b'<', &text[from..]).map(|at| from + at) else { return };
-    let mut inner = Lexer::new(&text[..text.len() - 1]);
-    inner.at = at + 1;
-    let Some(seconds) = inner.digits() else { return };
-    let (part, _) = fraction(&mut inner);
-    if !inner.at_end() || at <= lexer.at || text[at - 1] != b' ' {
-        return;
-    }
+    let Some((at, duration)) = last_duration(text, lexer.at) else { return };
     // A name may look like that: `= 3</tmp/a <1.0>`. Then its bracket is missing without it.
     let rest = text[lexer.at..at - 1].trim_ascii_end();
-    let named = memchr::memchr(b'<', &rest[..rest.len().min(22)])
-        .is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
+    let bracket = rest.iter().take(22).position(|&byte| byte == b'<');
+    let named = bracket.is_some_and(|at| at > 0 && rest[at - 1].is_ascii_digit());
     if named && !matches!(rest.last(), Some(b'>' | b')')) {
         return;
     }
-    raw.duration = (seconds as i64).saturating_mul(SECOND).saturating_add(part);
+    raw.duration = duration;
     lexer.text = &text[..lexer.at + rest.len()];
+}
+
+/// Where the ` <0.000012>` at the text's end begins with its `<`, and its ns.
+#[inline]
+fn last_duration(text: &[u8], start: usize) -> Option<(usize, i64)> {
+    let usual = text.len().checked_sub(10).filter(|&at| at > start && text[at] == b'<');
+    let from = text.len().saturating_sub(LONGEST_DURATION).max(start);
+    let at = match usual {
+        Some(at) => at,
+        None => from + memrchr(b'<', &text[from..])?,
+    };
+    let mut inner = Lexer::new(&text[..text.len() - 1]);
+    inner.at = at + 1;
+    let seconds = inner.digits()?;
+    let (part, _) = fraction(&mut inner);
+    if !inner.at_end() || at <= start || text[at - 1] != b' ' {
+        return None;
+    }
+    Some((at, (seconds as i64).saturating_mul(SECOND).saturating_add(part)))
 }
 
 /// `?`, or `? ERESTARTSYS (To be restarted if SA_RESTART is set)`.

@@ -65,7 +65,8 @@ fn call(mut lexer: Lexer<'_>) -> Kind<'_> {
         return Kind::Unknown;
     }
     let text = lexer.rest();
-    if text.ends_with(UNFINISHED) {
+    // Most lines end with a duration or a digit: two bytes tell.
+    if text.ends_with(b".>") && text.ends_with(UNFINISHED) {
         return Kind::Begun { name, text: text[..text.len() - UNFINISHED.len()].trim_ascii_end() };
     }
     Kind::Call { name, text }

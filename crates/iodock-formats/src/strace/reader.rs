@@ -157,7 +157,7 @@ impl<'a> Pass<'a> {
         self.reader.layout.durations && raw.duration == UNKNOWN && raw.outcome != Outcome::NoResult
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn whole(&mut self, raw: RawCall) {
         self.meet(raw.tid);
         self.count_duration(&raw);
