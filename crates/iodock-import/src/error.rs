@@ -41,3 +41,9 @@ impl From<SourceError> for ImportError {
         ImportError::Source(error)
     }
 }
+
+impl From<iodock_store::StoreError> for ImportError {
+    fn from(error: iodock_store::StoreError) -> Self {
+        ImportError::Store { message: error.to_string(), hint: error.hint() }
+    }
+}

@@ -1,13 +1,21 @@
 //! The one pipeline that logs and recordings take: sources -> tracker -> coverage -> store.
+//!
+//! [`import`] makes a store of logs, [`finish_recording`] makes the tables of a recording's store from its
+//! journal. Both run [`run`]: the formats' threads parse, one thread tracks, the store's encodes.
 
 mod error;
+mod import;
 mod logs;
 mod merge;
+mod mounts;
 mod pipeline;
 mod places;
+mod recording;
 
 pub use error::ImportError;
+pub use import::{import, ImportOptions, ImportSummary};
 pub use logs::{open_logs, LogOptions, Opened};
 pub use merge::Stream;
 pub use pipeline::{run, EventSink, Imported, Progress};
 pub use places::{place_logs, LogPlace};
+pub use recording::finish_recording;

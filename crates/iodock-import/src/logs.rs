@@ -4,7 +4,7 @@
 use crate::merge::Stream;
 use crate::places::{place_logs, LogPlace};
 use crate::ImportError;
-use iodock_event::Clock;
+use iodock_event::{Clock, LossKind, Losses};
 use iodock_formats::{open_log, ReadOptions};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 
@@ -32,10 +32,12 @@ pub struct Opened {
     pub formats: Vec<&'static str>,
     pub hosts: Vec<String>,
     pub ranks: Option<i32>,
-    /// Calls of several tasks can't be ordered: no durations, or whole seconds.
-    pub unordered: bool,
+    /// Logs of several whose stamps don't tell the order of calls.
+    pub losses: Losses,
 }
 
+/// ns; stamps this coarse don't order calls.
+const SECOND: i64 = 1_000_000_000;
 /// Bytes of log that all logs together may have read ahead, and the least for one.
 const READ_AHEAD: usize = 16 << 20;
 const LEAST_CHUNK: usize = 64 << 10;
@@ -48,22 +50,26 @@ const LEAST_CHUNK: usize = 64 << 10;
 pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     check(options)?;
     let places = place_logs(&options.logs, options.rank_from.as_deref())?;
-    let (mut streams, mut formats) = (Vec::new(), Vec::new());
+    let (mut streams, mut formats, mut coarse) = (Vec::new(), Vec::new(), 0);
     for place in &places {
         let source = open_log(&place.path, options.format.as_deref(), &read_options(options))?;
         if !formats.contains(&source.format()) {
             formats.push(source.format());
         }
+        coarse += u64::from(source.resolution().is_none_or(|resolution| resolution >= SECOND));
         streams.push(Stream::new(source, space_number(place)?)?);
     }
-    let unordered = streams.len() > 1 && streams.iter().any(|stream| !stream.is_ordered());
+    let alone = streams.len() == 1;
+    let unordered = !alone && (coarse > 0 || streams.iter().any(|stream| !stream.has_durations()));
+    let mut losses = Losses::default();
+    losses.add(LossKind::CoarseTimestamps, if alone { 0 } else { coarse });
     let tracker = Tracker::new(TrackerOptions { spaces: spaces(options, &places, unordered) });
     let mut hosts: Vec<String> = places.iter().filter_map(|place| place.host.clone()).collect();
     hosts.sort();
     hosts.dedup();
     let ranks = places.iter().filter_map(|place| place.rank).max().map(|last| last + 1);
     let clock = streams.first().map_or(Clock::None, Stream::clock);
-    Ok(Opened { streams, tracker, clock, formats, hosts, ranks, unordered })
+    Ok(Opened { streams, tracker, clock, formats, hosts, ranks, losses })
 }
 
 fn check(options: &LogOptions) -> Result<(), ImportError> {
@@ -86,14 +92,16 @@ fn check(options: &LogOptions) -> Result<(), ImportError> {
 fn read_options(options: &LogOptions) -> ReadOptions {
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let logs = options.logs.len();
-    let mut read = ReadOptions::default();
-    read.workers = match options.threads {
+    let workers = match options.threads {
         0 if logs == 1 => processors,
-        0 => 1,
+        // A thread for each of a few; many are parsed where they are merged.
+        0 if logs <= 4 => 1,
+        0 => 0,
         threads => threads,
     };
-    read.chunk_size = (READ_AHEAD / (logs * (read.workers + 1))).clamp(LEAST_CHUNK, read.chunk_size);
-    read
+    let read = ReadOptions { workers, ..ReadOptions::default() };
+    let chunk_size = (READ_AHEAD / (logs * (workers + 1))).clamp(LEAST_CHUNK, read.chunk_size);
+    ReadOptions { chunk_size, ..read }
 }
 
 fn space_number(place: &LogPlace) -> Result<u16, ImportError> {

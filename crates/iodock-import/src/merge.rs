@@ -8,9 +8,6 @@ use iodock_tracker::Tracker;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// ns.
-const SECOND: i64 = 1_000_000_000;
-
 /// A source, and the space its thread ids belong to.
 pub struct Stream {
     source: Box<dyn RecordSource>,
@@ -23,6 +20,8 @@ pub struct Stream {
     ending: Option<RawCall>,
     /// The last time known, for records that have none.
     time: i64,
+    /// What its clock lacks, ns: added for the order only.
+    clock_offset: i64,
     pub counts: SourceCounts,
     pub losses: Losses,
 }
@@ -38,11 +37,16 @@ impl Stream {
             at: 0,
             ending: None,
             time: UNKNOWN,
+            clock_offset: 0,
             counts: SourceCounts::default(),
             losses: Losses::default(),
         };
         stream.ahead = stream.source.next_batch()?;
         Ok(stream)
+    }
+
+    pub fn with_clock_offset(self, clock_offset: i64) -> Self {
+        Stream { clock_offset, ..self }
     }
 
     pub fn clock(&self) -> Clock {
@@ -57,21 +61,9 @@ impl Stream {
         self.space
     }
 
-    /// Can its calls be put in order with those of other logs? That takes durations, and stamps finer
-    /// than a second.
-    pub fn is_ordered(&self) -> bool {
-        let Some(first) = &self.ahead else { return true };
-        let starts = first.records.iter().filter_map(|record| match record {
-            Record::Call(call) if call.start != UNKNOWN => Some(call.start),
-            _ => None,
-        });
-        let (mut stamped, mut whole) = (0_u64, true);
-        for start in starts {
-            stamped += 1;
-            whole &= start % SECOND == 0;
-        }
-        let calls = first.counts.timed + first.counts.untimed;
-        calls == 0 || (first.counts.timed > 0 && stamped > 0 && (!whole || stamped == 1))
+    /// Do its calls say how long they took? Without that the order of ends is not known.
+    pub fn has_durations(&self) -> bool {
+        self.ahead.as_ref().is_none_or(|first| first.counts.timed > 0 || first.counts.untimed == 0)
     }
 
     /// Tells the tracker of the forks in the batch read ahead. Once per batch, by `advance`, and once at
@@ -107,7 +99,7 @@ impl Stream {
             None => record_time(self.batch.records.get(self.at)?),
         };
         if time != UNKNOWN {
-            self.time = time;
+            self.time = time.saturating_add(self.clock_offset);
         }
         Some(self.time)
     }
@@ -122,7 +114,11 @@ impl Stream {
         self.at += 1;
         if let Record::Call(call) = record {
             let end = call.end_time();
-            if call.phase == Phase::Whole && call.start != UNKNOWN && end != UNKNOWN && end > until {
+            if call.phase == Phase::Whole
+                && call.start != UNKNOWN
+                && end != UNKNOWN
+                && end.saturating_add(self.clock_offset) > until
+            {
                 let half = |phase| RawCall { phase, ..call };
                 tracker.record(self.space, &self.batch, &Record::Call(half(Phase::Enter)), out);
                 self.ending = Some(half(Phase::Exit));

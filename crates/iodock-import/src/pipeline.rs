@@ -2,7 +2,7 @@
 
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
-use iodock_event::{EventColumns, Losses, Side, SourceCounts, UNKNOWN};
+use iodock_event::{EventColumns, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
 use iodock_tracker::{Coverage, Tracked, Tracker};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,6 +13,11 @@ const ROWS: usize = 1 << 16;
 pub trait EventSink {
     /// Takes `columns`, and gives back empty ones for reuse.
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
+
+    /// What tasks had used, by space, where that is recorded; asked for when all is tracked.
+    fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
+        Ok(Vec::new())
+    }
 }
 
 /// How far an import is.
@@ -32,9 +37,6 @@ pub struct Imported {
     pub losses: Losses,
     pub calls: u64,
     pub rows: u64,
-    /// ns on the sources' clock; UNKNOWN where no record has a time.
-    pub first_ts: i64,
-    pub last_ts: i64,
     /// Does any call have a duration?
     pub durations: bool,
 }
@@ -54,7 +56,7 @@ pub fn run(
     let mut feed = Feed::new(streams, &mut tracker)?;
     let mut coverage = Coverage::new(coverage_bytes);
     let mut out = EventColumns::with_capacity(ROWS * 2);
-    let mut imported = Imported { first_ts: UNKNOWN, last_ts: UNKNOWN, ..Imported::default() };
+    let mut imported = Imported::default();
     let mut more = true;
     while more {
         if cancel.load(Ordering::Relaxed) {
@@ -72,6 +74,9 @@ pub fn run(
         imported.losses.merge(&stream.losses);
     }
     imported.losses.merge(&coverage.losses());
+    for (space, usages) in sink.usages()? {
+        tracker.add_usages(space, &usages);
+    }
     imported.tracked = tracker.finish();
     imported.losses.merge(&imported.tracked.losses);
     Ok(imported)
@@ -82,17 +87,7 @@ impl Imported {
         self.rows += rows.len() as u64;
         let second = [Side::Out as u8, Side::New as u8];
         self.calls += rows.side.iter().filter(|side| !second.contains(side)).count() as u64;
-        self.durations |= rows.dur.iter().any(|&dur| dur != UNKNOWN);
-        for row in 0..rows.len() {
-            let (start, dur, end) = (rows.ts[row], rows.dur[row], rows.end_ts[row]);
-            let end = if end != UNKNOWN { end } else { start.saturating_add(dur.max(0)) };
-            for time in [start, end] {
-                if time != UNKNOWN {
-                    self.first_ts = if self.first_ts == UNKNOWN { time } else { self.first_ts.min(time) };
-                    self.last_ts = self.last_ts.max(time);
-                }
-            }
-        }
+        self.durations = self.durations || rows.dur.iter().any(|&dur| dur != UNKNOWN);
     }
 }
 

@@ -81,6 +81,9 @@ impl JournalWriter {
             Ok(file) => file,
             Err(source) => return Err(JournalError { path, source }),
         };
+        // Held as long as the recorder lives: who finds the journal unlocked may make tables of it. Where
+        // the file system has no locks, there is none.
+        let _ = file.try_lock_shared();
         let mut writer = JournalWriter {
             path,
             file,

@@ -5,7 +5,7 @@ use crate::paths::Note;
 use crate::tasks::{key, Birth, Task};
 use crate::{origin_of, text_of, Tracker};
 use iodock_event::constants::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VM, O_APPEND, O_CLOEXEC};
-use iodock_event::{Action, Batch, DescriptorSnapshot, FileKind, LossKind, Start, TaskOrigin, NONE, UNKNOWN};
+use iodock_event::{Action, Batch, DescriptorSnapshot, FileKind, LossKind, Start, TaskOrigin, UNKNOWN};
 
 const THREAD_FLAGS: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 
@@ -105,11 +105,9 @@ impl Tracker {
         self.tasks.row(live).pid = start.tgid as i32;
         let Task { process, place, utid, .. } = self.tasks.live[live];
         self.tasks.processes[process].pid = start.tgid as i32;
-        if self.tasks.places[place].directory == NONE {
-            if let Note::Path { name, .. } = Note::of(batch.text(start.working_directory)) {
-                let directory = self.names.file(crate::names::SHARED, FileKind::Directory, false, name);
-                self.tasks.places[place].directory = directory;
-            }
+        if let Note::Path { name, .. } = Note::of(batch.text(start.working_directory)) {
+            let directory = self.names.file(crate::names::SHARED, FileKind::Directory, false, name);
+            self.tasks.places[place].directory = directory;
         }
         if let Some(argv) = text_of(batch, start.command).filter(|argv| start.attached && !argv.is_empty()) {
             let program = argv.split(|&byte| byte == 0).next().unwrap_or_default();

@@ -29,7 +29,7 @@ use iodock_event::event::EventRow;
 use iodock_event::tables::NO_INDEX;
 use iodock_event::{
     Batch, CallId, EventColumns, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall, Record, Side,
-    Tables, TaskEnd, TaskOrigin, Text, NONE, NO_FD, UNKNOWN,
+    Tables, TaskEnd, TaskOrigin, TaskUsage, Text, NONE, NO_FD, UNKNOWN,
 };
 use names::Names;
 use tasks::{key, Space, Tasks};
@@ -136,6 +136,24 @@ impl Tracker {
     /// The tasks so far, by utid; [`Coverage`] wants to know whose process a task is.
     pub fn tasks(&self) -> &[iodock_event::TaskRow] {
         &self.tasks.rows
+    }
+
+    /// What tasks had used when they ended, as a recorder saw it. Give it when all is tracked: a tid used
+    /// several times is told by when its uses ended.
+    pub fn add_usages(&mut self, space: u16, usages: &[TaskUsage]) {
+        let mut uses: rustc_hash::FxHashMap<i32, Vec<usize>> = Default::default();
+        for (utid, row) in self.tasks.rows.iter().enumerate() {
+            if self.tasks.row_spaces[utid] == space {
+                uses.entry(row.tid).or_default().push(utid);
+            }
+        }
+        for usage in usages {
+            let Some(uses) = uses.get(&(usage.tid as i32)) else { continue };
+            let away = |utid: &usize| self.tasks.rows[*utid].end.abs_diff(usage.time);
+            let Some(&utid) = uses.iter().min_by_key(|utid| away(utid)) else { continue };
+            self.tasks.rows[utid].cpu_user = usage.cpu_user_ns;
+            self.tasks.rows[utid].cpu_system = usage.cpu_system_ns;
+        }
     }
 
     /// The side tables, and what could not be known.

@@ -90,6 +90,8 @@ pub struct Known {
 #[derive(Default)]
 pub struct Tasks {
     pub rows: Vec<TaskRow>,
+    /// Space of each row.
+    pub row_spaces: Vec<u16>,
     pub spaces: Vec<Space>,
     pub live: Slab<Task>,
     pub processes: Slab<Process>,
@@ -236,6 +238,7 @@ impl Tasks {
         let utid = self.rows.len() as u32;
         let before = self.known.get(&key).map(|known| self.rows[known.utid as usize].generation);
         let parent = parent.map(|parent| self.live[parent].utid);
+        self.row_spaces.push(space);
         self.rows.push(TaskRow {
             upid: self.processes[process].upid,
             host: self.spaces[space as usize].host,

@@ -1,0 +1,125 @@
+//! Logs to a store.
+
+use crate::logs::{open_logs, LogOptions, Opened};
+use crate::pipeline::{run, EventSink, Imported, Progress};
+use crate::ImportError;
+use iodock_event::{shown, EventColumns, Losses};
+use iodock_store::{Captured, HostClock, LossEntry, Manifest, Source, State, StoreOptions, StoreWriter};
+use iodock_tracker::DEFAULT_COVERAGE_BYTES;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+/// What to import, and where to.
+#[derive(Clone, Debug)]
+pub struct ImportOptions {
+    pub logs: LogOptions,
+    /// The store's folder, which must not be there unless it is to be replaced.
+    pub store: PathBuf,
+    /// Replace a store that is there.
+    pub force: bool,
+    /// Bytes that the sets of bytes read and written before may hold.
+    pub coverage_bytes: usize,
+}
+
+impl ImportOptions {
+    pub fn new(logs: LogOptions, store: PathBuf) -> Self {
+        ImportOptions { logs, store, force: false, coverage_bytes: DEFAULT_COVERAGE_BYTES }
+    }
+}
+
+/// What became of it.
+#[derive(Clone, Debug, Default)]
+pub struct ImportSummary {
+    pub store: PathBuf,
+    /// Names of the formats met; `ptrace` and the like for recordings.
+    pub formats: Vec<String>,
+    pub lines: u64,
+    pub calls: u64,
+    pub files: u64,
+    pub processes: u64,
+    /// Was a recording not closed, so that its last second may be missing?
+    pub cut: bool,
+    pub losses: Losses,
+}
+
+/// Imports logs into a new store. `progress` is told after every few ten thousand calls; `cancel` ends it.
+///
+/// # Errors
+/// A log can't be read (file and line are named), the store can't be written, or it was cancelled. Nothing
+/// of the store is left then.
+pub fn import(
+    options: &ImportOptions,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<ImportSummary, ImportError> {
+    let opened = open_logs(&options.logs)?;
+    let writer = StoreWriter::create(&options.store, StoreOptions { force: options.force, complete: false })?;
+    let mut manifest = manifest_of(&opened, &options.logs);
+    let mut sink = StoreSink { writer };
+    let mut imported =
+        run(opened.streams, opened.tracker, options.coverage_bytes, &mut sink, progress, cancel)?;
+    imported.losses.merge(&opened.losses);
+    fill_manifest(&mut manifest, &imported);
+    let mut summary = summary_of(&imported);
+    summary.formats = opened.formats.iter().map(|name| name.to_string()).collect();
+    summary.store = sink.writer.finish(&imported.tracked.tables, manifest)?;
+    Ok(summary)
+}
+
+/// Hands events to the store.
+struct StoreSink {
+    writer: StoreWriter,
+}
+
+impl EventSink for StoreSink {
+    fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError> {
+        Ok(self.writer.write_events(columns)?.unwrap_or_default())
+    }
+}
+
+fn manifest_of(opened: &Opened, logs: &LogOptions) -> Manifest {
+    let directory = logs.working_directories.first();
+    Manifest {
+        state: State::Complete,
+        captured: Captured {
+            how: opened.formats.join("+"),
+            logs: logs.logs.clone(),
+            working_directory: directory.map(|name| shown(name).into_owned()),
+            ..Captured::default()
+        },
+        hosts: opened
+            .hosts
+            .iter()
+            .map(|name| HostClock { name: name.clone(), ..HostClock::default() })
+            .collect(),
+        ranks: opened.ranks.and_then(|ranks| u32::try_from(ranks).ok()),
+        clock: opened.clock.name().into(),
+        ..Manifest::default()
+    }
+}
+
+/// What the pipeline counted.
+pub(crate) fn fill_manifest(manifest: &mut Manifest, imported: &Imported) {
+    manifest.source = Source {
+        lines: imported.counts.lines,
+        calls: imported.calls,
+        unfinished: imported.counts.unfinished,
+        orphans: imported.counts.orphans,
+        durations: imported.durations,
+        signals: imported.counts.signals.clone(),
+        ..Source::default()
+    };
+    manifest.losses = LossEntry::from_losses(&imported.losses);
+}
+
+pub(crate) fn summary_of(imported: &Imported) -> ImportSummary {
+    let tables = &imported.tracked.tables;
+    ImportSummary {
+        lines: imported.counts.lines,
+        calls: imported.calls,
+        files: tables.files.len() as u64,
+        processes: tables.tasks.len() as u64,
+        losses: imported.losses.clone(),
+        ..ImportSummary::default()
+    }
+}

@@ -1,0 +1,330 @@
+//! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
+//! left is opened.
+
+use crate::import::{fill_manifest, summary_of, ImportSummary};
+use crate::merge::Stream;
+use crate::mounts::place_files;
+use crate::pipeline::{run, EventSink, Imported, Progress};
+use crate::ImportError;
+use iodock_event::{
+    shown, Batch, Clock, EventColumns, LossKind, Losses, Mount, Place, RecordSource, SourceError, TaskUsage,
+};
+use iodock_journal::JournalReader;
+use iodock_store::{HostClock, Manifest, Recorder, State, StoreOptions, StoreWriter};
+use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Turns the journal of the recording at `store` into tables. Does nothing if that was done already. Two
+/// at the same time are told apart by a lock: the second one waits and finds it done.
+///
+/// # Errors
+/// The folder is no recording, is still being recorded, no part of its journal can be read, or the tables
+/// can't be written. The journal stays then.
+pub fn finish_recording(
+    store: &Path,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<ImportSummary, ImportError> {
+    let journal = store.join("journal");
+    let _lock = lock(&journal);
+    let manifest = Manifest::read(store)?;
+    if !journal.is_dir() {
+        return Ok(done_before(store, &manifest));
+    }
+    let mut parts = Parts::open(&journal)?;
+    let writer = StoreWriter::create(store, StoreOptions { force: false, complete: true })?;
+    let mut sink = RecordingSink { writer, parts: &mut parts.open, mounts: Vec::new(), several_hosts: false };
+    sink.several_hosts = sink.hosts().len() > 1;
+    let (tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
+    let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
+    imported.losses.merge(&parts_lost(&parts.unreadable));
+    place_files(&mut imported.tracked.tables.files, &sink.mounts);
+    let hosts = sink.hosts();
+    let RecordingSink { writer, .. } = sink;
+    let mut manifest = manifest;
+    complete(&mut manifest, &parts, hosts, &mut imported);
+    let mut summary = summary_of(&imported);
+    summary.cut = manifest.state == State::Cut;
+    summary.formats = vec![manifest.captured.how.clone()];
+    summary.store = writer.finish(&imported.tracked.tables, manifest)?;
+    Ok(summary)
+}
+
+/// Held while the journal becomes tables. File systems without locks go without.
+fn lock(journal: &Path) -> Option<File> {
+    let folder = File::open(journal).ok()?;
+    folder.lock().ok().map(|()| folder)
+}
+
+fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
+    let rows = |table: &str| manifest.tables.get(table).copied().unwrap_or(0);
+    ImportSummary {
+        store: store.into(),
+        formats: vec![manifest.captured.how.clone()],
+        lines: manifest.source.lines,
+        calls: manifest.source.calls,
+        files: rows("files"),
+        processes: rows("processes"),
+        cut: manifest.state == State::Cut,
+        losses: Losses::default(),
+    }
+}
+
+/// One recorder's journal.
+struct Part {
+    reader: Arc<Mutex<JournalReader>>,
+    host: String,
+    rank: Option<i32>,
+    /// To be added to its stamps.
+    clock_offset: i64,
+    usages: Vec<TaskUsage>,
+}
+
+struct Parts {
+    open: Vec<Part>,
+    unreadable: Vec<SourceError>,
+}
+
+impl Parts {
+    fn open(journal: &Path) -> Result<Parts, ImportError> {
+        let mut parts = Parts { open: Vec::new(), unreadable: Vec::new() };
+        for path in journals(journal)? {
+            refuse_running(&path)?;
+            match JournalReader::open(&path) {
+                Ok(reader) => parts.open.push(Part::new(reader)),
+                Err(error) => parts.unreadable.push(error),
+            }
+        }
+        if parts.open.is_empty() {
+            return Err(parts.unreadable.pop().map_or_else(|| nothing(journal), ImportError::Source));
+        }
+        Ok(parts)
+    }
+}
+
+impl Part {
+    fn new(reader: JournalReader) -> Part {
+        let meta = reader.meta();
+        let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
+        Part {
+            host: meta.host.clone(),
+            rank: meta.rank,
+            clock_offset: offset.unwrap_or(0),
+            reader: Arc::new(Mutex::new(reader)),
+            usages: Vec::new(),
+        }
+    }
+
+    fn reader(&self) -> MutexGuard<'_, JournalReader> {
+        self.reader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+fn journals(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
+    let failed = |error: std::io::Error| ImportError::Store {
+        message: format!("{}: {error}", folder.display()),
+        hint: "check the store's folder and its file system".into(),
+    };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|ending| ending == "journal") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn nothing(journal: &Path) -> ImportError {
+    ImportError::Store {
+        message: format!("{}: holds no journal: nothing was recorded", journal.display()),
+        hint: "record again".into(),
+    }
+}
+
+/// A recorder holds a lock on its journal as long as it lives.
+fn refuse_running(path: &Path) -> Result<(), ImportError> {
+    let Ok(file) = File::open(path) else { return Ok(()) };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(ImportError::Store {
+            message: format!("{}: is still being recorded", path.display()),
+            hint: "wait for the recording to end, or end it: Ctrl-C or SIGTERM to iodock record".into(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A journal as a stream's source; the part keeps the other hand on it.
+struct Shared(Arc<Mutex<JournalReader>>);
+
+impl Shared {
+    fn reader(&self) -> MutexGuard<'_, JournalReader> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
+
+impl RecordSource for Shared {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
+        self.reader().next_batch()
+    }
+    fn recycle(&mut self, batch: Batch) {
+        self.reader().recycle(batch);
+    }
+    fn clock(&self) -> Clock {
+        self.reader().clock()
+    }
+    fn progress(&self) -> (u64, Option<u64>) {
+        self.reader().progress()
+    }
+}
+
+fn tracker_of(parts: &[Part]) -> Tracker {
+    let spaces = parts.iter().map(|part| {
+        let directory = part.reader().meta().working_directory.clone();
+        SpaceOptions {
+            working_directory: Some(directory).filter(|name| !name.is_empty()),
+            rank: part.rank,
+            host: Some(part.host.clone()).filter(|name| !name.is_empty()),
+            unordered: false,
+        }
+    });
+    Tracker::new(TrackerOptions { spaces: spaces.collect() })
+}
+
+fn streams_of(parts: &[Part]) -> Result<Vec<Stream>, ImportError> {
+    let streams = parts.iter().enumerate().map(|(space, part)| {
+        let source = Box::new(Shared(Arc::clone(&part.reader)));
+        Ok(Stream::new(source, space as u16)?.with_clock_offset(part.clock_offset))
+    });
+    streams.collect()
+}
+
+/// Hands events to the store, and samples and mounts as the journals show them.
+struct RecordingSink<'a> {
+    writer: StoreWriter,
+    parts: &'a mut [Part],
+    mounts: Vec<(String, Mount)>,
+    several_hosts: bool,
+}
+
+impl RecordingSink<'_> {
+    fn hosts(&self) -> Vec<HostClock> {
+        let mut hosts: Vec<HostClock> = Vec::new();
+        for part in self.parts.iter().filter(|part| !part.host.is_empty()) {
+            if hosts.iter().all(|host| host.name != part.host) {
+                let clock = HostClock { name: part.host.clone(), ..HostClock::default() };
+                hosts.push(HostClock { clock_offset_ns: part.clock_offset, ..clock });
+            }
+        }
+        hosts
+    }
+
+    fn take_side(&mut self) -> Result<(), ImportError> {
+        for part in self.parts.iter_mut() {
+            let (samples, mounts, usages) = {
+                let mut reader = part.reader();
+                (reader.take_samples(), reader.take_mounts(), reader.take_usages())
+            };
+            let host = self.several_hosts.then_some(part.host.as_str());
+            if !samples.is_empty() {
+                self.writer.write_samples(&samples, host)?;
+            }
+            if !mounts.is_empty() {
+                self.writer.write_mounts(&mounts, host)?;
+            }
+            self.mounts.extend(mounts.into_iter().map(|mount| (part.host.clone(), mount)));
+            part.usages.extend(usages);
+        }
+        Ok(())
+    }
+}
+
+impl EventSink for RecordingSink<'_> {
+    fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError> {
+        self.take_side()?;
+        Ok(self.writer.write_events(columns)?.unwrap_or_default())
+    }
+
+    fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
+        self.take_side()?;
+        let parts = self.parts.iter_mut().enumerate();
+        Ok(parts.map(|(space, part)| (space as u16, std::mem::take(&mut part.usages))).collect())
+    }
+}
+
+fn parts_lost(unreadable: &[SourceError]) -> Losses {
+    let mut losses = Losses::default();
+    for error in unreadable {
+        let (file, sample) = (error.file.clone(), error.message.clone());
+        losses.add_at(LossKind::MissingRanks, || Place { file, line: 0, sample });
+    }
+    losses
+}
+
+/// What the recorders' own notes and the pipeline say of the whole.
+fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, imported: &mut Imported) {
+    let mut cut = !parts.unreadable.is_empty();
+    let (mut start, mut end, mut written) = (None, None, 0);
+    for part in &parts.open {
+        let reader = part.reader();
+        let meta = reader.meta();
+        cut |= reader.is_cut();
+        start = [start, meta.start].into_iter().flatten().min();
+        if let Some(closing) = reader.closing() {
+            end = end.max(closing.end);
+            written += closing.written_bytes;
+            let captured = &mut manifest.captured;
+            // Of several ranks the first that failed tells how the run ended.
+            if captured.exit_signal.is_none() && captured.exit_status.unwrap_or(0) == 0 {
+                captured.exit_status = closing.exit_code;
+                captured.exit_signal = closing.exit_signal.clone();
+            }
+        }
+    }
+    manifest.captured.wall_ns = match (start, end) {
+        (Some(start), Some(end)) => Some(end - start),
+        _ => manifest.captured.wall_ns,
+    };
+    describe(manifest, &parts.open);
+    let expected = parts.open.iter().filter_map(|part| part.reader().meta().ranks).max();
+    let ranks = parts.open.iter().filter(|part| part.rank.is_some()).count() as u32;
+    if let Some(expected) = expected.and_then(|ranks| u32::try_from(ranks).ok()) {
+        let missing = expected.saturating_sub(ranks + parts.unreadable.len() as u32);
+        imported.losses.add(LossKind::MissingRanks, u64::from(missing));
+        manifest.ranks = Some(expected);
+    } else if ranks > 0 {
+        manifest.ranks = Some(ranks);
+    }
+    manifest.state = if cut { State::Cut } else { State::Complete };
+    manifest.hosts = hosts;
+    if written > 0 {
+        manifest.recorder.get_or_insert_with(Recorder::default).written_bytes = written;
+    }
+    fill_manifest(manifest, imported);
+}
+
+/// Who was recorded, on what, where the recorder did not write that when it started.
+fn describe(manifest: &mut Manifest, parts: &[Part]) {
+    let Some(first) = parts.first() else { return };
+    let reader = first.reader();
+    let meta = reader.meta();
+    let (captured, host) = (&mut manifest.captured, &mut manifest.host);
+    if captured.how.is_empty() {
+        captured.how = meta.how.clone();
+    }
+    if captured.command.is_empty() {
+        captured.command = meta.command.iter().map(|argument| shown(argument).into_owned()).collect();
+    }
+    if captured.working_directory.is_none() && !meta.working_directory.is_empty() {
+        captured.working_directory = Some(shown(&meta.working_directory).into_owned());
+    }
+    let known = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    host.name = host.name.take().or(known(&meta.host));
+    host.kernel = host.kernel.take().or(known(&meta.kernel));
+    host.cpus = host.cpus.or(meta.cpus);
+    manifest.clock = meta.clock.name().into();
+}
