@@ -181,6 +181,9 @@ pub struct Start {
     pub command: Text,
     /// Was it running when the recording began (attach)?
     pub attached: bool,
+    /// MPI rank, where the task's environment names one; children inherit it. A task's rank becomes known
+    /// at its exec, so a second `Start` of a living task may bring it.
+    pub rank: Option<i32>,
 }
 
 /// A descriptor that was open before recording began.
