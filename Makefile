@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
-.PHONY: setup test check wheel clean
+.PHONY: setup demo test check reference bench wheel clean
 
 setup: $(VENV)/.built
 
@@ -18,6 +18,14 @@ $(VENV)/.built: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 	touch $@
 
+# The main job on a real program of this machine: record it, print the check-up, write the report.
+DEMO ?= /usr/include
+demo: setup
+	$(BIN)/iodock record --force -o demo.iodock -- tar -cf /dev/shm/iodock-demo.tar -C $(DEMO) .
+	rm -f /dev/shm/iodock-demo.tar
+	$(BIN)/iodock report demo.iodock -o demo.html --force
+	@echo "open demo.html in a browser; next: .venv/bin/iodock show summary demo.iodock --by folder"
+
 test: setup
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest
@@ -28,6 +36,19 @@ check: setup
 	$(BIN)/ruff check src tests
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
+
+reference: setup
+	COLUMNS=100 $(BIN)/python tools/reference.py
+
+bench: setup
+	$(BIN)/python benches/import_speed.py
+	$(BIN)/python benches/analysis_speed.py
+	$(BIN)/python benches/record_cost.py
+
+# A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs.
+wheel: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
+	$(BIN)/maturin build --release --locked --zig --compatibility manylinux_2_28 --out dist
 
 clean:
 	rm -rf $(VENV) dist build target
