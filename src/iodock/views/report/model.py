@@ -22,10 +22,6 @@ CALL_FILE_COLUMNS = (
     "file", "count", "failed", "total_time_ns", "mean_time_ns", "max_time_ns", "sys_cpu_time_ns",
     "read_bytes", "written_bytes",
 )  # fmt: skip
-FILE_COLUMNS = (
-    "file", "count", "failed", "total_time_ns", "max_time_ns", "sys_cpu_time_ns", "read_bytes",
-    "written_bytes",
-)  # fmt: skip
 FILE_FACTS = ("kind", "fs_type", "size_bytes", "access_pattern")
 RANK_COLUMNS = (
     "rank",
@@ -64,9 +60,8 @@ def page_data(store: Store, overview: Overview, limits: Limits | None = None) ->
     names = Names()
     axis = Axis.of(store, limits.intervals)
     timed = overview.durations
-    calls = _calls(store)
-    files = _files(store, names, limits)
-    call_files = _call_files(store, names, limits)
+    calls, total = _calls(store)
+    files, call_files = _files(store, names, total, limits)
     chosen = _to_detail(files, call_files, overview, names, limits)
     return {
         "run": {"durations": timed, "store": store.name},
@@ -98,40 +93,48 @@ def _first(rows: Sequence[Row]) -> Any:
     return rows[0][0] if rows else None
 
 
-def _calls(store: Store) -> PageTable:
+def _calls(store: Store) -> tuple[PageTable, Row | None]:
+    """Calls, and the run's total as a row of the files' table."""
     answer = ask(store, "summary", by=("call", "class"))
-    return page_table(CALL_COLUMNS, rows_of(answer, CALL_COLUMNS), answer.totals)
+    table = page_table(CALL_COLUMNS, rows_of(answer, CALL_COLUMNS), answer.totals)
+    return table, page_table(CALL_FILE_COLUMNS, [], answer.totals)["total"]
 
 
-def _files(store: Store, names: Names, limits: Limits) -> PageTable:
-    answer = ask(store, "summary", by=("file",), top=limits.files)
-    rows = rows_of(answer, FILE_COLUMNS)
-    facts: dict[str, Row] = {}
-    if rows:
-        listed = [row[0] for row in rows if row[0] is not None]
-        known = ask(store, "files", file=listed)
-        facts = {row[0]: row[1:] for row in reversed(rows_of(known, ("file", *FILE_FACTS)))}
-    nothing: Row = [None] * len(FILE_FACTS)
-    table = page_table(FILE_COLUMNS, rows, answer.totals)
-    table["rows"] = [[names.number(row[0]), *row[1:], *facts.get(row[0], nothing)] for row in rows]
-    table["columns"] = [*FILE_COLUMNS, "kind", "fs_type", "size_bytes", "access"]
-    for key in ("other", "total"):
-        table[key] = None if table[key] is None else [*table[key], *nothing]
-    return table
-
-
-def _call_files(store: Store, names: Names, limits: Limits) -> dict[str, PageTable]:
-    answer = ask(store, "call_files", top=limits.files_of_call)
-    columns = ("call", "others", "file_count", *CALL_FILE_COLUMNS)
-    tables: dict[str, PageTable] = {}
-    for call, others, file_count, *row in rows_of(answer, columns):
+def _files(
+    store: Store, names: Names, total: Row | None, limits: Limits
+) -> tuple[PageTable, dict[str, PageTable]]:
+    """The costliest files of all calls together, and those of each call."""
+    answer = ask(store, "call_files", top=limits.files_of_call, top_of_all=limits.files)
+    tables: dict[str | None, PageTable] = {}
+    for call, others, file_count, *row in rows_of(
+        answer, ("call", "others", "file_count", *CALL_FILE_COLUMNS)
+    ):
         table = tables.setdefault(call, page_table(CALL_FILE_COLUMNS, [], of=0))
         table["of"] += file_count
         if others:
             table["other"] = [None, *row[1:]]
         else:
             table["rows"].append([names.number(row[0]), *row[1:]])
-    return tables
+    every = tables.pop(None, page_table(CALL_FILE_COLUMNS, [], of=0))
+    return _with_facts(store, names, every | {"total": total}), {
+        call: tables[call] for call in tables if call
+    }
+
+
+def _with_facts(store: Store, names: Names, table: PageTable) -> PageTable:
+    """The files' table with what they are, and without calls that have no file."""
+    rows = [row for row in table["rows"] if row[0] is not None]
+    facts: dict[int | None, Row] = {}
+    if rows:
+        known = ask(store, "files", file=[names.listed[row[0]] for row in rows])
+        facts = {names.number(row[0]): row[1:] for row in reversed(rows_of(known, ("file", *FILE_FACTS)))}
+    nothing: Row = [None] * len(FILE_FACTS)
+    return table | {
+        "columns": [*CALL_FILE_COLUMNS, "kind", "fs_type", "size_bytes", "access"],
+        "rows": [[*row, *facts.get(row[0], nothing)] for row in rows],
+        "other": None if table["other"] is None else [*table["other"], *nothing],
+        "total": None if table["total"] is None else [*table["total"], *nothing],
+    }
 
 
 def _to_detail(
