@@ -130,9 +130,9 @@ def _add(group: Row, ends: list[Row]) -> None:
     if call["dur"] is not None:
         group["total_time_ns"] = (group["total_time_ns"] or 0) + call["dur"]
         group["max_time_ns"] = max(group["max_time_ns"] or 0, call["dur"])
+    group["io_count"] += any(end.get("bytes") is not None for end in ends)
     for end in ends:
         if end.get("bytes") is None:
             continue
-        group["io_count"] += 1
         name = "read_bytes" if end["direction"] == 1 else "written_bytes"
         group[name] = (group[name] or 0) + end["bytes"]

@@ -115,7 +115,7 @@ def test_sizes(mixed: Run, requested: bool) -> None:
         return size if size < 2 else 1 << (size - 1).bit_length()
 
     name = "requested_bytes" if requested else "bytes"
-    chosen = [row for row in map(wide, ROWS) if row.get(name) is not None]
+    chosen = [row for row in map(wide, ROWS) if row.get("bytes") is not None]
     ways = {1: "read", 2: "write"}
     wanted = Counter((ways[row["direction"]], upper(row[name])) for row in chosen)
     rows = mixed.show("sizes", kind="all", requested=requested).to_arrow().to_pylist()
@@ -127,7 +127,7 @@ def test_sizes(mixed: Run, requested: bool) -> None:
 
 def test_bins_are_exact_up_to_the_largest_integers(tmp_path: Path) -> None:
     sizes = [size for n in range(63) for size in (2**n - 1, 2**n, 2**n + 1)] + [2**63 - 1]
-    events = [event_row("read", ts=1, file_id=0, direction=1, requested_bytes=size, result=0) for size in sizes]
+    events = [event_row("read", ts=1, file_id=0, direction=1, requested_bytes=size, bytes=0, result=0) for size in sizes]
     path = write_store(tmp_path / "s.iodock", events, [file_row(0, "/x")], [process_row(0, 1)])
     rows = Run(Store.open(path)).show("sizes", requested=True).to_arrow().to_pylist()
     bound = 2**63 - 1

@@ -1,5 +1,8 @@
 //! `iodock._native`: what Python sees of the Rust crates. One file per exposed crate, no logic.
 
+mod doorway;
+mod errors;
+mod import;
 mod vocabulary;
 
 use pyo3::prelude::*;
@@ -7,5 +10,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
+    import::register(module)?;
     vocabulary::register(module)
 }

@@ -36,7 +36,7 @@ FROM exact_sizes GROUP BY 1, 2 ORDER BY 1, 2"""
 def exact_sql(selection: Selection, requested: bool) -> str:
     """Transfers by direction and exact size; each end of a two-ended call is one."""
     size = "e.requested_bytes" if requested else "e.bytes"
-    where = selection.and_where("e.direction IN (1, 2)", f"{size} >= 0")
+    where = selection.and_where("e.direction IN (1, 2)", "e.bytes IS NOT NULL", f"{size} >= 0")
     return (
         f"SELECT e.direction, {size} AS size, count(*) AS count, sum(e.dur) AS time "
         f"FROM events e {selection.joins} {where} GROUP BY 1, 2"
@@ -57,7 +57,7 @@ ANALYSIS = Analysis(
     run=run,
     options=(
         Option("exact", "flag", False, "every size by itself instead of bins"),
-        Option("requested", "flag", False, "sizes that were asked for, failed calls too, instead of transferred"),
+        Option("requested", "flag", False, "the sizes that these transfers asked for instead of those they had"),
     ),
     examples=(
         "iodock show sizes run.iodock",

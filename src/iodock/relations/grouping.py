@@ -34,7 +34,7 @@ MEASURES = (
     Column("bytes_per_s", "float", "bytes/s", "measure", "bytes transferred per second inside the calls"),
     Column("read_bytes", "int", "bytes", "measure", "bytes that reads transferred"),
     Column("written_bytes", "int", "bytes", "measure", "bytes that writes transferred"),
-    Column("io_count", "int", "calls", "measure", "transfers: calls that moved bytes, or found the end of the file"),
+    Column("io_count", "int", "calls", "measure", "calls that transferred bytes, or found the end of the file"),
     Column("mean_size_bytes", "float", "bytes", "measure", "mean size of a transfer"),
     Column("min_size_bytes", "int", "bytes", "measure", "size of the smallest transfer"),
     Column("max_size_bytes", "int", "bytes", "measure", "size of the largest transfer"),
@@ -148,7 +148,7 @@ def measures_sql(counted: str) -> str:
   CASE WHEN {transfers} > 0 THEN {moved} * 1000000000 / nullif({total}, 0) END AS bytes_per_s,
   CAST(sum(i.read_bytes) AS BIGINT) AS read_bytes,
   CAST(sum(i.written_bytes) AS BIGINT) AS written_bytes,
-  {transfers} AS io_count,
+  {whole("i.transfers")} AS io_count,
   {moved} / nullif({transfers}, 0) AS mean_size_bytes,
   CAST(min(i.smallest) AS BIGINT) AS min_size_bytes,
   CAST(max(i.largest) AS BIGINT) AS max_size_bytes"""

@@ -89,4 +89,4 @@ def finish(folder: Path) -> None:
     try:
         _native.finish_recording(os.fspath(folder))
     except _native.NativeError as error:
-        raise StoreError(str(error), getattr(error, "hint", None)) from error
+        raise StoreError(str(error), error.hint) from None

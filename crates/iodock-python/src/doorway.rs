@@ -1,0 +1,95 @@
+//! The one way from Python into long work: the GIL is released, Ctrl-C sets a cancel flag, progress comes back.
+
+use crate::errors::native_error;
+use iodock_import::Progress;
+use pyo3::prelude::*;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How often Python's signal handlers get their turn, and progress is told.
+const TURN: Duration = Duration::from_millis(50);
+
+/// What work shares with the door.
+#[derive(Default)]
+pub struct Door {
+    pub cancel: AtomicBool,
+    progress: Mutex<Progress>,
+}
+
+impl Door {
+    /// Notes how far the work is; Python hears of it at its next turn.
+    pub fn note(&self, progress: Progress) {
+        if let Ok(mut noted) = self.progress.lock() {
+            *noted = progress;
+        }
+    }
+
+    fn noted(&self) -> Progress {
+        self.progress.lock().map(|noted| *noted).unwrap_or_default()
+    }
+}
+
+/// Runs `work` on a thread of its own, without the GIL.
+///
+/// # Errors
+/// A signal handler's exception (`KeyboardInterrupt`), once the work has ended; an exception of `tell`; a panic of
+/// the work, as `NativeError`.
+pub fn through<T: Send>(
+    py: Python<'_>,
+    tell: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Door) -> T + Send,
+) -> PyResult<T> {
+    let door = Door::default();
+    let (done, ended) = mpsc::channel();
+    let mut raised = None;
+    let result = std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let result = work(&door);
+            // The other side waits until it hears this, so it can't have gone.
+            let _ = done.send(());
+            result
+        });
+        let mut ended = ended;
+        loop {
+            let (back, turn) = py.detach(move || {
+                let turn = ended.recv_timeout(TURN);
+                (ended, turn)
+            });
+            ended = back;
+            match turn {
+                Err(RecvTimeoutError::Timeout) => take_turn(py, tell, &door, &mut raised),
+                Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if worker.is_finished() {
+                break;
+            }
+        }
+        py.detach(|| worker.join())
+    });
+    match (raised, result) {
+        (Some(error), _) => Err(error),
+        (None, Ok(value)) => Ok(value),
+        (None, Err(panic)) => Err(native_error(py, panic_text(&*panic), "please report this", false)),
+    }
+}
+
+fn take_turn(py: Python<'_>, tell: Option<&Bound<'_, PyAny>>, door: &Door, raised: &mut Option<PyErr>) {
+    let told = py.check_signals().and_then(|()| match tell {
+        Some(tell) if raised.is_none() => {
+            let now = door.noted();
+            tell.call1((now.bytes, now.total_bytes, now.calls)).map(|_| ())
+        }
+        _ => Ok(()),
+    });
+    if let Err(error) = told {
+        door.cancel.store(true, Ordering::Relaxed);
+        raised.get_or_insert(error);
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+    format!("iodock has a bug: {}", text.unwrap_or("panic"))
+}

@@ -1,0 +1,69 @@
+//! iodock-import: logs to stores, and recordings' journals to tables.
+
+use crate::doorway::through;
+use crate::errors::import_error;
+use iodock_import::{ImportOptions, ImportSummary, LogOptions};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+
+/// Imports `logs` (paths; `-` is standard input) into a new store at `store`. `progress(bytes, total, calls)` is
+/// called about twenty times a second. Gives a dictionary: store, formats, lines, calls, files, processes, cut,
+/// losses [(name, count, cure)].
+#[pyfunction]
+#[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, force=false, coverage_bytes=None, progress=None))]
+#[allow(clippy::too_many_arguments)]
+fn import_logs<'py>(
+    py: Python<'py>,
+    logs: Vec<String>,
+    store: PathBuf,
+    format: Option<String>,
+    working_directories: Vec<Vec<u8>>,
+    rank_from: Option<String>,
+    force: bool,
+    coverage_bytes: Option<usize>,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let logs = LogOptions { logs, format, working_directories, rank_from, ..LogOptions::default() };
+    let mut options = ImportOptions::new(logs, store);
+    options.force = force;
+    options.coverage_bytes = coverage_bytes.unwrap_or(options.coverage_bytes);
+    let imported = through(py, progress.as_ref(), |door| {
+        iodock_import::import(&options, &mut |now| door.note(now), &door.cancel)
+    })?;
+    as_dictionary(py, &imported.map_err(|error| import_error(py, &error))?)
+}
+
+/// Turns what a recorder left in the journal of `store` into tables. Gives what `import_logs` gives.
+#[pyfunction]
+#[pyo3(signature = (store, *, progress=None))]
+fn finish_recording<'py>(
+    py: Python<'py>,
+    store: PathBuf,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let finished = through(py, progress.as_ref(), |door| {
+        iodock_import::finish_recording(&store, &mut |now| door.note(now), &door.cancel)
+    })?;
+    as_dictionary(py, &finished.map_err(|error| import_error(py, &error))?)
+}
+
+fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Bound<'py, PyDict>> {
+    let losses: Vec<_> =
+        summary.losses.counts.iter().map(|(kind, &count)| (kind.name(), count, kind.cure())).collect();
+    let dictionary = PyDict::new(py);
+    dictionary.set_item("store", &summary.store)?;
+    dictionary.set_item("formats", &summary.formats)?;
+    dictionary.set_item("lines", summary.lines)?;
+    dictionary.set_item("calls", summary.calls)?;
+    dictionary.set_item("files", summary.files)?;
+    dictionary.set_item("processes", summary.processes)?;
+    dictionary.set_item("cut", summary.cut)?;
+    dictionary.set_item("losses", losses)?;
+    Ok(dictionary)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(import_logs, module)?)?;
+    module.add_function(wrap_pyfunction!(finish_recording, module)?)
+}

@@ -1,0 +1,41 @@
+"""Types of the native module (crates/iodock-python). A test compares the names with what is really there."""
+
+import os
+from collections.abc import Callable
+from typing import TypedDict
+
+__version__: str
+
+class NativeError(Exception):
+    """What went wrong below Python."""
+
+    hint: str | None
+    usage: bool
+
+class ImportSummary(TypedDict):
+    store: str
+    formats: list[str]
+    lines: int
+    calls: int
+    files: int
+    processes: int
+    cut: bool
+    losses: list[tuple[str, int, str]]
+
+def import_logs(
+    logs: list[str],
+    store: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    working_directories: list[bytes] = ...,
+    rank_from: str | None = None,
+    force: bool = False,
+    coverage_bytes: int | None = None,
+    progress: Callable[[int, int | None, int], None] | None = None,
+) -> ImportSummary: ...
+def finish_recording(
+    store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
+) -> ImportSummary: ...
+def known_calls() -> list[tuple[str, str, str]]: ...
+def known_losses() -> list[tuple[str, str]]: ...
+def recorded_calls() -> list[str]: ...

@@ -1,0 +1,80 @@
+"""The doors to the Rust side that make stores: logs imported, programs recorded. Errors become IodockErrors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from iodock import _native
+from iodock.answer import Loss
+from iodock.errors import IodockError, RequestError
+
+Progress = Callable[[int, int | None, int], None]
+"""(bytes done, bytes in all if known, calls so far)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import found."""
+
+    store: Path
+    formats: tuple[str, ...]
+    lines: int
+    calls: int
+    files: int
+    processes: int
+    cut: bool
+    losses: tuple[Loss, ...]
+
+
+@contextmanager
+def native_errors() -> Iterator[None]:
+    """NativeError as IodockError, or RequestError where the question was wrong."""
+    try:
+        yield
+    except _native.NativeError as error:
+        kind = RequestError if error.usage else IodockError
+        raise kind(str(error), error.hint) from None
+
+
+def import_logs(
+    logs: Sequence[str],
+    store: Path,
+    *,
+    format: str | None = None,
+    working_directories: Sequence[str] = (),
+    rank_from: str | None = None,
+    force: bool = False,
+    coverage_bytes: int | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Imports logs (`-` is standard input) into a new store. Raises IodockError; nothing of the store is left then."""
+    with native_errors():
+        found = _native.import_logs(
+            list(logs),
+            store,
+            format=format,
+            working_directories=[os.fsencode(os.path.abspath(name)) for name in working_directories],
+            rank_from=rank_from,
+            force=force,
+            coverage_bytes=coverage_bytes,
+            progress=progress,
+        )
+    return imported(found)
+
+
+def imported(found: _native.ImportSummary) -> Imported:
+    """The native summary as a dataclass."""
+    return Imported(
+        store=Path(found["store"]),
+        formats=tuple(found["formats"]),
+        lines=found["lines"],
+        calls=found["calls"],
+        files=found["files"],
+        processes=found["processes"],
+        cut=found["cut"],
+        losses=tuple(Loss(*loss) for loss in found["losses"]),
+    )

@@ -1,0 +1,80 @@
+"""`iodock import LOG...`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from iodock.cli.naming import free_name, name_of_log
+from iodock.cli.options import examples, quiet
+from iodock.errors import RequestError
+
+_EXAMPLES = (
+    "strace -f -ttt -T -o run.log ./a.out; iodock import run.log",
+    "iodock import trace.*.log.xz --rank-from 'trace.{rank}.log.xz' -o run.iodock",
+    "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
+)
+_SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    plain = text.strip().lower().removesuffix("b").removesuffix("i")
+    number, unit = plain.rstrip("kmg"), plain[len(plain.rstrip("kmg")) :]
+    if not number.isdigit() or unit not in _SIZES:
+        raise RequestError(f"not a size: {text}", "write bytes, or 64M, 1G")
+    return int(number) * _SIZES[unit]
+
+
+@click.command("import", epilog=examples(_EXAMPLES))
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True)
+@click.option("-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the first log")
+@click.option("--format", "form", metavar="FORMAT", default="auto", help="auto (default), strace, truss, ...")
+@click.option("--cwd", metavar="DIR", multiple=True, help="where the program started; once, or once for each log")
+@click.option("--rank-from", metavar="HOW", help="each log is an MPI rank: name (the number that varies), order (as given), trace.{rank}.log, or a regular expression with a group named rank")
+@click.option("--force", is_flag=True, help="replace a store of that name")
+@click.option("--coverage-memory", metavar="SIZE", callback=_bytes, help="memory for what was read and written before, e.g. 256M")
+@quiet
+def command(
+    logs: tuple[str, ...],
+    output: str | None,
+    form: str,
+    cwd: tuple[str, ...],
+    rank_from: str | None,
+    force: bool,
+    coverage_memory: int | None,
+    quiet: bool,
+) -> None:
+    """Turn logs of strace or truss into a store. Several logs are one run (strace -ff, one per rank); - is standard
+    input; .gz, .xz and .zst are read as they are. Prints the store's name."""
+    from iodock.capture import import_logs
+    from iodock.cli.progress import ProgressBar
+
+    store = Path(output) if output else free_name(name_of_log(logs[0]))
+    began = time.monotonic()
+    with ProgressBar("reading", quiet) as progress:
+        found = import_logs(
+            logs,
+            store,
+            format=None if form == "auto" else form,
+            working_directories=cwd,
+            rank_from=rank_from,
+            force=force,
+            coverage_bytes=coverage_memory,
+            progress=progress,
+        )
+    click.echo(str(found.store))
+    if quiet:
+        return
+    seconds = time.monotonic() - began
+    rate = f", {found.lines / seconds / 1e6:.1f} M lines/s" if seconds > 1 else ""
+    counts = f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"
+    print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
+    for loss in found.losses:
+        print(f"note: {loss.name} ({loss.count:,}): {loss.cure}", file=sys.stderr)
+    print(f"next: iodock show summary {shlex.quote(str(found.store))}", file=sys.stderr)

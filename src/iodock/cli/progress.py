@@ -1,0 +1,55 @@
+"""A progress bar on stderr, with rate and time left, for what takes over a second, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any
+
+PATIENCE_S = 1.0
+
+
+class ProgressBar:
+    """Call it with (bytes, total bytes or None, calls) as often as you like; use it as a context manager."""
+
+    def __init__(self, label: str, quiet: bool) -> None:
+        self._label = label
+        self._shown = not quiet and sys.stderr.isatty()
+        self._started = time.monotonic()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __call__(self, done: int, total: int | None, calls: int) -> None:
+        if not self._shown or time.monotonic() - self._started < PATIENCE_S:
+            return
+        if self._bar is None:
+            self._start()
+        rate = calls / (time.monotonic() - self._started)
+        self._bar.update(self._task, completed=done, total=total, rate=f"{calls:,} calls, {rate / 1e6:.2f} M/s")
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._bar.start()
+        self._task = self._bar.add_task(self._label, total=None, rate="")
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,87 @@
+"""Data flows one way: who may import whom, as an executable list."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "iodock"
+LEVELS = {
+    "errors": 0,
+    "answer": 0,
+    "_native": 0,
+    "capture": 1,
+    "doctor": 1,
+    "store": 2,
+    "relations": 3,
+    "analyses": 4,
+    "reference": 5,
+    "views": 6,
+    "run": 7,
+    "cli": 8,
+    "__init__": 9,
+    "__main__": 9,
+}
+"""A room may import rooms of a lower level, and itself."""
+EXCEPTIONS = {
+    ("__init__", "run"): "the package's face",
+}
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_go_down(path: Path) -> None:
+    own = room(path)
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "iodock" or len(parts) < 2 or parts[1] not in LEVELS:
+            continue
+        assert parts[1] == own or LEVELS[parts[1]] < LEVELS[own], f"{own} imports {name}"
+
+
+def test_only_the_store_names_the_engine() -> None:
+    for path in MODULES:
+        if room(path) != "store":
+            assert not re.search(r"\b(duckdb|pyspark|spark)\b", path.read_text(), re.IGNORECASE), path
+
+
+def test_only_the_command_line_prints_and_exits() -> None:
+    for path in MODULES:
+        if room(path) in ("cli", "__main__"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("print", "exit", "quit", "input"), path
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
+                assert node.attr not in ("argv", "exit", "stdout", "stderr"), path
+
+
+def test_native_types_are_what_is_there() -> None:
+    from iodock import _native
+
+    declared = ast.parse((SOURCE / "_native.pyi").read_text())
+    functions = {node.name: node for node in declared.body if isinstance(node, ast.FunctionDef)}
+    classes = {node.name for node in declared.body if isinstance(node, ast.ClassDef)}
+    there = {name for name in dir(_native) if not name.startswith("_")}
+    assert there == set(functions) | {name for name in classes if name.endswith("Error")}
+    for name, node in functions.items():
+        signature = getattr(_native, name).__text_signature__ or "()"
+        wanted = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+        assert re.findall(r"[(,]\s*(?:\*,\s*)?(\w+)", signature) == wanted, name
