@@ -1,0 +1,82 @@
+//! Ways to see a program's calls. A back end is a folder here and a line in [`BACKENDS`].
+
+pub mod ptrace;
+
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use crate::launch::Program;
+use iodock_event::Losses;
+use iodock_journal::JournalWriter;
+
+/// What is to be recorded.
+pub enum Target {
+    /// Start this program.
+    Launch(Program),
+    /// These processes, which run already.
+    Attach(Vec<u32>),
+}
+
+/// How the program that was recorded ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramExit {
+    Code(i32),
+    Signal(i32),
+    /// It runs on (attach), or it was never seen to end.
+    Running,
+}
+
+/// What a back end brings home.
+#[derive(Debug)]
+pub struct Ended {
+    pub exit: ProgramExit,
+    /// What went wrong with keeping records while the program went on: a full disk.
+    pub failure: Option<String>,
+    pub losses: Losses,
+    /// Processes that had to be killed because they can't live without the recorder.
+    pub killed: u32,
+    /// Things the user should be told, in words.
+    pub warnings: Vec<String>,
+}
+
+/// One way of recording.
+pub trait Backend: Sync {
+    /// As in `--backend NAME`.
+    fn name(&self) -> &'static str;
+    /// Can it work on this machine, for this user?
+    fn is_available(&self) -> Result<(), Refusal>;
+    /// Records until the target has ended or `control` says stop. Runs on a thread of its own; `journal` is
+    /// written by that thread only.
+    fn run(
+        &self,
+        target: Target,
+        journal: &mut JournalWriter,
+        clock: &Clock,
+        control: &Control,
+    ) -> Result<Ended, RecordError>;
+}
+
+/// Every back end, the preferred first.
+pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend];
+
+/// The back end called `name`; `auto` takes the first that works here.
+pub fn choose(name: &str) -> Result<&'static dyn Backend, RecordError> {
+    if name != "auto" {
+        let found = BACKENDS.iter().find(|backend| backend.name() == name);
+        let backend = *found.ok_or_else(|| RecordError::Refused(unknown(name)))?;
+        return backend.is_available().map(|()| backend).map_err(RecordError::Refused);
+    }
+    let mut first_refusal = None;
+    for backend in BACKENDS {
+        match backend.is_available() {
+            Ok(()) => return Ok(*backend),
+            Err(refusal) => first_refusal = first_refusal.or(Some(refusal)),
+        }
+    }
+    Err(RecordError::Refused(first_refusal.unwrap_or_else(|| unknown(name))))
+}
+
+fn unknown(name: &str) -> Refusal {
+    let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name()).collect();
+    Refusal::new(format!("no back end is called {name}"), format!("choose auto or {}", known.join(", ")))
+}

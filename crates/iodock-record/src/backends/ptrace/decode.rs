@@ -1,0 +1,233 @@
+//! From registers to a [`RawCall`]: what the call's roles say its arguments are.
+
+use super::memory::{self, Read};
+use super::request::CallInfo;
+use super::tasks::Call;
+use iodock_event::constants::O_CLOEXEC;
+use iodock_event::{Action, AsyncItem, LossKind, Losses, RawCall, Role, Text, NO_FD, UNKNOWN};
+
+/// execve's arguments are kept up to here.
+const ARGUMENTS_LIMIT: usize = 32 * 1024;
+/// The most iovecs or control blocks the kernel takes.
+const VECTOR_LIMIT: usize = 1024;
+const MFD_CLOEXEC: u64 = 1;
+
+/// Fills `call` at the call's beginning.
+#[inline]
+pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInfo) {
+    call.raw = RawCall::new(id, tid);
+    call.arguments = info.arguments;
+    call.texts.clear();
+    call.items.clear();
+    let spec = id.spec();
+    for (index, &role) in spec.roles.iter().enumerate().take(6) {
+        let value = info.arguments[index];
+        match role {
+            Role::Skip | Role::SeekPointer | Role::NewPair | Role::StatBuffer | Role::Completions => {}
+            Role::Fd | Role::DirFd => call.raw.fd = value as i32,
+            Role::Fd2 | Role::DirFd2 => call.raw.fd2 = value as i32,
+            Role::Size => call.raw.requested = i64::try_from(value).unwrap_or(i64::MAX),
+            Role::Offset => call.raw.offset = value as i64,
+            Role::Flags => call.raw.flags = flags(spec.action, value),
+            Role::Argument => call.raw.argument = argument(spec.action, value),
+            _ => pointed(call, role, tid, value, info),
+        }
+    }
+}
+
+fn flags(action: Action, value: u64) -> u64 {
+    match action {
+        // Flags of memfd_create have numbers of their own.
+        Action::NewMemfd if value & MFD_CLOEXEC != 0 => O_CLOEXEC,
+        Action::NewMemfd => value & O_CLOEXEC,
+        Action::Clone | Action::Map => value,
+        _ => u64::from(value as u32),
+    }
+}
+
+fn argument(action: Action, value: u64) -> i64 {
+    match action {
+        Action::CloseRange => i64::from(value as u32),
+        Action::Seek => i64::from(value as i32),
+        _ => value as i64,
+    }
+}
+
+/// Arguments behind a pointer.
+fn pointed(call: &mut Call, role: Role, tid: u32, address: u64, info: &CallInfo) {
+    match role {
+        Role::CloneFlags if call.raw.call.spec().name == "clone3" => {
+            call.raw.flags = memory::read_u64(tid, address).unwrap_or(0)
+        }
+        Role::CloneFlags => call.raw.flags = address,
+        _ if address == 0 => {}
+        Role::Path => (call.raw.path, call.raw.path_cut) = path(call, tid, address),
+        Role::Path2 => {
+            let (text, cut) = path(call, tid, address);
+            call.raw.path2 = text;
+            call.raw.path_cut |= cut;
+        }
+        Role::OffsetPointer => call.raw.offset = offset(tid, address),
+        Role::OffsetPointer2 => call.raw.offset2 = offset(tid, address),
+        Role::HowFlags => call.raw.flags = memory::read_u64(tid, address).unwrap_or(0),
+        Role::Vector => call.raw.requested = vector_sum(call, tid, address, info.arguments[2]),
+        Role::Message => call.raw.requested = message_sum(call, tid, address),
+        Role::Arguments => call.raw.argv = arguments(call, tid, address),
+        Role::ControlBlocks => control_blocks(call, tid, address, info.arguments[1]),
+        _ => {}
+    }
+}
+
+fn path(call: &mut Call, tid: u32, address: u64) -> (Text, bool) {
+    let start = call.texts.len() as u32;
+    let read = memory::read_path(tid, address, &mut call.texts);
+    if read == Read::Unreadable {
+        // A bad pointer is the program's own affair (EFAULT); anything else we are told at the exit.
+        call.unreadable = true;
+        return (Text::NONE, false);
+    }
+    (Text { start, length: call.texts.len() as u32 - start }, read == Read::Cut)
+}
+
+fn offset(tid: u32, address: u64) -> i64 {
+    memory::read_u64(tid, address).map_or(UNKNOWN, |value| value as i64)
+}
+
+/// Total length of `count` iovecs.
+fn vector_sum(call: &mut Call, tid: u32, address: u64, count: u64) -> i64 {
+    let count = usize::min(count as usize, VECTOR_LIMIT);
+    call.scratch.resize(count * 16, 0);
+    let read = memory::read_some(tid, address, &mut call.scratch);
+    if read < call.scratch.len() {
+        return UNKNOWN;
+    }
+    let lengths = call.scratch.chunks_exact(16).map(|vector| word(vector, 8));
+    i64::try_from(lengths.fold(0u64, u64::saturating_add)).unwrap_or(i64::MAX)
+}
+
+/// `struct user_msghdr`: the vectors at 16, their number at 24.
+fn message_sum(call: &mut Call, tid: u32, address: u64) -> i64 {
+    let mut header = [0; 32];
+    if !memory::read_exact(tid, address, &mut header) {
+        return UNKNOWN;
+    }
+    vector_sum(call, tid, word(&header, 16), word(&header, 24))
+}
+
+fn arguments(call: &mut Call, tid: u32, address: u64) -> Text {
+    let start = call.texts.len();
+    let mut pointers = [0u8; 512];
+    let mut at = address;
+    'all: loop {
+        let read = memory::read_some(tid, at, &mut pointers);
+        for pointer in pointers[..read].chunks_exact(8) {
+            let pointer = word(pointer, 0);
+            let used = call.texts.len() - start;
+            if pointer == 0 || used >= ARGUMENTS_LIMIT {
+                break 'all;
+            }
+            if used > 0 {
+                call.texts.push(0);
+            }
+            memory::read_string(tid, pointer, ARGUMENTS_LIMIT - used, &mut call.texts);
+        }
+        if read < pointers.len() {
+            break;
+        }
+        at += pointers.len() as u64;
+    }
+    Text { start: start as u32, length: (call.texts.len() - start) as u32 }
+}
+
+/// The `struct iocb`s of io_submit.
+fn control_blocks(call: &mut Call, tid: u32, address: u64, count: u64) {
+    for index in 0..u64::min(count, VECTOR_LIMIT as u64) {
+        let mut block = [0; 64];
+        let Some(pointer) = memory::read_u64(tid, address.wrapping_add(index * 8)) else { break };
+        if !memory::read_exact(tid, pointer, &mut block) {
+            break;
+        }
+        let operation = u16::from_ne_bytes([block[16], block[17]]);
+        let (bytes, offset) = (word(&block, 32), word(&block, 40) as i64);
+        let (bytes, offset) = match operation {
+            0 | 1 => (i64::try_from(bytes).unwrap_or(i64::MAX), offset),
+            // PREADV, PWRITEV: the length is a number of vectors.
+            7 | 8 => (vector_sum(call, tid, word(&block, 24), bytes), offset),
+            // Syncs and polls move nothing.
+            _ => (UNKNOWN, UNKNOWN),
+        };
+        let fd = i32::from_ne_bytes([block[20], block[21], block[22], block[23]]);
+        call.items.push(AsyncItem { key: pointer, fd, write: matches!(operation, 1 | 8), bytes, offset });
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
+}
+
+fn half(bytes: &[u8], at: usize) -> i32 {
+    i32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// What the call left in memory, read at its end.
+#[inline]
+pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
+    if call.unreadable {
+        call.unreadable = false;
+        losses.add(LossKind::UnreadableMemory, u64::from(result != -i64::from(libc::EFAULT)));
+    }
+    if result < 0 {
+        return;
+    }
+    for (index, &role) in call.raw.call.spec().roles.iter().enumerate().take(6) {
+        let address = call.arguments[index];
+        match role {
+            Role::StatBuffer => stat(&mut call.raw, tid, address),
+            Role::NewPair => pair(&mut call.raw, tid, address),
+            Role::Completions => completions(call, tid, address, result),
+            Role::SeekPointer => call.raw.offset = offset(tid, address),
+            _ => {}
+        }
+    }
+}
+
+/// `struct stat` (mode at 24, size at 48) or `struct statx` (mode at 28, size at 40).
+fn stat(raw: &mut RawCall, tid: u32, address: u64) {
+    let mut buffer = [0; 56];
+    if !memory::read_exact(tid, address, &mut buffer) {
+        return;
+    }
+    let extended = raw.call.spec().name == "statx";
+    let (mode, size) = if extended {
+        (u32::from(u16::from_ne_bytes([buffer[28], buffer[29]])), word(&buffer, 40))
+    } else {
+        (half(&buffer, 24) as u32, word(&buffer, 48))
+    };
+    raw.stat_type = ((mode >> 12) & 0xf) as u8;
+    raw.stat_size = size as i64;
+}
+
+fn pair(raw: &mut RawCall, tid: u32, address: u64) {
+    let mut ends = [0; 8];
+    let read = memory::read_exact(tid, address, &mut ends);
+    (raw.fd, raw.fd2) = if read { (half(&ends, 0), half(&ends, 4)) } else { (NO_FD, NO_FD) };
+}
+
+/// The `struct io_event`s of io_getevents: the block's address at 8, the result at 16.
+fn completions(call: &mut Call, tid: u32, address: u64, count: i64) {
+    let mut event = [0; 32];
+    for index in 0..count as u64 {
+        if !memory::read_exact(tid, address.wrapping_add(index * 32), &mut event) {
+            break;
+        }
+        call.items.push(AsyncItem {
+            key: word(&event, 8),
+            fd: NO_FD,
+            write: false,
+            bytes: word(&event, 16) as i64,
+            offset: UNKNOWN,
+        });
+    }
+}

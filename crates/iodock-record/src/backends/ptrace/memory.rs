@@ -1,0 +1,107 @@
+//! Reading a stopped program's memory.
+
+use super::request;
+
+const PAGE: u64 = 4096;
+/// The longest path the kernel takes.
+const PATH_MAX: usize = 4096;
+/// Most paths are shorter: read at once.
+const FIRST_PIECE: usize = 256;
+
+/// Fills `into` from `address`; `false` if any of it can't be read.
+#[inline]
+pub fn read_exact(tid: u32, address: u64, into: &mut [u8]) -> bool {
+    read_some(tid, address, into) == into.len()
+}
+
+/// Reads up to the first page that can't be read; the number of bytes read.
+#[inline]
+pub fn read_some(tid: u32, address: u64, into: &mut [u8]) -> usize {
+    let mut done = 0;
+    while done < into.len() {
+        let at = address.wrapping_add(done as u64);
+        // A transfer is all or nothing per piece, so pieces end at page borders.
+        let piece = usize::min(into.len() - done, (PAGE - at % PAGE) as usize);
+        if !read_piece(tid, at, &mut into[done..done + piece]) {
+            break;
+        }
+        done += piece;
+    }
+    done
+}
+
+fn read_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: into.len() };
+    // SAFETY: `local` is `into`; the remote address is only looked at by the kernel.
+    let count = unsafe { libc::process_vm_readv(tid as libc::pid_t, &local, 1, &remote, 1, 0) };
+    if count >= 0 {
+        return count as usize == into.len();
+    }
+    // SAFETY: errno is the thread's own.
+    let errno = unsafe { *libc::__errno_location() };
+    matches!(errno, libc::ENOSYS | libc::EPERM) && peek_piece(tid, address, into)
+}
+
+/// Word by word, where process_vm_readv is not allowed (some containers).
+fn peek_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
+    let mut at = address & !7;
+    let mut skip = (address % 8) as usize;
+    let mut done = 0;
+    while done < into.len() {
+        let Ok(word) = request::peek(tid, at) else { return false };
+        let bytes = &word.to_ne_bytes()[skip..];
+        let count = usize::min(bytes.len(), into.len() - done);
+        into[done..done + count].copy_from_slice(&bytes[..count]);
+        done += count;
+        at += 8;
+        skip = 0;
+    }
+    true
+}
+
+/// What came of reading a string.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Read {
+    Whole,
+    /// Longer than asked for.
+    Cut,
+    Unreadable,
+}
+
+/// Appends the string at `address`, without its NUL, to `into`.
+#[inline]
+pub fn read_string(tid: u32, address: u64, limit: usize, into: &mut Vec<u8>) -> Read {
+    let start = into.len();
+    let mut piece = FIRST_PIECE;
+    loop {
+        let done = into.len() - start;
+        let at = address.wrapping_add(done as u64);
+        let length = usize::min(piece, (PAGE - at % PAGE) as usize);
+        into.resize(start + done + length, 0);
+        let read = read_some(tid, at, &mut into[start + done..]);
+        if let Some(end) = into[start + done..start + done + read].iter().position(|&byte| byte == 0) {
+            into.truncate(start + done + end);
+            return Read::Whole;
+        }
+        into.truncate(start + done + read);
+        if read < length {
+            into.truncate(start);
+            return Read::Unreadable;
+        }
+        if into.len() - start >= limit {
+            into.truncate(start + limit);
+            return Read::Cut;
+        }
+        piece = PAGE as usize;
+    }
+}
+
+pub fn read_path(tid: u32, address: u64, into: &mut Vec<u8>) -> Read {
+    read_string(tid, address, PATH_MAX, into)
+}
+
+pub fn read_u64(tid: u32, address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    read_exact(tid, address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
+}

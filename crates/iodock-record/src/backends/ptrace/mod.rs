@@ -1,0 +1,76 @@
+//! Recording by ptrace, with a seccomp filter so that only I/O, descriptor and process calls stop.
+//!
+//! A launched program puts the filter on itself before its exec: a recorded call stops twice (the
+//! filter's stop is its beginning, a system-call stop its end), any other not at all. A process that
+//! runs already has no filter, so every call of it stops, and those that are not recorded are let go.
+//!
+//! With the filter a program can't live without its tracer (a traced call without a tracer is ENOSYS),
+//! so a launched program dies with a recorder that is killed: see docs/decisions.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod decode;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod filter;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod memory;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[path = "numbers_x86_64.rs"]
+mod numbers;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod records;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod request;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod session;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod tasks;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod tracer;
+
+use super::{Backend, Ended, Target};
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use iodock_journal::JournalWriter;
+
+pub struct PtraceBackend;
+
+impl Backend for PtraceBackend {
+    fn name(&self) -> &'static str {
+        "ptrace"
+    }
+
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn is_available(&self) -> Result<(), Refusal> {
+        crate::doctor::ptrace_refusal().map_or(Ok(()), Err)
+    }
+
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    fn is_available(&self) -> Result<(), Refusal> {
+        Err(unsupported())
+    }
+
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn run(
+        &self,
+        target: Target,
+        journal: &mut JournalWriter,
+        clock: &Clock,
+        control: &Control,
+    ) -> Result<Ended, RecordError> {
+        session::run(target, journal, clock, control)
+    }
+
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    fn run(&self, _: Target, _: &mut JournalWriter, _: &Clock, _: &Control) -> Result<Ended, RecordError> {
+        Err(RecordError::Refused(unsupported()))
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn unsupported() -> Refusal {
+    Refusal::new(
+        "live recording works on x86-64 Linux only so far",
+        "record with strace -f -ttt -T -o LOG and import the log: iodock import LOG",
+    )
+}

@@ -1,0 +1,139 @@
+//! The ptrace requests, typed. See ptrace(2).
+
+use std::{io, mem, ptr};
+
+pub const EVENT_STOP: i32 = 128;
+const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+
+/// `struct ptrace_syscall_info`, with the union's longest member.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct CallInfo {
+    pub op: u8,
+    _pad: [u8; 3],
+    pub arch: u32,
+    pub ip: u64,
+    pub sp: u64,
+    /// Entry and seccomp: the number. Exit: the result.
+    pub number: u64,
+    pub arguments: [u64; 6],
+    _more: [u64; 2],
+}
+
+pub const OP_ENTRY: u8 = 1;
+pub const OP_EXIT: u8 = 2;
+pub const OP_SECCOMP: u8 = 3;
+
+/// Follow everything, and tell system-call stops from SIGTRAP.
+pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
+    | libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT;
+
+fn request(request: libc::c_uint, tid: u32, address: usize, data: usize) -> io::Result<libc::c_long> {
+    // SAFETY: requests that write memory are only made through the wrappers below, with valid pointers.
+    match unsafe { libc::ptrace(request as _, tid as libc::pid_t, address, data) } {
+        -1 => Err(io::Error::last_os_error()),
+        value => Ok(value),
+    }
+}
+
+pub fn seize(tid: u32, options: i32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, tid, 0, options as usize).map(drop)
+}
+
+pub fn interrupt(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0).map(drop)
+}
+
+pub fn detach(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_DETACH, tid, 0, signal as usize).map(drop)
+}
+
+/// Stays stopped, but learns of the end of a group stop.
+pub fn listen(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_LISTEN, tid, 0, 0).map(drop)
+}
+
+/// Goes on to the next event.
+#[inline]
+pub fn resume(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_CONT, tid, 0, signal as usize).map(drop)
+}
+
+/// Goes on to the next entry or exit of a call.
+#[inline]
+pub fn resume_to_call(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_SYSCALL, tid, 0, signal as usize).map(drop)
+}
+
+pub fn event_message(tid: u32) -> io::Result<u64> {
+    let mut message: libc::c_ulong = 0;
+    request(libc::PTRACE_GETEVENTMSG, tid, 0, ptr::addr_of_mut!(message) as usize)?;
+    Ok(message)
+}
+
+#[inline]
+pub fn call_info(tid: u32) -> io::Result<CallInfo> {
+    let mut info = CallInfo::default();
+    match request(GET_SYSCALL_INFO, tid, mem::size_of::<CallInfo>(), ptr::addr_of_mut!(info) as usize) {
+        Ok(_) => Ok(info),
+        // Before Linux 5.3, without a back port.
+        Err(error) if error.raw_os_error() == Some(libc::EIO) => call_info_from_registers(tid),
+        Err(error) => Err(error),
+    }
+}
+
+fn call_info_from_registers(tid: u32) -> io::Result<CallInfo> {
+    // SAFETY: plain numbers.
+    let mut registers: libc::user_regs_struct = unsafe { mem::zeroed() };
+    request(libc::PTRACE_GETREGS, tid, 0, ptr::addr_of_mut!(registers) as usize)?;
+    // The code segment of 32-bit programs.
+    let arch = if registers.cs == 0x23 { 0 } else { super::filter::AUDIT_ARCH };
+    // At entry the kernel has put -ENOSYS where the result will be.
+    let at_entry = registers.rax as i64 == -i64::from(libc::ENOSYS);
+    let number = if at_entry { registers.orig_rax } else { registers.rax };
+    let arguments = [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
+    let op = if at_entry { OP_ENTRY } else { OP_EXIT };
+    Ok(CallInfo { op, arch, ip: registers.rip, sp: registers.rsp, number, arguments, ..CallInfo::default() })
+}
+
+/// The call's result register, at an exit stop.
+#[inline]
+pub fn result(tid: u32) -> io::Result<i64> {
+    let offset = mem::offset_of!(libc::user_regs_struct, rax);
+    // A peeked -1 can't be told from an error but by errno.
+    // SAFETY: errno is the thread's own; the request writes no memory of ours.
+    unsafe {
+        *libc::__errno_location() = 0;
+        let value = libc::ptrace(libc::PTRACE_PEEKUSER, tid as libc::pid_t, offset, 0);
+        if value == -1 && *libc::__errno_location() != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(value)
+    }
+}
+
+/// Sets a call's first argument, at an entry stop.
+pub fn set_first_argument(tid: u32, value: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEUSER, tid, mem::offset_of!(libc::user_regs_struct, rdi), value as usize)
+        .map(drop)
+}
+
+pub fn peek(tid: u32, address: u64) -> io::Result<u64> {
+    // SAFETY: as in `result`.
+    unsafe {
+        *libc::__errno_location() = 0;
+        let value = libc::ptrace(libc::PTRACE_PEEKDATA, tid as libc::pid_t, address, 0);
+        if value == -1 && *libc::__errno_location() != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(value as u64)
+    }
+}
+
+pub fn poke(tid: u32, address: u64, value: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEDATA, tid, address as usize, value as usize).map(drop)
+}

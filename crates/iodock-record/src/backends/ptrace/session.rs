@@ -1,0 +1,130 @@
+//! Beginning a trace: launching a program, or attaching to running ones.
+
+use super::super::{Ended, Target};
+use super::tracer::Tracer;
+use super::{filter, request};
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use crate::launch::{self, Program};
+use crate::process;
+use iodock_journal::JournalWriter;
+use std::collections::BTreeSet;
+use std::io;
+
+pub fn run(
+    target: Target,
+    journal: &mut JournalWriter,
+    clock: &Clock,
+    control: &Control,
+) -> Result<Ended, RecordError> {
+    match target {
+        Target::Launch(program) => launch(&program, Tracer::new(journal, clock, control, true)),
+        Target::Attach(pids) => attach(&pids, Tracer::new(journal, clock, control, false)),
+    }
+}
+
+fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
+    let code = filter::program();
+    let cant_start = |error: io::Error| {
+        let message = format!("{} can't be started: {}", program.path.display(), launch::plain(&error));
+        RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
+    };
+    let mut child = launch::fork(program, &code).map_err(cant_start)?;
+    let pid = child.pid as u32;
+    // With the filter the program can't make calls without us, so it must not outlive us.
+    let options = request::OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
+    if let Err(error) = request::seize(pid, options) {
+        child.abandon();
+        return Err(RecordError::Refused(seize_refusal(pid, &error)));
+    }
+    tracer.add_root(pid, program.command_text());
+    child.release();
+    let ended = tracer.follow();
+    if let Some(error) = tracer.exec_error() {
+        return Err(launch::launch_error(&program.path.to_string_lossy(), &error));
+    }
+    match child.failure() {
+        Some(error) => Err(cant_start(error)),
+        None => Ok(ended),
+    }
+}
+
+/// Takes all threads of the processes, while they may be making new ones: until a pass over their lists
+/// finds no new one.
+fn attach(pids: &[u32], mut tracer: Tracer) -> Result<Ended, RecordError> {
+    let mut seized = BTreeSet::new();
+    for &pid in pids {
+        if let Err(refusal) = seize_all(pid, &mut seized) {
+            for &(_, tid) in &seized {
+                release(tid);
+            }
+            return Err(RecordError::Refused(refusal));
+        }
+    }
+    tracer.attached(&seized);
+    Ok(tracer.follow())
+}
+
+fn seize_all(pid: u32, seized: &mut BTreeSet<(u32, u32)>) -> Result<(), Refusal> {
+    loop {
+        let mut found_new = false;
+        for tid in process::threads(pid).map_err(|error| seize_refusal(pid, &error))? {
+            if seized.contains(&(pid, tid)) {
+                continue;
+            }
+            match request::seize(tid, request::OPTIONS) {
+                Ok(()) => {}
+                // It ended in between, or its maker is ours and so is it.
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid => continue,
+                Err(_) if process::tracer_of(tid) == Some(own_thread()) => continue,
+                Err(error) => return Err(seize_refusal(pid, &error)),
+            }
+            // Fails only if it has ended, which waiting will tell.
+            let _ = request::interrupt(tid);
+            seized.insert((pid, tid));
+            found_new = true;
+        }
+        if !found_new {
+            return Ok(());
+        }
+    }
+}
+
+fn own_thread() -> u32 {
+    // SAFETY: can't fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Lets a thread go that was taken and interrupted.
+fn release(tid: u32) {
+    let mut status = 0;
+    // SAFETY: waits for a thread that is being stopped by us.
+    let stopped = unsafe { libc::waitpid(tid as i32, &mut status, libc::__WALL) } == tid as i32;
+    if stopped && libc::WIFSTOPPED(status) {
+        let signal = if status >> 16 == 0 { libc::WSTOPSIG(status) } else { 0 };
+        let _ = request::detach(tid, signal);
+    }
+}
+
+/// Why a process can't be traced.
+fn seize_refusal(pid: u32, error: &io::Error) -> Refusal {
+    if let Some(tracer) = process::tracer_of(pid).filter(|&tracer| tracer != 0) {
+        return Refusal::new(
+            format!("process {pid} is being traced already, by process {tracer}"),
+            "end that debugger or tracer first",
+        );
+    }
+    match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT) => {
+            Refusal::new(format!("there is no process {pid}"), "ps -e lists the processes that run")
+        }
+        _ => crate::doctor::ptrace_refusal().unwrap_or_else(|| {
+            Refusal::new(
+                format!("process {pid} may not be traced: {}", launch::plain(error)),
+                "it belongs to another user, is privileged, or /proc/sys/kernel/yama/ptrace_scope forbids it: \
+                 start it with iodock record, or attach as root",
+            )
+        }),
+    }
+}

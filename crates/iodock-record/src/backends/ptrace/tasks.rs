@@ -1,0 +1,145 @@
+//! What the tracer remembers of each thread.
+
+use iodock_event::{AsyncItem, CallId, RawCall};
+
+/// No slot.
+const NO_SLOT: u32 = u32::MAX;
+/// The highest thread id that Linux hands out (PID_MAX_LIMIT).
+const TID_LIMIT: usize = 4 << 20;
+
+/// A call between its two stops. Buffers are kept for the thread's next call.
+pub struct Call {
+    pub raw: RawCall,
+    pub arguments: [u64; 6],
+    /// What `raw`'s texts point into.
+    pub texts: Vec<u8>,
+    pub items: Vec<AsyncItem>,
+    pub scratch: Vec<u8>,
+    /// A path could not be read at the beginning.
+    pub unreadable: bool,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Seen before its parent's fork was: held until then.
+    Unexpected,
+    /// In the program's code, or in a call that is not recorded.
+    Running,
+    /// In a recorded call.
+    InCall,
+    /// In a call that is not recorded, whose exit will stop too (attach).
+    InOtherCall,
+}
+
+pub struct Task {
+    pub tid: u32,
+    pub tgid: u32,
+    pub state: State,
+    /// The current call's beginning stands in the record already.
+    pub entered: bool,
+    /// Its first stop is still to come.
+    pub fresh: bool,
+    /// It has passed its exit event: it makes no more calls.
+    pub leaving: bool,
+    pub call: Call,
+}
+
+/// Threads in slots, found by thread id without hashing: the index is a table over all ids, of which
+/// only touched pages take memory.
+pub struct Tasks {
+    slots: Vec<Task>,
+    free: Vec<u32>,
+    index: Vec<u32>,
+    live: usize,
+}
+
+impl Tasks {
+    pub fn new() -> Self {
+        // Slots are stored plus one, so that the table can start as untouched zero pages.
+        Tasks { slots: Vec::new(), free: Vec::new(), index: vec![0; TID_LIMIT + 1], live: 0 }
+    }
+
+    #[inline]
+    pub fn find(&self, tid: u32) -> Option<usize> {
+        let slot = self.index.get(tid as usize).copied().unwrap_or(0).wrapping_sub(1);
+        (slot != NO_SLOT).then_some(slot as usize)
+    }
+
+    #[inline]
+    pub fn get(&mut self, slot: usize) -> &mut Task {
+        &mut self.slots[slot]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+
+    pub fn add(&mut self, tid: u32, tgid: u32, state: State) -> usize {
+        if let Some(slot) = self.find(tid) {
+            return slot;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => slot as usize,
+            None => {
+                self.slots.push(Task::new());
+                self.slots.len() - 1
+            }
+        };
+        let task = &mut self.slots[slot];
+        (task.tid, task.tgid, task.state) = (tid, tgid, state);
+        (task.entered, task.fresh, task.leaving) = (false, true, false);
+        if let Some(entry) = self.index.get_mut(tid as usize) {
+            *entry = slot as u32 + 1;
+        }
+        self.live += 1;
+        slot
+    }
+
+    pub fn remove(&mut self, slot: usize) {
+        if let Some(entry) = self.index.get_mut(self.slots[slot].tid as usize) {
+            *entry = 0;
+        }
+        self.slots[slot].tid = 0;
+        self.free.push(slot as u32);
+        self.live -= 1;
+    }
+
+    /// The thread in `from` goes on under the id of `to`, whose own thread is gone.
+    pub fn take_over(&mut self, from: usize, to: usize) {
+        let (from_tid, to_tid) = (self.slots[from].tid, self.slots[to].tid);
+        self.slots.swap(from, to);
+        self.slots[to].tid = to_tid;
+        self.slots[from].tid = from_tid;
+        self.remove(from);
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Task> {
+        self.slots.iter().filter(|task| task.tid != 0)
+    }
+
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl Task {
+    fn new() -> Self {
+        Task {
+            tid: 0,
+            tgid: 0,
+            state: State::Running,
+            entered: false,
+            fresh: true,
+            leaving: false,
+            call: Call {
+                raw: RawCall::new(CallId(0), 0),
+                arguments: [0; 6],
+                texts: Vec::new(),
+                items: Vec::new(),
+                scratch: Vec::new(),
+                unreadable: false,
+            },
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! How the outside reaches a running recording: signals, a cancel flag, the once-a-second tick.
+//!
+//! The recorder sleeps in `waitpid`, which only a signal ends. So whoever has news for it (a signal
+//! handler, the ticker thread) leaves it in an atomic and wakes the recorder's thread with a signal of
+//! its own. A wake that comes a moment too early is lost; the ticker repeats it.
+
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// Signal handlers have no arguments of ours, hence statics; [`SignalGuard`] lets one recording at a
+/// time use them.
+static RECORDER_THREAD: AtomicI32 = AtomicI32::new(0);
+static SENT_COUNT: AtomicU32 = AtomicU32::new(0);
+static LAST_SENT: AtomicI32 = AtomicI32::new(0);
+static TERMINAL_COUNT: AtomicU32 = AtomicU32::new(0);
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// The signals that ask a program to end.
+const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// What recorder and ticker share.
+#[derive(Default)]
+pub struct Control {
+    pub cancelled: Arc<AtomicBool>,
+    samples: Mutex<Vec<iodock_event::Sample>>,
+    /// Processes being recorded: whose /proc/PID/io the sampler adds up.
+    pub processes: Mutex<Vec<u32>>,
+    pub finished: AtomicBool,
+}
+
+/// Signals that came so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// Sent by a process (kill, mpirun, a batch system).
+    pub sent: u32,
+    pub last_sent: i32,
+    /// From the terminal's keys.
+    pub terminal: u32,
+}
+
+impl Control {
+    pub fn new(cancelled: Arc<AtomicBool>) -> Self {
+        Control { cancelled, ..Control::default() }
+    }
+
+    pub fn received(&self) -> Received {
+        Received {
+            sent: SENT_COUNT.load(SeqCst),
+            last_sent: LAST_SENT.load(SeqCst),
+            terminal: TERMINAL_COUNT.load(SeqCst),
+        }
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.cancelled.load(SeqCst)
+    }
+
+    pub fn give_samples(&self, samples: &mut Vec<iodock_event::Sample>) {
+        lock(&self.samples).append(samples);
+    }
+
+    pub fn take_samples(&self) -> Vec<iodock_event::Sample> {
+        std::mem::take(&mut *lock(&self.samples))
+    }
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The signal that ends the recorder's wait.
+pub fn wake_signal() -> libc::c_int {
+    libc::SIGRTMIN() + 5
+}
+
+/// Ends the recorder's wait, if it waits.
+pub fn wake() {
+    let thread = RECORDER_THREAD.load(SeqCst);
+    if thread != 0 {
+        // SAFETY: tgkill only sends a signal for which a handler is installed while the id is set.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, wake_signal()) };
+    }
+}
+
+/// Called on the recorder's own thread: only the wake signal may reach it, so that a system call of the
+/// recorder is never cut short by another.
+pub fn adopt_thread() {
+    // SAFETY: plain calls on a local signal set.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&mut set);
+        libc::sigdelset(&mut set, wake_signal());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &set, ptr::null_mut());
+        RECORDER_THREAD.store(libc::syscall(libc::SYS_gettid) as i32, SeqCst);
+    }
+}
+
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: errno is restored, since the signal may come between a call and its reader; `info` is the
+    // kernel's.
+    unsafe {
+        let errno = *libc::__errno_location();
+        if (*info).si_code == libc::SI_KERNEL {
+            TERMINAL_COUNT.fetch_add(1, SeqCst);
+        } else {
+            LAST_SENT.store(signal, SeqCst);
+            SENT_COUNT.fetch_add(1, SeqCst);
+        }
+        wake();
+        *libc::__errno_location() = errno;
+    }
+}
+
+extern "C" fn on_wake(_: libc::c_int) {}
+
+/// Our signal handlers, for the length of a recording. Signals that were ignored stay ignored (nohup).
+pub struct SignalGuard {
+    previous: Vec<(libc::c_int, libc::sigaction)>,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl SignalGuard {
+    pub fn install() -> Self {
+        let one = lock(&ONE_AT_A_TIME);
+        SENT_COUNT.store(0, SeqCst);
+        TERMINAL_COUNT.store(0, SeqCst);
+        let mut guard = SignalGuard { previous: Vec::new(), _one: one };
+        guard.replace(wake_signal(), on_wake as *const () as usize, 0);
+        for signal in ENDING {
+            guard.replace(signal, on_signal as *const () as usize, libc::SA_SIGINFO | libc::SA_RESTART);
+        }
+        guard
+    }
+
+    fn replace(&mut self, signal: libc::c_int, handler: usize, flags: libc::c_int) {
+        // SAFETY: both structures are valid; the handlers only touch atomics and make async-signal-safe
+        // calls.
+        unsafe {
+            let mut old: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, ptr::null(), &mut old);
+            if old.sa_sigaction == libc::SIG_IGN {
+                return;
+            }
+            let mut new: libc::sigaction = std::mem::zeroed();
+            new.sa_sigaction = handler;
+            new.sa_flags = flags;
+            libc::sigfillset(&mut new.sa_mask);
+            if libc::sigaction(signal, &new, ptr::null_mut()) == 0 {
+                self.previous.push((signal, old));
+            }
+        }
+    }
+}
+
+impl Drop for SignalGuard {
+    fn drop(&mut self) {
+        RECORDER_THREAD.store(0, SeqCst);
+        for (signal, old) in &self.previous {
+            // SAFETY: gives back what sigaction gave us.
+            unsafe { libc::sigaction(*signal, old, ptr::null_mut()) };
+        }
+    }
+}

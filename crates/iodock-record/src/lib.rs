@@ -1,0 +1,167 @@
+//! Live recording: starts a program, or takes running ones, follows everything they start, and appends
+//! what they do to a journal in the store, once a second at the latest. `iodock_import` then makes the
+//! store's tables of the journal, by the same pipeline as for a log.
+//!
+//! One thread of its own forks, traces, waits and writes; a second one samples the machine. Neither
+//! touches the threads, children or signals of the process around it for longer than the recording.
+
+pub mod backends;
+mod clock;
+pub mod control;
+mod doctor;
+mod error;
+mod launch;
+mod options;
+mod parts;
+mod places;
+mod process;
+pub mod sampler;
+pub mod signals;
+
+pub use backends::ProgramExit;
+pub use clock::Clock;
+pub use doctor::{doctor, Fact};
+pub use error::{RecordError, Refusal};
+pub use options::{AttachOptions, RecordOptions, RecordOutcome};
+
+use backends::{Backend, Ended, Target};
+use control::{Control, SignalGuard};
+use iodock_journal::{Closing, JournalMeta};
+use launch::Program;
+use parts::Part;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread;
+
+/// Runs a command and records it until everything it started has ended.
+///
+/// Signals that ask to end (SIGINT, SIGTERM, SIGHUP, SIGQUIT) are handled for as long: keys of the
+/// terminal go to the program as usual; a signal sent to this process is passed on to the program, a
+/// second one kills it. `cancel`, once set, kills it too. However it ends, the store is good.
+///
+/// # Errors
+/// Nothing was recorded, and unless the store could not be made, the program was not run.
+pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
+    let program = Program::find(&options.command)?;
+    let backend = backends::choose(&options.backend)?;
+    let command = options.command.iter().map(|argument| bytes(argument)).collect();
+    let meta = meta(backend.name(), command);
+    let part = Part::claim(&options.store, options.force, &meta)?;
+    run(backend, Target::Launch(program), part, meta, &options.sampling, cancel)
+}
+
+/// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they
+/// run on as if nothing had been.
+///
+/// # Errors
+/// A process is not there or may not be traced. None of them is changed.
+pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
+    let backend = backends::choose(&options.backend)?;
+    let command = options.pids.first().map_or_else(Vec::new, |&pid| {
+        process::command(pid).split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
+    });
+    let meta = meta(backend.name(), command);
+    let part = Part::claim(&options.store, options.force, &meta)?;
+    run(backend, Target::Attach(options.pids.clone()), part, meta, &options.sampling, cancel)
+}
+
+fn bytes(text: &std::ffi::OsStr) -> Vec<u8> {
+    std::os::unix::ffi::OsStrExt::as_bytes(text).to_vec()
+}
+
+fn meta(how: &str, command: Vec<Vec<u8>>) -> JournalMeta {
+    let (rank, ranks) = parts::rank_of_this_process();
+    JournalMeta {
+        how: how.into(),
+        host: places::host_name(),
+        kernel: places::kernel(),
+        cpus: thread::available_parallelism().ok().map(|count| count.get() as u32),
+        command,
+        working_directory: std::env::current_dir().map(|path| bytes(path.as_os_str())).unwrap_or_default(),
+        pid: Some(std::process::id()),
+        rank,
+        ranks,
+        start: Some(Clock::start().now()),
+        ..JournalMeta::default()
+    }
+}
+
+fn run(
+    backend: &'static dyn Backend,
+    target: Target,
+    mut part: Part,
+    meta: JournalMeta,
+    sampling: &sampler::Settings,
+    cancel: Arc<AtomicBool>,
+) -> Result<RecordOutcome, RecordError> {
+    let clock = Clock::start();
+    let mut warnings = places::warnings(&part.store);
+    let mut journal = match part.open_journal(&meta) {
+        Ok(journal) => journal,
+        Err(error) => {
+            part.abandon();
+            return Err(error);
+        }
+    };
+    let mounts = sampler::mounts(&sampling.root);
+    let mounted = journal.mounts(&mounts);
+    if let Err(error) = mounted {
+        part.abandon();
+        return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
+    }
+    let control = Control::new(cancel);
+    let guard = SignalGuard::install();
+    let result = thread::scope(|scope| {
+        let ticker = scope.spawn(|| sampler::tick(&clock, &control, sampling));
+        let recorder = scope.spawn(|| {
+            control::adopt_thread();
+            backend.run(target, &mut journal, &clock, &control)
+        });
+        let result = recorder.join();
+        control.finished.store(true, Ordering::SeqCst);
+        ticker.thread().unpark();
+        result
+    });
+    drop(guard);
+    let ended = match result {
+        Ok(Ok(ended)) => ended,
+        Ok(Err(error)) => {
+            drop(journal);
+            part.abandon();
+            return Err(error);
+        }
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
+    let Ended { exit, mut failure, losses, killed, warnings: more } = ended;
+    warnings.extend(more);
+    if killed > 0 {
+        warnings.push(format!("{killed} processes were killed: a program that was started under recording can't go on without it"));
+    }
+    let closing = closing(exit, clock.now(), places::on_measured_file_system(&part.store));
+    let written_bytes = journal.written_bytes();
+    if let Err(error) = journal.close(&closing) {
+        failure.get_or_insert(format!("{error}; {}", error.hint()));
+    }
+    let must_finish = part.close()?;
+    Ok(RecordOutcome {
+        store: part.store,
+        exit,
+        must_finish,
+        losses,
+        warnings,
+        failure,
+        written_bytes,
+        killed,
+    })
+}
+
+fn closing(exit: ProgramExit, end: i64, shares_file_system: bool) -> Closing {
+    let mut closing = Closing { end: Some(end), ..Closing::default() };
+    match exit {
+        ProgramExit::Code(code) => closing.exit_code = Some(code),
+        ProgramExit::Signal(signal) => closing.exit_signal = Some(signals::name(signal)),
+        ProgramExit::Running => {}
+    }
+    closing.extra.insert("on_measured_file_system".into(), shares_file_system.to_string());
+    closing
+}

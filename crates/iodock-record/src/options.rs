@@ -1,0 +1,63 @@
+//! What to record, and what came of it.
+
+use crate::backends::ProgramExit;
+use crate::sampler::Settings;
+use iodock_event::Losses;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Running a command.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// The folder to make.
+    pub store: PathBuf,
+    /// Replace a store that is there.
+    pub force: bool,
+    /// `auto`, or a back end's name.
+    pub backend: String,
+    pub sampling: Settings,
+}
+
+impl RecordOptions {
+    pub fn new(command: Vec<OsString>, store: PathBuf) -> Self {
+        RecordOptions { command, store, force: false, backend: "auto".into(), sampling: Settings::default() }
+    }
+}
+
+/// Recording what runs already.
+#[derive(Clone, Debug)]
+pub struct AttachOptions {
+    pub pids: Vec<u32>,
+    pub store: PathBuf,
+    pub force: bool,
+    pub backend: String,
+    pub sampling: Settings,
+}
+
+impl AttachOptions {
+    pub fn new(pids: Vec<u32>, store: PathBuf) -> Self {
+        AttachOptions { pids, store, force: false, backend: "auto".into(), sampling: Settings::default() }
+    }
+}
+
+/// A recording that took place.
+#[derive(Debug)]
+pub struct RecordOutcome {
+    pub store: PathBuf,
+    /// The program's own end, to be passed on.
+    pub exit: ProgramExit,
+    /// This process has to make the tables (`iodock_import::finish_recording`). Of several ranks in one
+    /// store the last to end has to.
+    pub must_finish: bool,
+    pub losses: Losses,
+    /// Sentences for the user.
+    pub warnings: Vec<String>,
+    /// Recording stopped early (full disk) while the program went on: why, and what to do.
+    pub failure: Option<String>,
+    /// Bytes that the recorder itself wrote.
+    pub written_bytes: u64,
+    /// Processes killed because they could not go on unrecorded.
+    pub killed: u32,
+}

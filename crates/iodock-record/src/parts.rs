@@ -1,0 +1,177 @@
+//! A recording's place in its store. Usually a store has one journal; recorders started by mpirun or
+//! srun with the same `-o` each write their rank's journal into one store, and the last to end finishes
+//! it. They agree through files, since nothing else joins them: `journal/job` names the job, each part
+//! leaves a `.done` beside its journal, and a lock decides who is last.
+
+use crate::error::{RecordError, Refusal};
+use crate::process::RANK_NAMES;
+use iodock_journal::{JournalMeta, JournalWriter};
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+pub struct Part {
+    pub store: PathBuf,
+    /// Of this part's files, without ending.
+    name: String,
+    ranks: Option<i32>,
+    created: bool,
+}
+
+/// Rank and number of ranks, as the launcher says.
+pub fn rank_of_this_process() -> (Option<i32>, Option<i32>) {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
+    for (rank, size) in RANK_NAMES {
+        if let Some(rank) = number(rank) {
+            return (Some(rank), number(size).or_else(|| number("SLURM_NTASKS")));
+        }
+    }
+    (None, None)
+}
+
+/// What all ranks of one job have in common: the launcher's name for it, else their parent.
+fn job() -> String {
+    let names =
+        ["PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID", "HYDI_CONTROL_FD"];
+    let step = std::env::var("SLURM_JOB_ID").unwrap_or_default();
+    let name = names.iter().find_map(|name| std::env::var(name).ok());
+    // SAFETY: can't fail.
+    let parent = unsafe { libc::getppid() };
+    let host = crate::places::host_name();
+    name.map_or_else(|| format!("{host} {parent}"), |name| format!("{step} {name}"))
+}
+
+fn store_error(store: &Path, error: &std::io::Error) -> RecordError {
+    RecordError::Store(Refusal::new(
+        format!("{}: the store can't be made: {}", store.display(), crate::launch::plain(error)),
+        "give it another place: -o PATH",
+    ))
+}
+
+impl Part {
+    /// Makes the store, or joins the one that another rank of this job has made.
+    pub fn claim(store: &Path, force: bool, meta: &JournalMeta) -> Result<Part, RecordError> {
+        // Several recorders only share a store where the launcher says how many there are.
+        let ranks = meta.ranks.filter(|&ranks| ranks > 1 && meta.rank.is_some());
+        let name = match meta.rank {
+            Some(rank) => format!("rank-{rank:05}-{}-{}", meta.host, std::process::id()),
+            None => "main".into(),
+        };
+        let mut part = Part { store: store.to_path_buf(), name, ranks, created: false };
+        part.make(force).map_err(|error| match error {
+            Claim::Taken => RecordError::Store(Refusal::new(
+                format!("{}: exists already", store.display()),
+                "give another name with -o, or replace it with --force",
+            )),
+            Claim::Failed(error) => store_error(store, &error),
+        })?;
+        Ok(part)
+    }
+
+    fn make(&mut self, force: bool) -> Result<(), Claim> {
+        if let Some(parent) = self.store.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent)?;
+        }
+        match fs::create_dir(&self.store) {
+            Ok(()) => {}
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.into()),
+            Err(_) if self.ranks.is_some() && self.same_job() => return Ok(()),
+            Err(_) if force && is_store(&self.store) => {
+                fs::remove_dir_all(&self.store)?;
+                fs::create_dir(&self.store)?;
+            }
+            Err(_) => return Err(Claim::Taken),
+        }
+        self.created = true;
+        fs::create_dir(self.store.join("journal"))?;
+        let manifest = concat!(
+            "{\"schema\": 1, \"state\": \"recording\", \"writer\": \"iodock ",
+            env!("CARGO_PKG_VERSION"),
+            "\"}\n"
+        );
+        fs::write(self.store.join("manifest.json"), manifest)?;
+        // Last, and in one step: who sees it, sees a store that is ready.
+        let draft = self.store.join("journal/job.draft");
+        fs::write(&draft, job())?;
+        fs::rename(draft, self.store.join("journal/job"))?;
+        Ok(())
+    }
+
+    /// Another rank may be making the store at this moment: give it some seconds.
+    fn same_job(&self) -> bool {
+        for _ in 0..100 {
+            match fs::read_to_string(self.store.join("journal/job")) {
+                Ok(other) => return other == job(),
+                Err(_) if self.store.join("events").exists() => return false,
+                Err(_) => std::thread::sleep(std::time::Duration::from_millis(50)),
+            }
+        }
+        false
+    }
+
+    pub fn open_journal(&self, meta: &JournalMeta) -> Result<JournalWriter, RecordError> {
+        let path = self.store.join("journal").join(format!("{}.journal", self.name));
+        JournalWriter::create(path, meta)
+            .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))
+    }
+
+    /// Nothing was recorded: leaves no trace.
+    pub fn abandon(&self) {
+        let journal = self.store.join("journal");
+        // What can't be removed stays; there is nobody to tell.
+        let _ = fs::remove_file(journal.join(format!("{}.journal", self.name)));
+        if self.created && self.ranks.is_none() {
+            let _ = fs::remove_dir_all(&self.store);
+        } else {
+            let _ = self.close();
+        }
+    }
+
+    /// This part is complete. Is it the last?
+    pub fn close(&self) -> Result<bool, RecordError> {
+        let Some(ranks) = self.ranks else { return Ok(true) };
+        self.mark_done(ranks).map_err(|error| store_error(&self.store, &error))
+    }
+
+    fn mark_done(&self, ranks: i32) -> std::io::Result<bool> {
+        let journal = self.store.join("journal");
+        let lock = OpenOptions::new().create(true).append(true).open(journal.join("lock"))?;
+        wait_for(&lock)?;
+        File::create(journal.join(format!("{}.done", self.name)))?.write_all(b"done\n")?;
+        let done = fs::read_dir(&journal)?
+            .flatten()
+            .filter(|entry| entry.path().extension().is_some_and(|ending| ending == "done"))
+            .count();
+        // The lock is given back when the file is closed.
+        Ok(done as i64 >= i64::from(ranks))
+    }
+}
+
+fn wait_for(lock: &File) -> std::io::Result<()> {
+    // SAFETY: a descriptor that is open. File systems without locks leave it to the count alone.
+    let result = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX) };
+    let error = std::io::Error::last_os_error();
+    match error.raw_os_error() {
+        _ if result == 0 => Ok(()),
+        Some(libc::ENOSYS | libc::ENOLCK | libc::EOPNOTSUPP) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+/// --force replaces stores, nothing else.
+fn is_store(path: &Path) -> bool {
+    path.join("manifest.json").is_file()
+        || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+enum Claim {
+    Taken,
+    Failed(std::io::Error),
+}
+
+impl From<std::io::Error> for Claim {
+    fn from(error: std::io::Error) -> Self {
+        Claim::Failed(error)
+    }
+}

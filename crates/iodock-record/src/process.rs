@@ -1,0 +1,126 @@
+//! What /proc says of a process.
+
+use iodock_event::{DescriptorSnapshot, Text, UNKNOWN};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::{fs, io};
+
+/// A descriptor that is open, and what its link says.
+pub struct OpenDescriptor {
+    pub snapshot: DescriptorSnapshot,
+    pub target: Vec<u8>,
+}
+
+pub fn threads(pid: u32) -> io::Result<Vec<u32>> {
+    let folder = fs::read_dir(format!("/proc/{pid}/task"))?;
+    Ok(folder.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
+/// The thread that traces `tid`, 0 for none.
+pub fn tracer_of(tid: u32) -> Option<u32> {
+    status_field(tid, "TracerPid:")
+}
+
+pub fn tgid_of(tid: u32) -> Option<u32> {
+    status_field(tid, "Tgid:")
+}
+
+/// A number of /proc/TID/status. Sizes there are in KiB.
+pub fn status_field(tid: u32, name: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+}
+
+pub fn working_directory(pid: u32) -> Vec<u8> {
+    link(&format!("/proc/{pid}/cwd"))
+}
+
+pub fn command(pid: u32) -> Vec<u8> {
+    let mut text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if text.last() == Some(&0) {
+        text.pop();
+    }
+    text
+}
+
+fn link(path: &str) -> Vec<u8> {
+    fs::read_link(path).map(|target| OsString::from(target).into_vec()).unwrap_or_default()
+}
+
+/// Everything `pid` has open, by number.
+pub fn descriptors(pid: u32) -> Vec<OpenDescriptor> {
+    let Ok(folder) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let mut found: Vec<OpenDescriptor> = folder
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .map(|fd| descriptor(pid, fd))
+        .collect();
+    found.sort_by_key(|open| open.snapshot.fd);
+    found
+}
+
+fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
+    let (mut position, mut flags) = (UNKNOWN, 0);
+    for line in fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default().lines() {
+        match line.split_once(':').map(|(name, value)| (name, value.trim())) {
+            Some(("pos", value)) => position = value.parse().unwrap_or(UNKNOWN),
+            Some(("flags", value)) => flags = u64::from_str_radix(value, 8).unwrap_or(0),
+            _ => {}
+        }
+    }
+    let path = format!("/proc/{pid}/fd/{fd}");
+    let status = fs::metadata(&path).ok();
+    let snapshot = DescriptorSnapshot {
+        tid: pid,
+        fd,
+        target: Text::NONE,
+        position,
+        flags,
+        stat_type: status.as_ref().map_or(0, |status| ((status.mode() >> 12) & 0xf) as u8),
+        stat_size: status.as_ref().map_or(UNKNOWN, |status| status.size() as i64),
+    };
+    OpenDescriptor { snapshot, target: link(&path) }
+}
+
+/// User and system CPU time of one thread, ns: the scheduler's exact sum, shared out as the clock ticks
+/// saw it.
+pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {
+    let total: i64 = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"))
+        .ok()?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()?;
+    let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+    // Fields 14 and 15; counted after the name, which may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let (user, system): (i64, i64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    if user + system == 0 {
+        return Some((0, total));
+    }
+    let user = (total as i128 * user as i128 / (user + system) as i128) as i64;
+    Some((user, total - user))
+}
+
+/// Names under which MPI launchers tell a process its rank, and the number of ranks.
+pub const RANK_NAMES: [(&str, &str); 6] = [
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", "PMIX_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("SLURM_PROCID", "SLURM_NTASKS"),
+];
+
+/// The MPI rank that the process's environment names.
+pub fn rank(pid: u32) -> Option<i32> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = |name: &str| {
+        environment.split(|&byte| byte == 0).find_map(|pair| {
+            let value = pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+            std::str::from_utf8(value).ok()?.parse().ok()
+        })
+    };
+    RANK_NAMES.iter().find_map(|(rank, _)| value(rank))
+}
