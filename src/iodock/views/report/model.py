@@ -63,13 +63,15 @@ def page_data(store: Store, overview: Overview, limits: Limits | None = None) ->
     calls, total = _calls(store)
     files, call_files = _files(store, names, total, limits)
     chosen = _to_detail(files, call_files, overview, names, limits)
+    details = file_details(store, names, chosen, axis)
+    shown = _worth_showing(files, details)
     return {
         "run": {"durations": timed, "store": store.name},
         "verdict": _split(overview),
         "calls": without_empty_columns(calls, OPTIONAL),
         "files": without_empty_columns(files, OPTIONAL),
         "call_files": {call: without_empty_columns(table, OPTIONAL) for call, table in call_files.items()},
-        "details": file_details(store, names, chosen, axis),
+        "details": details,
         "timeline": timeline_series(store, axis),
         "sizes": _sizes(store),
         "samples": sample_series(store, axis),
@@ -77,8 +79,8 @@ def page_data(store: Store, overview: Overview, limits: Limits | None = None) ->
         "ranks": _ranks(store, limits),
         "failures": without_empty_columns(_failures(store, names, limits), OPTIONAL),
         "first_call": _first(calls["rows"]),
-        "first_file": _first(files["rows"]),
-        "print_files": [row[0] for row in files["rows"][:3]],
+        "first_file": shown[0] if shown else None,
+        "print_files": shown[:3],
         "names": names.listed,
     }
 
@@ -87,6 +89,12 @@ def _split(overview: Overview) -> dict[str, Any]:
     parts = [{"name": part.name, "ns": part.time_ns} for part in overview.parts if part.time_ns]
     whole = max(1, sum(part.time_ns or 0 for part in overview.parts), overview.wall_ns or 0)
     return {"split": parts if overview.durations else [], "whole_ns": whole}
+
+
+def _worth_showing(files: PageTable, details: dict[int, dict[str, Any]]) -> list[int]:
+    """Files with charts, the costliest first; then those that have none, as bytes never moved there."""
+    numbers = [row[0] for row in files["rows"]]
+    return sorted(numbers, key=lambda number: not details.get(number, {}).get("sizes", {}).get("rows"))
 
 
 def _first(rows: Sequence[Row]) -> Any:
