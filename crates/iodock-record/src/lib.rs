@@ -89,7 +89,7 @@ fn meta(how: &str, command: Vec<Vec<u8>>) -> JournalMeta {
 fn run(
     backend: &'static dyn Backend,
     target: Target,
-    mut part: Part,
+    part: Part,
     meta: JournalMeta,
     sampling: &sampler::Settings,
     cancel: Arc<AtomicBool>,

@@ -4,10 +4,7 @@
 use super::tasks::{Call, State, Tasks};
 use crate::control::Control;
 use crate::process;
-use iodock_event::{
-    Batch, Items, LossKind, Losses, Phase, Record, Sample, SampleKind, Start, TaskEnd, TaskUsage, Text,
-    UNKNOWN,
-};
+use iodock_event::{Batch, Items, LossKind, Losses, Phase, Record, Start, TaskEnd, TaskUsage, Text, UNKNOWN};
 use iodock_journal::JournalWriter;
 
 /// Records collected before they are handed to the journal.
@@ -267,18 +264,6 @@ impl<'a> Records<'a> {
             self.batch.counts.signals.insert(crate::signals::name(signal as i32), count);
         }
         self.flush(now);
-    }
-}
-
-/// Of a sample of a process that ended: its last state.
-pub fn counter(ts: i64, source: &str, target: &str, metric: &str, value: f64) -> Sample {
-    Sample {
-        ts,
-        source: source.into(),
-        target: target.into(),
-        metric: metric.into(),
-        value,
-        kind: SampleKind::Counter,
     }
 }
 

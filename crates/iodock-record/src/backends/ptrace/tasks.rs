@@ -51,13 +51,12 @@ pub struct Tasks {
     slots: Vec<Task>,
     free: Vec<u32>,
     index: Vec<u32>,
-    live: usize,
 }
 
 impl Tasks {
     pub fn new() -> Self {
         // Slots are stored plus one, so that the table can start as untouched zero pages.
-        Tasks { slots: Vec::new(), free: Vec::new(), index: vec![0; TID_LIMIT + 1], live: 0 }
+        Tasks { slots: Vec::new(), free: Vec::new(), index: vec![0; TID_LIMIT + 1] }
     }
 
     #[inline]
@@ -69,10 +68,6 @@ impl Tasks {
     #[inline]
     pub fn get(&mut self, slot: usize) -> &mut Task {
         &mut self.slots[slot]
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.live == 0
     }
 
     pub fn add(&mut self, tid: u32, tgid: u32, state: State) -> usize {
@@ -92,7 +87,6 @@ impl Tasks {
         if let Some(entry) = self.index.get_mut(tid as usize) {
             *entry = slot as u32 + 1;
         }
-        self.live += 1;
         slot
     }
 
@@ -102,7 +96,6 @@ impl Tasks {
         }
         self.slots[slot].tid = 0;
         self.free.push(slot as u32);
-        self.live -= 1;
     }
 
     /// The thread in `from` goes on under the id of `to`, whose own thread is gone.
@@ -116,10 +109,6 @@ impl Tasks {
 
     pub fn iter(&self) -> impl Iterator<Item = &Task> {
         self.slots.iter().filter(|task| task.tid != 0)
-    }
-
-    pub fn slots(&self) -> usize {
-        self.slots.len()
     }
 }
 

@@ -1,0 +1,98 @@
+//! The least that a two-stop tracer can do: stops at the calls that iodock records, asks for the call's
+//! arguments and result, stores nothing. What recording costs is measured against it.
+
+fn main() {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    std::process::exit(bare::run());
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod bare {
+    use iodock_record::backends::ptrace::{filter, request};
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::ptr;
+
+    pub fn run() -> i32 {
+        let arguments: Vec<CString> = std::env::args_os()
+            .skip(1)
+            .filter_map(|argument| CString::new(argument.into_vec()).ok())
+            .collect();
+        let mut pointers: Vec<*const libc::c_char> = arguments.iter().map(|text| text.as_ptr()).collect();
+        if pointers.is_empty() {
+            return 2;
+        }
+        pointers.push(ptr::null());
+        let program = filter::program();
+        // SAFETY: the child only makes system calls on memory made before.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                start(&program, &pointers);
+            }
+            let mut status = 0;
+            libc::waitpid(child, &mut status, libc::WUNTRACED);
+            if request::seize(
+                child as u32,
+                request::OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL,
+            )
+            .is_err()
+            {
+                return 1;
+            }
+            libc::kill(child, libc::SIGCONT);
+            follow(child)
+        }
+    }
+
+    unsafe fn start(program: &[libc::sock_filter], pointers: &[*const libc::c_char]) -> ! {
+        libc::raise(libc::SIGSTOP);
+        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(filter));
+        libc::execvp(pointers[0], pointers.as_ptr());
+        libc::_exit(127)
+    }
+
+    unsafe fn follow(root: libc::pid_t) -> i32 {
+        let (mut status, mut code) = (0, 0);
+        // A thread between a call's two stops must be resumed to its exit at other events too.
+        let mut in_call = vec![false; 4 << 20];
+        loop {
+            let tid = libc::waitpid(-1, &mut status, libc::__WALL);
+            if tid < 0 {
+                return code;
+            }
+            if !libc::WIFSTOPPED(status) {
+                in_call[tid as usize] = false;
+                if tid == root {
+                    code = if libc::WIFEXITED(status) {
+                        libc::WEXITSTATUS(status)
+                    } else {
+                        128 + libc::WTERMSIG(status)
+                    };
+                }
+                continue;
+            }
+            let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+            let mut pass = 0;
+            if event == libc::PTRACE_EVENT_SECCOMP {
+                let _ = request::call_info(tid as u32);
+                in_call[tid as usize] = true;
+            } else if event == 0 && signal == libc::SIGTRAP | 0x80 {
+                let _ = request::result(tid as u32);
+                in_call[tid as usize] = false;
+            } else if event == 0 {
+                pass = signal;
+            } else if event == request::EVENT_STOP && signal != libc::SIGTRAP {
+                let _ = request::listen(tid as u32);
+                continue;
+            }
+            let _ = if in_call[tid as usize] {
+                request::resume_to_call(tid as u32, pass)
+            } else {
+                request::resume(tid as u32, pass)
+            };
+        }
+    }
+}
