@@ -422,7 +422,7 @@ def ordinary() -> Report:
     page = fill(base_page(), names, 42)
     points = [[n * SECOND, abs(math.sin(n)) * 0.6] for n in range(12)]
     page["samples"] = [
-        {"source": "pressure", "metric": "io.some", "target": "", "unit": "share", "points": points},
+        {"source": "pressure", "metric": "some_us", "target": "io", "unit": "share", "points": points},
         {
             "source": "diskstats",
             "metric": "read_bytes",

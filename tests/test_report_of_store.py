@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
@@ -15,7 +17,7 @@ from iodock.store import Store
 from iodock.views.checkup import checkup_of, print_checkup
 from iodock.views.report import report_html
 from iodock.views.report.budget import fit
-from made_store import Shape, make_store
+from made_store import START, Shape, make_store
 from report_samples import HOSTILE
 
 MOST_BYTES = 5_000_000
@@ -104,3 +106,38 @@ def test_the_check_up_of_a_store(tmp_path: Path) -> None:
         print_checkup(checkup_of(store, "run.iodock"), Console(file=stream, width=90))
     text = stream.getvalue()
     assert "2,000 calls (34 failed)" in text and "/data/a.dat" in text and "iodock report run.iodock" in text
+
+
+def test_the_machine_is_shown_as_rates_on_the_runs_own_time(tmp_path: Path) -> None:
+    folder = make_store(tmp_path / "run.iodock", Shape(500_000))
+    (folder / "samples").mkdir()
+    seconds = range(0, 11, 2)
+    rows = [
+        {
+            "ts": START + second * 10**9,
+            "source": source,
+            "target": target,
+            "metric": metric,
+            "value": value,
+            "kind": kind,
+        }
+        for second in seconds
+        for source, target, metric, value, kind in (
+            ("pressure", "io", "some_us", second * 250_000.0, "counter"),
+            ("pressure", "cpu", "some_us", second * 900_000.0, "counter"),
+            ("diskstats", "sda", "read_bytes", second * 1e6, "counter"),
+            ("diskstats", "sdb", "read_bytes", 7.0, "counter"),
+            ("loadavg", "", "load_1min", 1.5, "gauge"),
+        )
+    ]
+    pq.write_table(pa.Table.from_pylist(rows), folder / "samples" / "part-00000.parquet")
+    drawn = {(one["source"], one["target"]): one for one in page_of(folder)["samples"]}
+    assert set(drawn) == {("pressure", "io"), ("diskstats", "sda"), ("loadavg", "")}
+    assert drawn["pressure", "io"]["unit"] == "share" and drawn["pressure", "io"]["points"][0] == [
+        2 * 10**9,
+        0.25,
+    ]
+    assert drawn["diskstats", "sda"]["unit"] == "byterate" and drawn["diskstats", "sda"]["points"][-1] == [
+        10**10,
+        1e6,
+    ]

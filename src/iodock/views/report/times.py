@@ -13,9 +13,15 @@ TIMELINE_COLUMNS = (
     "interval", "read_bytes", "written_bytes", "read_count", "write_count", "read_time_ns",
     "write_time_ns",
 )  # fmt: skip
-MOST_SERIES = 8
-_SOURCES = ("pressure", "llite", "mountstats", "diskstats", "loadavg")
-"""The sources that are drawn, those that say most about waiting first."""
+_MOST_OF_SOURCE = {"pressure": 2, "llite": 4, "mountstats": 4, "diskstats": 3, "loadavg": 1}
+"""How many series of each source are drawn; the sources that say most about waiting come first."""
+_TELLING = {
+    "pressure": ("some_us", "full_us"),
+    "llite": ("read_bytes", "written_bytes"),
+    "mountstats": ("server_read_bytes", "server_written_bytes"),
+    "diskstats": ("busy_time_ms", "read_bytes", "written_bytes"),
+    "loadavg": ("load_1min",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +78,37 @@ def sample_series(store: Store, axis: Axis) -> list[dict[str, Any]]:
     found: dict[tuple[str, str, str, str], list[Row]] = {}
     for ts, *key, value in rows_of(answer, ("ts", "source", "target", "metric", "kind", "value")):
         found.setdefault((key[0], key[1], key[2], key[3]), []).append([ts - axis.start, value])
-    drawn = [_drawn(*key, points, axis) for key, points in found.items() if _telling(key[0], key[2])]
-    moving = [one for one in drawn if one["points"] and max(point[1] for point in one["points"]) > 0]
-    moving.sort(key=lambda one: (_SOURCES.index(one["source"]), -max(point[1] for point in one["points"])))
-    return moving[:MOST_SERIES]
+    drawn = [_drawn(*key, points, axis) for key, points in found.items() if _telling(*key[:3])]
+    drawn.sort(key=lambda one: -_highest(one))
+    chosen = (one for source, most in _MOST_OF_SOURCE.items() for one in _moving(drawn, source)[:most])
+    return list(chosen)
 
 
-def _telling(source: str, metric: str) -> bool:
-    if source == "pressure" or source == "loadavg":
-        return "avg60" not in metric and "avg300" not in metric and "15" not in metric and "5m" not in metric
-    return source in _SOURCES and metric.endswith("_bytes")
+def _telling(source: str, target: str, metric: str) -> bool:
+    return metric in _TELLING.get(source, ()) and (source != "pressure" or target == "io")
+
+
+def _moving(drawn: list[dict[str, Any]], source: str) -> list[dict[str, Any]]:
+    """The series of a source that are not zero throughout, those of its busiest target first."""
+    own = [one for one in drawn if one["source"] == source and _highest(one) > 0]
+    order = list(dict.fromkeys(one["target"] for one in own))
+    return sorted(own, key=lambda one: (order.index(one["target"]), _TELLING[source].index(one["metric"])))
+
+
+def _highest(one: dict[str, Any]) -> float:
+    return max((point[1] for point in one["points"]), default=0.0)
 
 
 def _drawn(source: str, target: str, metric: str, kind: str, points: list[Row], axis: Axis) -> dict[str, Any]:
-    unit, factor = _unit(source, metric, kind)
+    unit, factor = _unit(metric, kind)
     inside = [[max(0, at), value * factor] for at, value in points if at <= axis.span_ns + 2_000_000_000]
     return {"source": source, "target": target, "metric": metric, "unit": unit, "points": inside}
 
 
-def _unit(source: str, metric: str, kind: str) -> tuple[str, float]:
+def _unit(metric: str, kind: str) -> tuple[str, float]:
     """How the page writes a value, and what to multiply it by: names carry their unit."""
     if metric.endswith("_bytes"):
         return ("byterate" if kind == "rate" else "bytes"), 1.0
     if kind == "rate" and metric.endswith(("_us", "_ms", "_ns")):
         return "share", {"us": 1e-6, "ms": 1e-3, "ns": 1e-9}[metric[-2:]]
-    if source == "pressure":
-        return "share", 0.01  # avg10 and the like are per cent
     return ("rate" if kind == "rate" else "count"), 1.0
