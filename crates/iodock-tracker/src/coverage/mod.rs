@@ -6,11 +6,12 @@
 //! counted; past the budget the largest files lose theirs, and their later accesses stay unknown.
 
 mod ranges;
+mod regions;
 mod set;
 
 use iodock_event::{Direction, EventColumns, LossKind, Losses, TaskRow, NONE};
 use rustc_hash::FxHashMap;
-use set::Set;
+use set::{Before, Both};
 
 /// What the sets may hold unless told otherwise.
 pub const DEFAULT_COVERAGE_BYTES: usize = 64 << 20;
@@ -38,39 +39,12 @@ struct History {
     given_up: bool,
 }
 
-#[derive(Clone, Default)]
-struct Both {
-    read: Set,
-    written: Set,
-}
-
-/// Bytes of an access that were read and written before.
-#[derive(Clone, Copy)]
-struct Before {
-    read: i64,
-    written: i64,
-}
-
-impl Both {
-    fn add(&mut self, writes: bool, start: u64, end: u64) -> Option<Before> {
-        let before = if writes {
-            Before { read: self.read.covered(start, end), written: self.written.add(start, end)? }
-        } else {
-            Before { read: self.read.add(start, end)?, written: self.written.covered(start, end) }
-        };
-        Some(before)
-    }
-
-    fn add_counted(&mut self, held: &mut usize, writes: bool, start: u64, end: u64) -> Option<Before> {
-        let before = self.held();
-        let result = self.add(writes, start, end);
-        *held = (*held + self.held()).saturating_sub(before);
-        result
-    }
-
-    fn held(&self) -> usize {
-        self.read.held() + self.written.held()
-    }
+/// Adds an access, and what that holds more to `held`.
+fn add_counted(both: &mut Both, held: &mut usize, writes: bool, start: u64, end: u64) -> Option<Before> {
+    let before = both.held();
+    let result = both.add(writes, start, end);
+    *held = (*held + both.held()).saturating_sub(before);
+    result
 }
 
 impl Coverage {
@@ -173,7 +147,7 @@ impl History {
             self.held += OWN_BYTES + self.any.held();
             self.own = Some(Box::new([(self.owner, self.any.clone())].into_iter().collect()));
         }
-        let any = self.any.add_counted(&mut self.held, writes, start, end)?;
+        let any = add_counted(&mut self.any, &mut self.held, writes, start, end)?;
         let Some(own) = &mut self.own else {
             return Some((any, any));
         };
@@ -181,7 +155,7 @@ impl History {
             self.held += OWN_BYTES;
             Both::default()
         });
-        Some((own.add_counted(&mut self.held, writes, start, end)?, any))
+        Some((add_counted(own, &mut self.held, writes, start, end)?, any))
     }
 }
 

@@ -1,5 +1,10 @@
 //! A short sorted list of ranges that don't touch.
 
+use smallvec::SmallVec;
+
+/// Two ranges lie in place: most lists never hold more, and need no memory of their own.
+pub type Ranges<T> = SmallVec<[(T, T); 2]>;
+
 /// Numbers that ranges are made of.
 pub trait Bound: Copy + Ord {
     fn length(start: Self, end: Self) -> u64;
@@ -18,7 +23,7 @@ impl Bound for u32 {
 }
 
 /// Adds `start..end`; returns how much of it was there before.
-pub fn add<T: Bound>(list: &mut Vec<(T, T)>, start: T, end: T) -> u64 {
+pub fn add<T: Bound>(list: &mut Ranges<T>, start: T, end: T) -> u64 {
     let first = list.partition_point(|range| range.1 < start);
     let (mut low, mut high, mut before) = (start, end, 0);
     let mut last = first;
@@ -48,6 +53,15 @@ pub fn overlap<T: Bound>(start: T, end: T, other_start: T, other_end: T) -> u64 
     let (low, high) = (start.max(other_start), end.min(other_end));
     if low < high {
         T::length(low, high)
+    } else {
+        0
+    }
+}
+
+/// Bytes of memory of its own.
+pub fn heap<T>(list: &Ranges<T>) -> usize {
+    if list.spilled() {
+        list.capacity() * std::mem::size_of::<(T, T)>()
     } else {
         0
     }
