@@ -17,7 +17,7 @@ _MOST_OF_SOURCE = {"pressure": 2, "llite": 4, "mountstats": 4, "diskstats": 3, "
 """How many series of each source are drawn; the sources that say most about waiting come first."""
 _TELLING = {
     "pressure": ("some_us", "full_us"),
-    "llite": ("read_bytes", "written_bytes"),
+    "llite": ("read_bytes", "write_bytes"),
     "mountstats": ("server_read_bytes", "server_written_bytes"),
     "diskstats": ("busy_time_ms", "read_bytes", "written_bytes"),
     "loadavg": ("load_1min",),
