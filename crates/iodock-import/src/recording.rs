@@ -148,7 +148,9 @@ fn nothing(journal: &Path) -> ImportError {
 
 /// A recorder holds a lock on its journal as long as it lives.
 fn refuse_running(path: &Path) -> Result<(), ImportError> {
-    let Ok(file) = File::open(path) else { return Ok(()) };
+    // NFS gives such locks only on files open for writing.
+    let opened = File::options().append(true).open(path).or_else(|_| File::open(path));
+    let Ok(file) = opened else { return Ok(()) };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => Err(ImportError::Store {
             message: format!("{}: is still being recorded", path.display()),

@@ -83,7 +83,7 @@ impl JournalWriter {
         };
         // Held as long as the recorder lives: who finds the journal unlocked may make tables of it. Where
         // the file system has no locks, there is none.
-        let _ = file.try_lock_shared();
+        let _ = file.try_lock();
         let mut writer = JournalWriter {
             path,
             file,
