@@ -1,6 +1,5 @@
 //! A row group in the making: each column's pages are encoded as rows come and kept, small as they
-//! then are, until the group is full. Parquet wants columns one after the other; rows come all columns
-//! at a time; and a million rows as they come would take 130 MB.
+//! then are, until the group is full. (Events have their own, faster way: `chunk`.)
 
 use crate::schema::Schema;
 use bytes::Bytes;

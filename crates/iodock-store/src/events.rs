@@ -1,17 +1,18 @@
 //! Events to Parquet, in a thread of their own.
 
-use crate::column::{ColumnChunk, RowGroup};
+use crate::chunk::{Chunk, Order, Plan, Stored, Workspace};
 use crate::error::StoreError;
-use crate::schema::Schema;
+use crate::schema::{Schema, EVENTS};
 use iodock_event::{EventColumns, NONE, NO_FD, UNKNOWN};
-use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 const GROUP_ROWS: u64 = 1 << 20;
+/// Rows of a page at least: smaller chunks are put together, so that compression has something to find.
+const PAGE_ROWS: usize = 1 << 15;
 const GROUPS_PER_PART: usize = 64;
 
 /// What was written.
@@ -44,9 +45,11 @@ pub struct EventWriter {
     part_path: PathBuf,
     parts: usize,
     groups: usize,
-    group: RowGroup,
+    columns: Columns,
     group_rows: u64,
-    scratch: Scratch,
+    /// Rows not yet enough for a page.
+    waiting: EventColumns,
+    work: Workspace,
     totals: EventTotals,
     /// Bytes of parts already closed.
     written: u64,
@@ -55,34 +58,45 @@ pub struct EventWriter {
 impl EventWriter {
     /// `folder` exists and is empty.
     pub fn create(folder: &Path) -> std::result::Result<EventWriter, StoreError> {
-        let schema = Schema::of_events().map_err(|error| StoreError::parquet(folder, error, 0))?;
+        let prepare = || {
+            let schema = Schema::of_table(EVENTS)?;
+            Ok((Columns::new(&schema)?, schema, Workspace::new()?))
+        };
+        let (columns, schema, work) = prepare().map_err(|error| StoreError::parquet(folder, error, 0))?;
         let (part_path, part) = create_part(folder, 0, &schema, 0)?;
         Ok(EventWriter {
             folder: folder.into(),
-            group: RowGroup::new(&schema),
             schema,
             part,
             part_path,
             parts: 1,
             groups: 0,
+            columns,
             group_rows: 0,
-            scratch: Scratch::default(),
+            waiting: EventColumns::default(),
+            work,
             totals: EventTotals::default(),
             written: 0,
         })
     }
 
-    pub fn write(&mut self, events: &EventColumns) -> std::result::Result<(), StoreError> {
-        encode(events, &mut self.group.columns, &mut self.scratch).map_err(|error| self.error(error))?;
+    /// Takes all rows; `events` is empty afterwards.
+    pub fn write(&mut self, events: &mut EventColumns) -> std::result::Result<(), StoreError> {
         self.totals.add(events);
-        self.group_rows += events.len() as u64;
-        if self.group_rows >= GROUP_ROWS {
-            self.close_group()?;
+        if self.waiting.is_empty() && events.len() >= PAGE_ROWS {
+            self.write_page(events)?;
+            events.clear();
+            return Ok(());
+        }
+        self.waiting.append(events);
+        if self.waiting.len() >= PAGE_ROWS {
+            self.write_waiting()?;
         }
         Ok(())
     }
 
     pub fn finish(mut self) -> std::result::Result<EventTotals, StoreError> {
+        self.write_waiting()?;
         if self.group_rows > 0 {
             self.close_group()?;
         }
@@ -90,15 +104,39 @@ impl EventWriter {
         Ok(self.totals)
     }
 
+    fn write_waiting(&mut self) -> std::result::Result<(), StoreError> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        if !waiting.is_empty() {
+            self.write_page(&waiting)?;
+        }
+        waiting.clear();
+        self.waiting = waiting;
+        Ok(())
+    }
+
+    fn write_page(&mut self, events: &EventColumns) -> std::result::Result<(), StoreError> {
+        self.columns.write(events, &mut self.work).map_err(|error| self.error(error))?;
+        self.group_rows += events.len() as u64;
+        if self.group_rows >= GROUP_ROWS {
+            self.close_group()?;
+        }
+        Ok(())
+    }
+
     fn close_group(&mut self) -> std::result::Result<(), StoreError> {
         if self.groups == GROUPS_PER_PART {
             self.next_part()?;
         }
-        let group = std::mem::replace(&mut self.group, RowGroup::new(&self.schema));
-        group.write_to(&mut self.part).map_err(|error| self.error(error))?;
+        self.try_close_group().map_err(|error| self.error(error))?;
         self.groups += 1;
         self.group_rows = 0;
         Ok(())
+    }
+
+    fn try_close_group(&mut self) -> Result<()> {
+        let mut group = self.part.next_row_group()?;
+        self.columns.finish(&mut self.work, &mut group)?;
+        group.close().map(|_| ())
     }
 
     fn next_part(&mut self) -> std::result::Result<(), StoreError> {
@@ -115,6 +153,7 @@ impl EventWriter {
     }
 }
 
+type Group<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
 type Part = (PathBuf, SerializedFileWriter<BufWriter<File>>);
 
 fn create_part(
@@ -133,115 +172,68 @@ fn create_part(
     }
 }
 
-/// Reused between chunks.
-#[derive(Default)]
-struct Scratch {
-    wide: Vec<i64>,
-    narrow: Vec<i32>,
-    levels: Vec<i16>,
-    /// Levels of columns that are all null, or not null at all.
-    zeros: Vec<i16>,
-    ones: Vec<i16>,
-}
-
-/// A number that lies as 32 bits in Parquet, signed or not.
-trait Narrow: Copy + PartialEq {
-    fn bits(self) -> i32;
-}
-
-macro_rules! narrow {
-    ($($type:ty)+) => { $(impl Narrow for $type { fn bits(self) -> i32 { self as i32 } })+ };
-}
-narrow!(u8 u16 u32 i32);
-
-impl Scratch {
-    fn prepare(&mut self, rows: usize) {
-        if self.ones.len() < rows {
-            self.ones.resize(rows, 1);
-            self.zeros.resize(rows, 0);
-            self.levels.resize(rows, 0);
-            self.wide.resize(rows, 0);
-            self.narrow.resize(rows, 0);
-        }
-    }
-
-    /// 64-bit numbers of which [`UNKNOWN`] is null.
-    fn wide(&mut self, column: &mut ColumnChunk, values: &[i64]) -> Result<()> {
-        let rows = values.len();
-        let nulls = values.iter().filter(|&&value| value == UNKNOWN).count();
-        if nulls == 0 {
-            return column.write::<Int64Type>(values, Some(&self.ones[..rows]), None);
-        }
-        if nulls == rows {
-            return column.write::<Int64Type>(&[], Some(&self.zeros[..rows]), None);
-        }
-        let mut kept = 0;
-        for (&value, level) in values.iter().zip(&mut self.levels) {
-            let present = value != UNKNOWN;
-            self.wide[kept] = value;
-            *level = i16::from(present);
-            kept += usize::from(present);
-        }
-        column.write::<Int64Type>(&self.wide[..kept], Some(&self.levels[..rows]), None)
-    }
-
-    /// 32-bit numbers of which `null` is null.
-    fn narrow<T: Narrow>(&mut self, column: &mut ColumnChunk, values: &[T], null: T) -> Result<()> {
-        let rows = values.len();
-        let nulls = values.iter().filter(|&&value| value == null).count();
-        if nulls == rows {
-            return column.write::<Int32Type>(&[], Some(&self.zeros[..rows]), None);
-        }
-        let mut kept = 0;
-        for (&value, level) in values.iter().zip(&mut self.levels) {
-            let present = value != null;
-            self.narrow[kept] = value.bits();
-            *level = i16::from(present);
-            kept += usize::from(present);
-        }
-        let levels = if nulls == 0 { &self.ones[..rows] } else { &self.levels[..rows] };
-        column.write::<Int32Type>(&self.narrow[..kept], Some(levels), None)
-    }
-
-    /// 32-bit numbers that are never null.
-    fn required<T: Narrow>(&mut self, column: &mut ColumnChunk, values: &[T]) -> Result<()> {
-        for (place, &value) in self.narrow.iter_mut().zip(values) {
-            *place = value.bits();
-        }
-        column.write::<Int32Type>(&self.narrow[..values.len()], None, None)
-    }
-}
-
-/// Appends a chunk to the columns, which are in the order of the schema.
-fn encode(events: &EventColumns, columns: &mut [ColumnChunk], scratch: &mut Scratch) -> Result<()> {
-    let [ts, end_ts, dur, sys_cpu, call, errno, result, utid, file, other_file, side, requested, offset, bytes, direction, fd, handle, flags, pattern, gap, own_read, any_read, own_written, any_written] =
-        columns
-    else {
-        return Err(ParquetError::General("the schema has other columns than events".into()));
+macro_rules! stored {
+    ($($type:ty as $stored:ty,)+) => {
+        $(impl Stored for $type {
+            type As = $stored;
+            fn stored(self) -> $stored { self as $stored }
+        })+
     };
-    scratch.prepare(events.len());
-    scratch.wide(ts, &events.ts)?;
-    scratch.wide(end_ts, &events.end_ts)?;
-    scratch.wide(dur, &events.dur)?;
-    scratch.wide(sys_cpu, &events.sys_cpu)?;
-    scratch.required(call, &events.call)?;
-    scratch.narrow(errno, &events.errno, u16::MAX)?;
-    scratch.wide(result, &events.result)?;
-    scratch.required(utid, &events.utid)?;
-    scratch.narrow(file, &events.file, NONE)?;
-    scratch.narrow(other_file, &events.other_file, NONE)?;
-    scratch.required(side, &events.side)?;
-    scratch.wide(requested, &events.requested)?;
-    scratch.wide(offset, &events.offset)?;
-    scratch.wide(bytes, &events.bytes)?;
-    scratch.required(direction, &events.direction)?;
-    scratch.narrow(fd, &events.fd, NO_FD)?;
-    scratch.narrow(handle, &events.handle, NONE)?;
-    scratch.narrow(flags, &events.flags, u32::MAX)?;
-    scratch.required(pattern, &events.pattern)?;
-    scratch.wide(gap, &events.gap)?;
-    scratch.wide(own_read, &events.own_read)?;
-    scratch.wide(any_read, &events.any_read)?;
-    scratch.wide(own_written, &events.own_written)?;
-    scratch.wide(any_written, &events.any_written)
+}
+stored!(u8 as i32, u16 as i32, u32 as i32, i32 as i32, i64 as i64,);
+
+macro_rules! columns {
+    ($($name:ident: $type:ty = $plan:ident $order:ident, $null:expr;)+) => {
+        /// The columns of a row group, in the order of the schema.
+        struct Columns { $($name: Chunk<$type>,)+ }
+        impl Columns {
+            fn new(schema: &Schema) -> Result<Columns> {
+                let mut descriptors = schema.descriptor.columns().iter().cloned();
+                let mut next = || {
+                    let missing = || ParquetError::General("the schema lacks columns of events".into());
+                    descriptors.next().ok_or_else(missing)
+                };
+                Ok(Columns { $($name: Chunk::new(next()?, Plan::$plan, Order::$order),)+ })
+            }
+            /// Appends a page to each column.
+            fn write(&mut self, events: &EventColumns, work: &mut Workspace) -> Result<()> {
+                $(self.$name.write(work, &events.$name, $null)?;)+
+                Ok(())
+            }
+            fn finish(&mut self, work: &mut Workspace, group: &mut Group) -> Result<()> {
+                $(let (bytes, closed) = self.$name.finish(work)?;
+                group.append_column(&bytes, closed)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+// What repeats has a dictionary, what grows is written as differences. Last: the value that
+// means null, if one does.
+columns! {
+    ts: i64 = Delta Signed, Some(UNKNOWN);
+    end_ts: i64 = Delta Signed, Some(UNKNOWN);
+    dur: i64 = Delta Signed, Some(UNKNOWN);
+    sys_cpu: i64 = Delta Signed, Some(UNKNOWN);
+    call: i32 = Ids Unsigned, None;
+    errno: i32 = Ids Unsigned, Some(u16::MAX);
+    result: i64 = Few Signed, Some(UNKNOWN);
+    utid: i32 = Ids Unsigned, None;
+    file: i32 = Ids Unsigned, Some(NONE);
+    other_file: i32 = Ids Unsigned, Some(NONE);
+    side: i32 = Ids Unsigned, None;
+    requested: i64 = Few Signed, Some(UNKNOWN);
+    offset: i64 = Delta Signed, Some(UNKNOWN);
+    bytes: i64 = Few Signed, Some(UNKNOWN);
+    direction: i32 = Ids Unsigned, None;
+    fd: i32 = Few Signed, Some(NO_FD);
+    handle: i32 = Delta Unsigned, Some(NONE);
+    flags: i32 = Few Unsigned, Some(u32::MAX);
+    pattern: i32 = Ids Unsigned, None;
+    gap: i64 = Few Signed, Some(UNKNOWN);
+    own_read: i64 = Few Signed, Some(UNKNOWN);
+    any_read: i64 = Few Signed, Some(UNKNOWN);
+    own_written: i64 = Few Signed, Some(UNKNOWN);
+    any_written: i64 = Few Signed, Some(UNKNOWN);
 }

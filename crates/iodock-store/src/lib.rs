@@ -5,7 +5,10 @@
 //! the folder get its name, so that a store is there whole or not at all. [`StoreInfo`] says what lies
 //! in one.
 
+mod chunk;
 mod column;
+mod dictionary;
+mod encodings;
 mod error;
 mod events;
 mod info;

@@ -139,8 +139,7 @@ fn encode_all(
     emptied: std::sync::mpsc::Sender<EventColumns>,
 ) -> Result<EventTotals> {
     for mut events in waiting {
-        writer.write(&events)?;
-        events.clear();
+        writer.write(&mut events)?;
         // Nobody takes them any more when the store is being finished.
         let _ = emptied.send(events);
     }

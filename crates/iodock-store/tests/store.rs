@@ -459,14 +459,27 @@ fn a_place_that_cannot_be_written_is_told() {
     assert!(error.to_string().starts_with("/proc/none/"), "{error}");
 }
 
+/// Rows that do not compress, until an error.
+fn fill(path: &Path) -> Result<PathBuf, StoreError> {
+    let mut writer = StoreWriter::create(path, NEW)?;
+    for chunk in 0..100 {
+        let random =
+            |index: i64| (chunk * 20_000 + index).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) >> 20;
+        writer.write_events(columns(
+            (0..20_000).map(|index| EventRow { offset: random(index), ..null_row() }),
+        ))?;
+    }
+    writer.finish(&Tables::default(), Manifest::default())
+}
+
 /// Needs root for a small file system of its own: `cargo test -p iodock-store -- --ignored`.
 #[test]
 #[ignore = "mounts a small tmpfs, which needs root"]
 fn a_full_disk_is_told_and_leaves_nothing() {
     let folder = Folder::new("full");
     let mut mount = std::process::Command::new("mount");
-    assert!(mount.args(["-t", "tmpfs", "-o", "size=2m", "tmpfs"]).arg(&folder.0).status().unwrap().success());
-    let result = write(&folder.store(), NEW, 2_000_000);
+    assert!(mount.args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(&folder.0).status().unwrap().success());
+    let result = fill(&folder.store());
     let names = folder.names();
     std::process::Command::new("umount").arg(&folder.0).status().unwrap();
     let error = result.unwrap_err();

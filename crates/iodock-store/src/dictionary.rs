@@ -1,0 +1,108 @@
+//! Dictionaries of a row group's column: values to indices in the order of first use.
+
+/// Ids up to here are looked up in a table: 1 MB at most.
+const TABLE: u64 = 1 << 18;
+/// Other values are hashed, as long as they are few.
+const SLOTS: usize = 1 << 13;
+const FEW: usize = SLOTS / 2;
+
+enum Lookup {
+    /// Index + 1 by value; 0 for none.
+    Table(Vec<u32>),
+    /// Open addressing: index + 1, its value lies in `keys`.
+    Hashed(Vec<u32>),
+}
+
+pub struct Dictionary {
+    lookup: Lookup,
+    keys: Vec<u64>,
+    pub indices: Vec<u32>,
+}
+
+impl Dictionary {
+    /// For small dense numbers.
+    pub fn of_ids() -> Dictionary {
+        Dictionary { lookup: Lookup::Table(Vec::new()), keys: Vec::new(), indices: Vec::new() }
+    }
+
+    /// For any numbers of which few differ.
+    pub fn of_few() -> Dictionary {
+        Dictionary { lookup: Lookup::Hashed(vec![0; SLOTS]), keys: Vec::new(), indices: Vec::new() }
+    }
+
+    /// Starts anew for the next row group.
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        match &mut self.lookup {
+            Lookup::Table(table) => table.fill(0),
+            Lookup::Hashed(slots) => slots.fill(0),
+        }
+    }
+
+    /// Values in the order of their indices.
+    pub fn keys(&self) -> &[u64] {
+        &self.keys
+    }
+
+    /// Fills `indices`. False if these values are not for a dictionary; then it keeps what it had
+    /// besides, perhaps, entries that no page uses.
+    pub fn index(&mut self, keys: impl Iterator<Item = u64>) -> bool {
+        self.indices.clear();
+        match &mut self.lookup {
+            Lookup::Table(table) => index_table(table, &mut self.keys, &mut self.indices, keys),
+            Lookup::Hashed(slots) => index_hashed(slots, &mut self.keys, &mut self.indices, keys),
+        }
+    }
+}
+
+fn index_table(
+    table: &mut Vec<u32>,
+    known: &mut Vec<u64>,
+    indices: &mut Vec<u32>,
+    keys: impl Iterator<Item = u64>,
+) -> bool {
+    for key in keys {
+        if key >= table.len() as u64 {
+            if key >= TABLE {
+                return false;
+            }
+            table.resize((key as usize + 1).next_power_of_two(), 0);
+        }
+        let entry = &mut table[key as usize];
+        if *entry == 0 {
+            known.push(key);
+            *entry = known.len() as u32;
+        }
+        indices.push(*entry - 1);
+    }
+    true
+}
+
+fn index_hashed(
+    slots: &mut [u32],
+    known: &mut Vec<u64>,
+    indices: &mut Vec<u32>,
+    keys: impl Iterator<Item = u64>,
+) -> bool {
+    for key in keys {
+        // Fibonacci hashing: the product's high bits depend on all of the key's.
+        let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51) as usize % SLOTS;
+        loop {
+            match slots[slot] {
+                0 if known.len() == FEW => return false,
+                0 => {
+                    known.push(key);
+                    slots[slot] = known.len() as u32;
+                    indices.push(known.len() as u32 - 1);
+                    break;
+                }
+                entry if known[entry as usize - 1] == key => {
+                    indices.push(entry - 1);
+                    break;
+                }
+                _ => slot = (slot + 1) % SLOTS,
+            }
+        }
+    }
+    true
+}
