@@ -35,8 +35,9 @@ fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     // With the filter the program can't make calls without us, so it must not outlive us.
     let options = request::OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
     if let Err(error) = request::seize(pid, options) {
+        let refusal = seize_refusal(pid, &error);
         child.abandon();
-        return Err(RecordError::Refused(seize_refusal(pid, &error)));
+        return Err(RecordError::Refused(refusal));
     }
     tracer.add_root(pid, program.command_text());
     child.release();
@@ -111,8 +112,8 @@ fn release(tid: u32) {
 fn seize_refusal(pid: u32, error: &io::Error) -> Refusal {
     if let Some(tracer) = process::tracer_of(pid).filter(|&tracer| tracer != 0) {
         return Refusal::new(
-            format!("process {pid} is being traced already, by process {tracer}"),
-            "end that debugger or tracer first",
+            format!("process {pid} is being traced already, by process {tracer} (a debugger, strace, another recorder)"),
+            "a process has one tracer at a time: end that one first, or start iodock outside of it",
         );
     }
     match error.raw_os_error() {
