@@ -11,6 +11,7 @@ class NativeError(Exception):
 
     hint: str | None
     usage: bool
+    exit_status: int
 
 class ImportSummary(TypedDict):
     store: str
@@ -21,6 +22,16 @@ class ImportSummary(TypedDict):
     processes: int
     cut: bool
     losses: list[tuple[str, int, str]]
+
+class RecordSummary(TypedDict):
+    store: str
+    exit_code: int | None
+    exit_signal: int | None
+    must_finish: bool
+    warnings: list[str]
+    failure: str | None
+    written_bytes: int
+    killed: int
 
 def import_logs(
     logs: list[str],
@@ -36,6 +47,13 @@ def import_logs(
 def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
 ) -> ImportSummary: ...
+def record(
+    command: list[str], store: str | os.PathLike[str], *, backend: str = "auto", force: bool = False
+) -> RecordSummary: ...
+def attach(
+    pids: list[int], store: str | os.PathLike[str], *, backend: str = "auto", force: bool = False
+) -> RecordSummary: ...
+def recording_facts() -> list[tuple[str, str, str]]: ...
 def known_calls() -> list[tuple[str, str, str]]: ...
 def known_losses() -> list[tuple[str, str]]: ...
 def recorded_calls() -> list[str]: ...

@@ -84,7 +84,7 @@ class Result:
 
     def _repr_mimebundle_(
         self, include: object = None, exclude: object = None
-    ) -> Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]:
+    ) -> Mapping[str, Any]:
         from iodock.views.notebook import mimebundle
 
         return mimebundle(self.answer)

@@ -5,7 +5,7 @@ use iodock_import::Progress;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How often Python's signal handlers get their turn, and progress is told.
@@ -14,7 +14,7 @@ const TURN: Duration = Duration::from_millis(50);
 /// What work shares with the door.
 #[derive(Default)]
 pub struct Door {
-    pub cancel: AtomicBool,
+    pub cancel: Arc<AtomicBool>,
     progress: Mutex<Progress>,
 }
 
@@ -71,7 +71,7 @@ pub fn through<T: Send>(
     match (raised, result) {
         (Some(error), _) => Err(error),
         (None, Ok(value)) => Ok(value),
-        (None, Err(panic)) => Err(native_error(py, panic_text(&*panic), "please report this", false)),
+        (None, Err(panic)) => Err(native_error(py, panic_text(&*panic), "please report this", 1)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Every error of the Rust crates as one Python exception: its text says what happened, its `hint` what to do.
 
 use iodock_import::ImportError;
+use iodock_record::RecordError;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 
@@ -8,27 +9,34 @@ pyo3::create_exception!(
     _native,
     NativeError,
     PyException,
-    "What went wrong below Python; `hint` (str or None) says what to do, `usage` whether the question was wrong."
+    "What went wrong below Python; `hint` (str or None) says what to do, `usage` whether the question was wrong,\
+     `exit_status` what the command line should end with."
 );
 
-/// A `NativeError` with its attributes.
-pub fn native_error(py: Python<'_>, message: String, hint: &str, usage: bool) -> PyErr {
+/// A `NativeError` with its attributes; exit status 2 is wrong usage.
+pub fn native_error(py: Python<'_>, message: String, hint: &str, exit_status: i32) -> PyErr {
     let error = NativeError::new_err(message);
     let value = error.value(py);
     let hint = (!hint.is_empty()).then_some(hint);
-    match value.setattr("hint", hint).and_then(|()| value.setattr("usage", usage)) {
-        Ok(()) => error,
-        Err(other) => other,
-    }
+    let set = value
+        .setattr("hint", hint)
+        .and_then(|()| value.setattr("usage", exit_status == 2))
+        .and_then(|()| value.setattr("exit_status", exit_status));
+    set.err().unwrap_or(error)
+}
+
+/// A recording that did not take place; 126 and 127 as a shell has them.
+pub fn record_error(py: Python<'_>, error: &RecordError) -> PyErr {
+    native_error(py, error.to_string(), error.hint(), error.exit_status())
 }
 
 /// An import's error; cancelling is what Ctrl-C does.
 pub fn import_error(py: Python<'_>, error: &ImportError) -> PyErr {
     match error {
         ImportError::Cancelled => PyKeyboardInterrupt::new_err(()),
-        ImportError::Usage { .. } => native_error(py, error.to_string(), error.hint(), true),
+        ImportError::Usage { .. } => native_error(py, error.to_string(), error.hint(), 2),
         ImportError::Source(_) | ImportError::Store { .. } => {
-            native_error(py, error.to_string(), error.hint(), false)
+            native_error(py, error.to_string(), error.hint(), 1)
         }
     }
 }

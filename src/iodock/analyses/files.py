@@ -61,7 +61,7 @@ def sums_sql(selection: Selection) -> str:
   CAST(sum(e.dur) FILTER (WHERE NOT {again}) AS BIGINT) AS total_time_ns,
   CAST(sum(e.bytes) FILTER (WHERE e.direction = 1) AS BIGINT) AS read_bytes,
   CAST(sum(e.bytes) FILTER (WHERE e.direction = 2) AS BIGINT) AS written_bytes,
-  count(e.bytes) AS io_count,
+  count(e.bytes) FILTER (WHERE NOT {again}) AS io_count,
   {patterns},
   CAST(sum(e.own_read_bytes) FILTER (WHERE e.direction = 1) AS BIGINT) AS read_again_bytes,
   min(coalesce(e.ts, e.end_ts)) AS first_ts, max(coalesce(e.end_ts, e.ts + e.dur, e.ts)) AS last_ts

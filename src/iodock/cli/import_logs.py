@@ -68,7 +68,7 @@ def command(
             coverage_bytes=coverage_memory,
             progress=progress,
         )
-    click.echo(str(found.store))
+    click.echo(str(store))
     if quiet:
         return
     seconds = time.monotonic() - began
@@ -77,4 +77,4 @@ def command(
     print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
     for loss in found.losses:
         print(f"note: {loss.name} ({loss.count:,}): {loss.cure}", file=sys.stderr)
-    print(f"next: iodock show summary {shlex.quote(str(found.store))}", file=sys.stderr)
+    print(f"next: iodock show summary {shlex.quote(str(store))}", file=sys.stderr)

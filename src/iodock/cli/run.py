@@ -51,7 +51,11 @@ def iodock() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line and gives its exit status; never raises."""
     try:
-        status: Any = iodock.main(list(arguments), prog_name="iodock", standalone_mode=False)
+        # Not click's own main: it prints, and ends with statuses of its own.
+        with iodock.make_context("iodock", list(arguments)) as context:
+            status: Any = iodock.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     except BaseException as error:
         return _failed(error)
     return status if isinstance(status, int) else 0
@@ -74,7 +78,11 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, click.ClickException):
         return _click_failed(error)
     say_error(error)
-    return USAGE if isinstance(error, RequestError) else FAILED
+    if isinstance(error, RequestError):
+        return USAGE
+    # A program that was not found or is not executable: the statuses that a shell has for them.
+    status = getattr(error, "exit_status", FAILED)
+    return status if isinstance(status, int) else FAILED
 
 
 def _click_failed(error: click.ClickException) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from iodock.errors import StoreError
+from iodock.errors import IodockError, StoreError
 from iodock.store.engine import Engine
 from iodock.store.manifest import Manifest, read_manifest
 
@@ -84,9 +84,9 @@ def _has_journal(folder: Path) -> bool:
 
 def finish(folder: Path) -> None:
     """Turns what a recorder left in its journal into tables. Raises StoreError."""
-    from iodock import _native
+    from iodock import capture
 
     try:
-        _native.finish_recording(os.fspath(folder))
-    except _native.NativeError as error:
-        raise StoreError(str(error), error.hint) from None
+        capture.finish(folder)
+    except IodockError as error:
+        raise StoreError(str(error), error.hint) from error

@@ -36,11 +36,15 @@ def _cell(value: Any) -> str:
     return escape(visible(value if isinstance(value, str) else str(value)))
 
 
-def mimebundle(answer: Answer) -> Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]:
+def mimebundle(answer: Answer) -> Mapping[str, Any]:
     """The chart, where the notebook can draw it, else the rows."""
     from iodock.views.charts import render_chart
 
-    rows = html(answer)
-    chart = render_chart(answer)._repr_mimebundle_()
-    bundle, metadata = chart if isinstance(chart, tuple) else (chart or {}, {})
-    return {"text/html": rows, "text/plain": answer.title, **bundle}, metadata
+    specification = render_chart(answer).to_dict()
+    # The version of the drawing language is in the address of its schema: .../vega-lite/v6.1.0.json.
+    version = specification["$schema"].rsplit("/v", 1)[-1].split(".")[0]
+    return {
+        f"application/vnd.vegalite.v{version}+json": specification,
+        "text/html": html(answer),
+        "text/plain": answer.title,
+    }

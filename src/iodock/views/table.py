@@ -133,6 +133,7 @@ def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
     keys = keys or list(shown[:1])
     rest = [one for one in shown if one not in keys]
     rest.sort(key=lambda one: TELLING.index(one.column.name) if one.column.name in TELLING else len(TELLING))
+    keys = _fitting_keys(keys, width)
     reserved = max(NARROWEST_KEY, width // 3)
     used = sum(min(one.width, reserved) + 2 for one in keys)
     kept = list(keys)
@@ -143,6 +144,20 @@ def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
             used += needed
     ordered = [one for one in shown if one in kept]
     return _narrowed(ordered, keys, width)
+
+
+def _fitting_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
+    """The keys that fit at their narrowest, those that tell most first."""
+    first = ("file", "call", "ts")
+    ranked = sorted(keys, key=lambda one: first.index(one.column.name) if one.column.name in first else len(first))
+    kept: list[Shown] = []
+    used = 0
+    for one in ranked:
+        used += min(one.width, NARROWEST_KEY) + 2
+        if kept and used > width + 2:
+            break
+        kept.append(one)
+    return [one for one in keys if one in kept]
 
 
 def _narrowed(shown: list[Shown], keys: list[Shown], width: int) -> list[Shown]:

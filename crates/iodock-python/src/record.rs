@@ -1,0 +1,78 @@
+//! iodock-record: programs started or attached to, and followed.
+
+use crate::doorway::{through, Door};
+use crate::errors::record_error;
+use iodock_record::backends::ProgramExit;
+use iodock_record::{AttachOptions, RecordError, RecordOptions, RecordOutcome};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Runs `command` and records it into `store`. Signals that ask to end are handled in Rust meanwhile, as the
+/// program would have got them. Gives a dictionary: store, exit_code, exit_signal, must_finish, warnings, failure,
+/// written_bytes, killed.
+#[pyfunction]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false))]
+fn record(
+    py: Python<'_>,
+    command: Vec<OsString>,
+    store: PathBuf,
+    backend: String,
+    force: bool,
+) -> PyResult<Bound<'_, PyDict>> {
+    let mut options = RecordOptions::new(command, store);
+    options.backend = backend;
+    options.force = force;
+    run(py, |door| iodock_record::record(&options, door.cancel.clone()))
+}
+
+/// Records the running processes `pids` until they end, or a signal asks to stop. Gives what `record` gives.
+#[pyfunction]
+#[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false))]
+fn attach(
+    py: Python<'_>,
+    pids: Vec<u32>,
+    store: PathBuf,
+    backend: String,
+    force: bool,
+) -> PyResult<Bound<'_, PyDict>> {
+    let mut options = AttachOptions::new(pids, store);
+    options.backend = backend;
+    options.force = force;
+    run(py, |door| iodock_record::attach(&options, door.cancel.clone()))
+}
+
+/// What decides whether and how programs can be recorded here: (name, value, consequence).
+#[pyfunction]
+fn recording_facts() -> Vec<(String, String, String)> {
+    iodock_record::doctor().into_iter().map(|fact| (fact.name, fact.value, fact.consequence)).collect()
+}
+
+fn run<'py>(
+    py: Python<'py>,
+    work: impl FnOnce(&Door) -> Result<RecordOutcome, RecordError> + Send,
+) -> PyResult<Bound<'py, PyDict>> {
+    let outcome = through(py, None, work)?.map_err(|error| record_error(py, &error))?;
+    let (code, signal) = match outcome.exit {
+        ProgramExit::Code(code) => (Some(code), None),
+        ProgramExit::Signal(signal) => (None, Some(signal)),
+        ProgramExit::Running => (None, None),
+    };
+    let dictionary = PyDict::new(py);
+    dictionary.set_item("store", outcome.store)?;
+    dictionary.set_item("exit_code", code)?;
+    dictionary.set_item("exit_signal", signal)?;
+    dictionary.set_item("must_finish", outcome.must_finish)?;
+    dictionary.set_item("warnings", outcome.warnings)?;
+    dictionary.set_item("failure", outcome.failure)?;
+    dictionary.set_item("written_bytes", outcome.written_bytes)?;
+    dictionary.set_item("killed", outcome.killed)?;
+    Ok(dictionary)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(record, module)?)?;
+    module.add_function(wrap_pyfunction!(attach, module)?)?;
+    module.add_function(wrap_pyfunction!(recording_facts, module)?)
+}

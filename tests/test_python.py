@@ -1,0 +1,56 @@
+"""The Python door: open, show, query, Arrow out, notebooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import iodock
+
+
+def test_the_few_lines_of_the_readme(mixed_path: Path) -> None:
+    with iodock.open(mixed_path) as run:
+        shown = run.show("summary", by=["file", "call"], top=5, kind="all")
+        table = shown.to_arrow()
+        assert isinstance(table, pa.Table) and table.num_rows == 5 == len(shown)
+        assert pa.table(shown).equals(table)
+        assert run.query("SELECT count(*) AS n FROM events").to_pylist() == [{"n": run.manifest["tables"]["events"]}]
+        assert "summary" in run.analyses()
+        assert shown.totals is not None and shown.totals.sentence.startswith("5 of ")
+        assert "<iodock summary: 5 rows" in repr(shown)
+
+
+def test_notebooks_get_rows_and_a_chart(mixed_path: Path) -> None:
+    with iodock.open(mixed_path) as run:
+        shown = run.show("summary")
+        assert "<table>" in shown._repr_html_() and "title=" in shown._repr_html_()
+        bundle = shown._repr_mimebundle_()
+        assert any("vegalite" in name for name in bundle) and "<table>" in bundle["text/html"]
+        assert shown.chart("count").to_dict()["$schema"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"colour": "red"}, "no such filter or option: colour"),
+        ({"by": "nothing"}, "no such key: nothing"),
+        ({"pid": "x"}, "pid must be a number"),
+        ({"failed": True, "succeeded": True}, "exclude each other"),
+    ],
+)
+def test_mistakes_are_request_errors(mixed_path: Path, arguments: dict[str, object], words: str) -> None:
+    with iodock.open(mixed_path) as run, pytest.raises(iodock.RequestError, match=words):
+        run.show("summary", **arguments)
+
+
+def test_errors_are_iodock_errors(tmp_path: Path, mixed_path: Path) -> None:
+    with pytest.raises(iodock.StoreError) as missing:
+        iodock.open(tmp_path / "none.iodock")
+    assert missing.value.hint
+    with iodock.open(mixed_path) as run:
+        with pytest.raises(iodock.QueryError):
+            run.query("SELECT FROM")
+        with pytest.raises(iodock.RequestError):
+            run.show("nothing")
