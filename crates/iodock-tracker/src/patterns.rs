@@ -97,9 +97,12 @@ fn cluster(names: &[Box<[u8]>], counts: &[u32]) -> Vec<(Box<[u8]>, u32)> {
     star_folders(shapes.collect())
 }
 
+/// The folders' own names, and the files in all of them.
+type Folders<'a> = (FxHashSet<&'a [u8]>, u32);
+
 /// The same one component up: `set-a/x.dat`, `set-b/x.dat`, ... become `*/x.dat`.
 fn star_folders(names: Vec<(Box<[u8]>, u32)>) -> Vec<(Box<[u8]>, u32)> {
-    let mut folders: FxHashMap<Box<[u8]>, (FxHashSet<&[u8]>, u32)> = FxHashMap::default();
+    let mut folders: FxHashMap<Box<[u8]>, Folders> = FxHashMap::default();
     let mut shape = Vec::new();
     for (name, count) in &names {
         if let Some(folder) = last_folder_starred(name, &mut shape) {
