@@ -17,6 +17,8 @@ pub struct Program {
     c_environment: Vec<CString>,
     /// The signal mask it shall start with: that of the thread which looked it up.
     mask: libc::sigset_t,
+    /// SIGCHLD was ignored, which a program inherits; a recorder can't ignore it.
+    ignores_children: bool,
 }
 
 const SHELL: &std::ffi::CStr = c"/bin/sh";
@@ -49,6 +51,7 @@ impl Program {
             c_environment: environment.collect(),
             arguments: command.to_vec(),
             mask: signal_mask(),
+            ignores_children: ignores_children(),
             path,
         })
     }
@@ -65,6 +68,15 @@ fn signal_mask() -> libc::sigset_t {
         let mut mask = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, ptr::null(), &mut mask);
         mask
+    }
+}
+
+fn ignores_children() -> bool {
+    // SAFETY: only reads the handler.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGCHLD, ptr::null(), &mut action);
+        action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -229,6 +241,7 @@ pub fn fork(program: &Program, filter: &[libc::sock_filter]) -> io::Result<Waiti
         report: report[1],
         mask: program.mask,
         privileged: is_root(),
+        ignores_children: program.ignores_children,
     };
     // SAFETY: the child only runs `start`, which keeps to async-signal-safe calls on memory made before.
     let pid = unsafe { libc::fork() };
@@ -271,6 +284,7 @@ struct Plan {
     report: libc::c_int,
     mask: libc::sigset_t,
     privileged: bool,
+    ignores_children: bool,
 }
 
 /// The child, up to its exec.
@@ -281,6 +295,9 @@ unsafe fn start(plan: &Plan) -> ! {
     // Python and Rust ignore these two for themselves; a program expects them as a shell leaves them.
     libc::signal(libc::SIGPIPE, libc::SIG_DFL);
     libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
+    if plan.ignores_children {
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+    }
     let mut byte = 0u8;
     loop {
         let count = libc::read(plan.gate, ptr::addr_of_mut!(byte).cast(), 1);

@@ -103,6 +103,9 @@ impl Tracker {
             None => self.add_started(space, child, start),
         };
         self.tasks.row(live).pid = start.tgid as i32;
+        if start.rank.is_some() {
+            self.tasks.row(live).rank = start.rank;
+        }
         let Task { process, place, utid, .. } = self.tasks.live[live];
         self.tasks.processes[process].pid = start.tgid as i32;
         if let Note::Path { name, .. } = Note::of(batch.text(start.working_directory)) {

@@ -238,12 +238,13 @@ impl Tasks {
         let utid = self.rows.len() as u32;
         let before = self.known.get(&key).map(|known| self.rows[known.utid as usize].generation);
         let parent = parent.map(|parent| self.live[parent].utid);
+        let inherited = parent.and_then(|parent| self.rows[parent as usize].rank);
         self.row_spaces.push(space);
         self.rows.push(TaskRow {
             upid: self.processes[process].upid,
             host: self.spaces[space as usize].host,
             exit_signal: SHARED,
-            rank: self.spaces[space as usize].rank,
+            rank: inherited.or(self.spaces[space as usize].rank),
             pid: self.processes[process].pid,
             tid: shown_tid(key as u32),
             generation: before.map_or(0, |generation| generation + 1),
