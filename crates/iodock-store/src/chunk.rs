@@ -30,23 +30,28 @@ pub enum Plan {
 /// A number as Parquet stores it.
 pub trait Value: Copy + Default + Ord {
     fn put_delta(out: &mut Vec<u8>, values: &[Self]);
-    fn put_plain(out: &mut Vec<u8>, key: u64);
+    fn put_plain(self, out: &mut Vec<u8>);
     /// For a dictionary: small ids stay small.
     fn key(self) -> u64;
+    fn from_key(key: u64) -> Self;
     /// Maps to a number that compares as this one shall, and back.
     fn flip(self, order: Order) -> Self;
     fn statistics(range: Option<(Self, Self)>, nulls: u64) -> Statistics;
 }
 
 impl Value for i64 {
+    #[inline(always)]
     fn put_delta(out: &mut Vec<u8>, values: &[i64]) {
         put_delta_wide(out, values);
     }
-    fn put_plain(out: &mut Vec<u8>, key: u64) {
-        out.extend_from_slice(&key.to_le_bytes());
+    fn put_plain(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_le_bytes());
     }
     fn key(self) -> u64 {
         self as u64
+    }
+    fn from_key(key: u64) -> i64 {
+        key as i64
     }
     fn flip(self, order: Order) -> i64 {
         self ^ if order == Order::Unsigned { i64::MIN } else { 0 }
@@ -57,14 +62,18 @@ impl Value for i64 {
 }
 
 impl Value for i32 {
+    #[inline(always)]
     fn put_delta(out: &mut Vec<u8>, values: &[i32]) {
         put_delta_narrow(out, values);
     }
-    fn put_plain(out: &mut Vec<u8>, key: u64) {
-        out.extend_from_slice(&(key as u32).to_le_bytes());
+    fn put_plain(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.to_le_bytes());
     }
     fn key(self) -> u64 {
         u64::from(self as u32)
+    }
+    fn from_key(key: u64) -> i32 {
+        key as i32
     }
     fn flip(self, order: Order) -> i32 {
         self ^ if order == Order::Unsigned { i32::MIN } else { 0 }
@@ -92,12 +101,35 @@ pub struct Workspace {
     pub presence: Presence,
     compressor: zstd::bulk::Compressor<'static>,
     page: Vec<u8>,
+    compressed: Vec<u8>,
+    #[cfg(target_arch = "x86_64")]
+    has_avx2: bool,
 }
 
 impl Workspace {
     pub fn new() -> Result<Workspace> {
         let compressor = zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(ParquetError::from)?;
-        Ok(Workspace { presence: Presence::default(), compressor, page: Vec::new() })
+        let (page, compressed) = (Vec::new(), Vec::new());
+        Ok(Workspace {
+            presence: Presence::default(),
+            compressor,
+            page,
+            compressed,
+            #[cfg(target_arch = "x86_64")]
+            has_avx2: is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("lzcnt")
+                && is_x86_feature_detected!("popcnt"),
+        })
+    }
+
+    /// The page compressed. A buffer of the worst length for each page would cost more than compressing.
+    fn compress(&mut self) -> Result<Bytes> {
+        self.compressed.clear();
+        self.compressed.reserve(zstd::zstd_safe::compress_bound(self.page.len()));
+        self.compressor.compress_to_buffer(&self.page, &mut self.compressed).map_err(ParquetError::from)?;
+        Ok(Bytes::copy_from_slice(&self.compressed))
     }
 }
 
@@ -115,6 +147,19 @@ pub struct Chunk<T> {
     rows: u64,
     nulls: u64,
     range: Option<(T, T)>,
+}
+
+/// The range, flipped, that also holds `values`.
+#[inline(always)]
+fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option<(T, T)> {
+    let Some(first) = values.first().map(|value| value.flip(order)) else { return range };
+    let (mut least, mut most) = range.unwrap_or((first, first));
+    for value in values {
+        let value = value.flip(order);
+        least = least.min(value);
+        most = most.max(value);
+    }
+    Some((least, most))
 }
 
 /// Pages as they will lie in the file.
@@ -165,18 +210,10 @@ impl<T: Value> Chunk<T> {
         values: &[S],
         null: Option<S>,
     ) -> Result<()> {
-        work.presence.scan(values, null, &mut self.kept, S::stored);
-        let present = work.presence.present;
-        self.count(values.len(), present);
-        work.page.clear();
-        if self.nullable {
-            work.presence.put_levels(&mut work.page);
-        }
-        let encoding = self.put_values(present, &mut work.page);
+        let encoding = self.encode(work, values, null);
         self.add_encoding(encoding);
-        let buffer = work.compressor.compress(&work.page).map_err(ParquetError::from)?;
         let page = Page::DataPage {
-            buf: Bytes::from(buffer),
+            buf: work.compress()?,
             num_values: values.len() as u32,
             encoding,
             def_level_encoding: Encoding::RLE,
@@ -186,16 +223,48 @@ impl<T: Value> Chunk<T> {
         self.pages.write(page, work.page.len())
     }
 
-    fn count(&mut self, rows: usize, present: usize) {
-        self.rows += rows as u64;
-        self.nulls += (rows - present) as u64;
-        let flipped = || self.kept[..present].iter().map(|value| value.flip(self.order));
-        if let (Some(least), Some(most)) = (flipped().min(), flipped().max()) {
-            let (low, high) = self.range.unwrap_or((least, most));
-            self.range = Some((low.min(least), high.max(most)));
+    fn encode<S: Stored<As = T>>(&mut self, work: &mut Workspace, values: &[S], null: Option<S>) -> Encoding {
+        #[cfg(target_arch = "x86_64")]
+        if work.has_avx2 {
+            // SAFETY: the processor has what the function is compiled for.
+            return unsafe { self.encode_avx2(work, values, null) };
         }
+        self.encode_page(work, values, null)
     }
 
+    /// The same loops, compiled for wider registers.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+    unsafe fn encode_avx2<S: Stored<As = T>>(
+        &mut self,
+        work: &mut Workspace,
+        values: &[S],
+        null: Option<S>,
+    ) -> Encoding {
+        self.encode_page(work, values, null)
+    }
+
+    /// Encodes a page into `work.page`. Inlined, as all it calls, so that it is compiled for the
+    /// processor it runs on.
+    #[inline(always)]
+    fn encode_page<S: Stored<As = T>>(
+        &mut self,
+        work: &mut Workspace,
+        values: &[S],
+        null: Option<S>,
+    ) -> Encoding {
+        work.presence.scan(values, null, &mut self.kept, S::stored);
+        let present = work.presence.present;
+        self.rows += values.len() as u64;
+        self.nulls += (values.len() - present) as u64;
+        work.page.clear();
+        if self.nullable {
+            work.presence.put_levels(&mut work.page);
+        }
+        self.put_values(present, &mut work.page)
+    }
+
+    #[inline(always)]
     fn put_values(&mut self, present: usize, out: &mut Vec<u8>) -> Encoding {
         let values = &self.kept[..present];
         if values.is_empty() {
@@ -208,6 +277,7 @@ impl<T: Value> Chunk<T> {
             }
             self.given_up = true;
         }
+        self.range = extend(self.range, values, self.order);
         T::put_delta(out, values);
         Encoding::DELTA_BINARY_PACKED
     }
@@ -259,7 +329,11 @@ impl<T: Value> Chunk<T> {
         let used = self.encodings.contains(&Encoding::RLE_DICTIONARY);
         work.page.clear();
         if used {
-            dictionary.keys().iter().for_each(|&key| T::put_plain(&mut work.page, key));
+            // A value that was looked up in vain stands in the page that went without the dictionary, so
+            // these are least and greatest of all rows, not bounds only.
+            let values: Vec<T> = dictionary.keys().iter().map(|&key| T::from_key(key)).collect();
+            self.range = extend(self.range, &values, self.order);
+            values.iter().for_each(|value| value.put_plain(&mut work.page));
         }
         let num_values = dictionary.keys().len() as u32;
         dictionary.clear();
@@ -267,7 +341,7 @@ impl<T: Value> Chunk<T> {
             return Ok(None);
         }
         self.add_encoding(Encoding::PLAIN);
-        let buf = Bytes::from(work.compressor.compress(&work.page).map_err(ParquetError::from)?);
+        let buf = work.compress()?;
         let page = Page::DictionaryPage { buf, num_values, encoding: Encoding::PLAIN, is_sorted: false };
         Ok(Some((page, work.page.len())))
     }

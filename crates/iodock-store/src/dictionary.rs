@@ -46,6 +46,7 @@ impl Dictionary {
 
     /// Fills `indices`. False if these values are not for a dictionary; then it keeps what it had
     /// besides, perhaps, entries that no page uses.
+    #[inline(always)]
     pub fn index(&mut self, keys: impl Iterator<Item = u64>) -> bool {
         self.indices.clear();
         match &mut self.lookup {
@@ -55,6 +56,7 @@ impl Dictionary {
     }
 }
 
+#[inline(always)]
 fn index_table(
     table: &mut Vec<u32>,
     known: &mut Vec<u64>,
@@ -78,6 +80,7 @@ fn index_table(
     true
 }
 
+#[inline(always)]
 fn index_hashed(
     slots: &mut [u32],
     known: &mut Vec<u64>,

@@ -8,6 +8,7 @@ use std::num::NonZeroU32;
 const BLOCK: usize = 128;
 const MINIBLOCK: usize = 32;
 
+#[inline(always)]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -16,11 +17,13 @@ pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
+#[inline(always)]
 fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
 /// Appends `width` bits of each value, least significant first.
+#[inline(always)]
 fn put_bits(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
     if width == 0 {
         return;
@@ -39,6 +42,7 @@ fn put_bits(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
 }
 
 /// One run of the same value, `width` bits wide.
+#[inline(always)]
 fn put_run(out: &mut Vec<u8>, count: usize, value: u32, width: NonZeroU32) {
     put_varint(out, (count as u64) << 1);
     out.extend_from_slice(&value.to_le_bytes()[..width.get().div_ceil(8) as usize]);
@@ -54,6 +58,7 @@ pub struct Presence {
 
 impl Presence {
     /// Takes note of `values` and copies those that are not `null` to the front of `kept`.
+    #[inline(always)]
     pub fn scan<T, V>(&mut self, values: &[T], null: Option<T>, kept: &mut Vec<V>, convert: impl Fn(T) -> V)
     where
         T: Copy + PartialEq,
@@ -85,6 +90,7 @@ impl Presence {
     }
 
     /// Definition levels of a data page: their length, then runs of 0 (null) and 1.
+    #[inline(always)]
     pub fn put_levels(&self, out: &mut Vec<u8>) {
         let start = out.len();
         out.extend_from_slice(&[0; 4]);
@@ -100,6 +106,7 @@ impl Presence {
 }
 
 /// Indices of a dictionary: their width, then one run, packed unless all are the same.
+#[inline(always)]
 pub fn put_indices(out: &mut Vec<u8>, indices: &[u32]) {
     let most = indices.iter().copied().max().unwrap_or(0);
     let width = NonZeroU32::new(32 - most.leading_zeros()).unwrap_or(NonZeroU32::MIN);
@@ -117,6 +124,7 @@ pub fn put_indices(out: &mut Vec<u8>, indices: &[u32]) {
 macro_rules! delta {
     ($name:ident, $signed:ty, $unsigned:ty) => {
         /// DELTA_BINARY_PACKED. Differences wrap around, as the format wants them.
+        #[inline(always)]
         pub fn $name(out: &mut Vec<u8>, values: &[$signed]) {
             for number in [BLOCK, BLOCK / MINIBLOCK, values.len()] {
                 put_varint(out, number as u64);

@@ -463,8 +463,10 @@ fn a_place_that_cannot_be_written_is_told() {
 fn fill(path: &Path) -> Result<PathBuf, StoreError> {
     let mut writer = StoreWriter::create(path, NEW)?;
     for chunk in 0..100 {
-        let random =
-            |index: i64| (chunk * 20_000 + index).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64) >> 20;
+        let random = |index: i64| {
+            let mixed = (chunk * 20_000 + index).wrapping_mul(0x1e37_79b9_7f4a_7c15);
+            (mixed ^ mixed >> 31).wrapping_mul(0x3f58_476d_1ce4_e5b9) >> 8
+        };
         writer.write_events(columns(
             (0..20_000).map(|index| EventRow { offset: random(index), ..null_row() }),
         ))?;
