@@ -47,7 +47,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     let command = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta = meta(backend.name(), command);
     let part = Part::claim(&options.store, options.force, &meta)?;
-    run(backend, Target::Launch(program), part, meta, &options.sampling, cancel)
+    run(backend, Target::Launch(Box::new(program)), part, meta, &options.sampling, cancel)
 }
 
 /// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they

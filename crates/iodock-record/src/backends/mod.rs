@@ -12,7 +12,7 @@ use iodock_journal::JournalWriter;
 /// What is to be recorded.
 pub enum Target {
     /// Start this program.
-    Launch(Program),
+    Launch(Box<Program>),
     /// These processes, which run already.
     Attach(Vec<u32>),
 }
