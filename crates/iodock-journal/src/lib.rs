@@ -7,7 +7,9 @@
 //!
 //! The format, for other back ends: `docs/explanation/journal.md`.
 
-mod codec;
+mod decode;
+mod encode;
+mod fields;
 mod frame;
 mod meta;
 mod reader;

@@ -1,6 +1,6 @@
 //! Reading a journal, whole or cut.
 
-use crate::codec::{decode_records, NameReader};
+use crate::decode::{decode_records, NameReader};
 use crate::frame::{FrameHeader, FrameKind, HEADER, MAGIC, PREAMBLE, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{decode_mounts, decode_samples, decode_usages};

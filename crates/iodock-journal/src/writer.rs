@@ -1,6 +1,6 @@
 //! Writing a journal.
 
-use crate::codec::{has_side, RecordEncoder};
+use crate::encode::{has_side, RecordEncoder};
 use crate::frame::{put_frame, FrameKind, MAGIC, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{encode_mounts, encode_samples, encode_usages};

@@ -10,10 +10,20 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-const GROUP_ROWS: u64 = 1 << 20;
 /// Rows of a page at least: smaller chunks are put together, so that compression has something to find.
 const PAGE_ROWS: usize = 1 << 15;
-const GROUPS_PER_PART: usize = 64;
+/// How much goes into a row group and a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub group_rows: u64,
+    pub groups_per_part: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { group_rows: 1 << 20, groups_per_part: 64 }
+    }
+}
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +50,7 @@ impl EventTotals {
 /// Writes `events/part-NNNNN.parquet`.
 pub struct EventWriter {
     folder: PathBuf,
+    limits: Limits,
     schema: Schema,
     part: SerializedFileWriter<BufWriter<File>>,
     part_path: PathBuf,
@@ -57,7 +68,7 @@ pub struct EventWriter {
 
 impl EventWriter {
     /// `folder` exists and is empty.
-    pub fn create(folder: &Path) -> std::result::Result<EventWriter, StoreError> {
+    pub fn create(folder: &Path, limits: Limits) -> std::result::Result<EventWriter, StoreError> {
         let prepare = || {
             let schema = Schema::of_table(EVENTS)?;
             Ok((Columns::new(&schema)?, schema, Workspace::new()?))
@@ -66,6 +77,7 @@ impl EventWriter {
         let (part_path, part) = create_part(folder, 0, &schema, 0)?;
         Ok(EventWriter {
             folder: folder.into(),
+            limits,
             schema,
             part,
             part_path,
@@ -117,14 +129,14 @@ impl EventWriter {
     fn write_page(&mut self, events: &EventColumns) -> std::result::Result<(), StoreError> {
         self.columns.write(events, &mut self.work).map_err(|error| self.error(error))?;
         self.group_rows += events.len() as u64;
-        if self.group_rows >= GROUP_ROWS {
+        if self.group_rows >= self.limits.group_rows {
             self.close_group()?;
         }
         Ok(())
     }
 
     fn close_group(&mut self) -> std::result::Result<(), StoreError> {
-        if self.groups == GROUPS_PER_PART {
+        if self.groups == self.limits.groups_per_part {
             self.next_part()?;
         }
         self.try_close_group().map_err(|error| self.error(error))?;
@@ -236,4 +248,62 @@ columns! {
     any_read: i64 = Few Signed, Some(UNKNOWN);
     own_written: i64 = Few Signed, Some(UNKNOWN);
     any_written: i64 = Few Signed, Some(UNKNOWN);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+
+    fn page(first: i64) -> EventColumns {
+        let rows = PAGE_ROWS;
+        let narrow = vec![0; rows];
+        let (ids, wide) = (vec![NONE; rows], vec![UNKNOWN; rows]);
+        EventColumns {
+            ts: (first..).take(rows).collect(),
+            end_ts: wide.clone(),
+            dur: vec![5; rows],
+            sys_cpu: wide.clone(),
+            call: vec![1; rows],
+            errno: vec![u16::MAX; rows],
+            result: wide.clone(),
+            utid: vec![0; rows],
+            file: ids.clone(),
+            other_file: ids.clone(),
+            side: narrow.clone(),
+            requested: wide.clone(),
+            offset: wide.clone(),
+            bytes: wide.clone(),
+            direction: narrow.clone(),
+            fd: vec![NO_FD; rows],
+            handle: ids.clone(),
+            flags: ids,
+            pattern: narrow,
+            gap: wide.clone(),
+            own_read: wide.clone(),
+            any_read: wide.clone(),
+            own_written: wide.clone(),
+            any_written: wide,
+        }
+    }
+
+    #[test]
+    fn many_row_groups_go_into_several_parts() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let folder = std::env::temp_dir().join(format!("iodock-store-parts-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder)?;
+        let mut writer = EventWriter::create(&folder, Limits { group_rows: 1, groups_per_part: 2 })?;
+        for index in 0..5 {
+            writer.write(&mut page(index * PAGE_ROWS as i64))?;
+        }
+        let totals = writer.finish()?;
+        let last = 5 * PAGE_ROWS as i64 - 1 + 5;
+        assert_eq!((totals.rows, totals.first, totals.last), (5 * PAGE_ROWS as u64, Some(0), Some(last)));
+        for (part, groups) in [(0, 2), (1, 2), (2, 1)] {
+            let file = File::open(folder.join(format!("part-{part:05}.parquet")))?;
+            assert_eq!(SerializedFileReader::new(file)?.metadata().num_row_groups(), groups);
+        }
+        std::fs::remove_dir_all(&folder)?;
+        Ok(())
+    }
 }

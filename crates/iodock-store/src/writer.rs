@@ -1,7 +1,7 @@
 //! Writing a store: events through a bounded queue to a thread that encodes them, tables at the end.
 
 use crate::error::StoreError;
-use crate::events::{EventTotals, EventWriter};
+use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::table::TableWriter;
@@ -48,7 +48,7 @@ impl StoreWriter {
         let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
         let folder = place.folder().join("events");
         std::fs::create_dir(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
-        let encoder = Some(Encoder::start(EventWriter::create(&folder)?));
+        let encoder = Some(Encoder::start(EventWriter::create(&folder, Limits::default())?));
         Ok(StoreWriter { encoder, samples: None, mounts: None, place })
     }
 

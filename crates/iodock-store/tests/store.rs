@@ -8,6 +8,7 @@ use iodock_event::{
 };
 use iodock_store::{LossEntry, Manifest, State, StoreError, StoreInfo, StoreOptions, StoreWriter};
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use parquet::record::{Field, Row};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -257,6 +258,137 @@ fn many_rows_come_back_in_order() {
     assert_eq!(info.manifest.tables["events"], count as u64);
     assert_eq!(info.manifest.first_ts, Some(some_row(0).ts));
     assert_eq!(info.manifest.last_ts, (0..count).map(|at| some_row(at).ts + some_row(at).dur.max(0)).max());
+}
+
+/// Numbers of all magnitudes, some null; the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^ mixed >> 31
+    }
+    fn wide(&mut self) -> i64 {
+        let shift = self.next() % 64;
+        self.next() as i64 >> shift
+    }
+    fn narrow(&mut self) -> u32 {
+        let shift = self.next() % 32;
+        self.next() as u32 >> shift
+    }
+    fn row(&mut self) -> EventRow {
+        EventRow {
+            ts: self.wide(),
+            end_ts: self.wide(),
+            dur: self.wide(),
+            sys_cpu: self.wide(),
+            call: self.narrow() as u16,
+            errno: self.narrow() as u16,
+            result: self.wide(),
+            utid: self.narrow(),
+            file: self.narrow(),
+            other_file: self.narrow(),
+            side: self.narrow() as u8,
+            requested: self.wide(),
+            offset: self.wide(),
+            bytes: if self.next().is_multiple_of(2) { self.wide() } else { UNKNOWN },
+            direction: self.narrow() as u8,
+            fd: self.narrow() as i32,
+            handle: self.narrow(),
+            flags: self.narrow(),
+            pattern: self.narrow() as u8,
+            gap: if self.next().is_multiple_of(9) { self.wide() } else { UNKNOWN },
+            own_read: self.wide(),
+            any_read: self.wide(),
+            own_written: self.wide(),
+            any_written: self.wide(),
+        }
+    }
+}
+
+#[test]
+fn any_numbers_come_back() {
+    let folder = Folder::new("any");
+    for (seed, count) in
+        [1, 2, 7, 8, 9, 31, 32, 33, 34, 127, 128, 129, 130, 257, 9000].into_iter().enumerate()
+    {
+        let mut random = Random(seed as u64);
+        let written: Vec<EventRow> = (0..count).map(|_| random.row()).collect();
+        let mut writer = StoreWriter::create(folder.store(), FORCE).unwrap();
+        writer.write_events(columns(written.iter().copied())).unwrap();
+        writer.finish(&Tables::default(), Manifest::default()).unwrap();
+        let read = rows(&folder.store().join("events/part-00000.parquet"));
+        assert_eq!(read.len(), count);
+        for (read, written) in read.iter().zip(&written) {
+            assert_eq!(fields(read), expected(written));
+        }
+    }
+}
+
+/// A page that fits the dictionary, then one that does not, in the same row group.
+#[test]
+fn a_dictionary_is_given_up_midway() {
+    let folder = Folder::new("midway");
+    let mut random = Random(1);
+    let repeating =
+        (0..40_000).map(some_row).map(|row| EventRow { file: row.utid, result: row.ts % 3, ..row });
+    let written: Vec<EventRow> = repeating.chain((0..40_000).map(|_| random.row())).collect();
+    let mut writer = StoreWriter::create(folder.store(), NEW).unwrap();
+    for page in written.chunks(40_000) {
+        writer.write_events(columns(page.iter().copied())).unwrap();
+    }
+    writer.finish(&Tables::default(), Manifest::default()).unwrap();
+    let path = folder.store().join("events/part-00000.parquet");
+    for (read, written) in rows(&path).iter().zip(&written) {
+        assert_eq!(fields(read), expected(written));
+    }
+    let reader = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+    let group = reader.metadata().row_group(0);
+    let Statistics::Int64(result) = group.column(6).statistics().unwrap() else { panic!("result is int64") };
+    let (least, most) =
+        (written.iter().map(|row| row.result).min(), written.iter().map(|row| row.result).max());
+    assert_eq!((result.min_opt().copied(), result.max_opt().copied()), (least, most));
+    let Statistics::Int32(file) = group.column(8).statistics().unwrap() else { panic!("file_id is int32") };
+    let ids = || written.iter().map(|row| row.file).filter(|&file| file != NONE);
+    assert_eq!(file.max_opt().map(|&most| most as u32), ids().max());
+    assert_eq!(file.min_opt().map(|&least| least as u32), ids().min());
+}
+
+/// Checked where the Python environment is there.
+#[test]
+fn other_engines_read_the_same() {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    if !python.exists() {
+        eprintln!("skipped: no {}", python.display());
+        return;
+    }
+    let folder = Folder::new("engines");
+    write(&folder.store(), NEW, 200_000).unwrap();
+    let script = "\
+import sys, duckdb, pyarrow.parquet as pq
+path = sys.argv[1] + '/events/part-00000.parquet'
+columns = 'result', 'dur', 'file_id', 'offset_bytes', 'bytes', 'utid', 'errno_id', 'gap_bytes'
+table = pq.read_table(path)
+arrow = [sum(value for value in table[name].to_pylist() if value is not None) for name in columns]
+sums = ', '.join(f'sum({name})::int64' for name in columns)
+duck = duckdb.sql(f\"select {sums} from '{path}'\").fetchall()[0]
+assert list(duck) == arrow, (duck, arrow)
+assert duckdb.sql(f\"select count(*) from '{path}' where file_id is null and dur is null\").fetchall()[0][0] > 0
+argv = duckdb.sql(f\"select argv from '{sys.argv[1]}/commands.parquet' order by utid\").fetchall()
+assert argv == [(['a', '', 'c'],), ([],)], argv
+print(*arrow)
+";
+    let output =
+        std::process::Command::new(python).args(["-c", script]).arg(folder.store()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let sum =
+        |field: fn(&EventRow) -> Option<i64>| (0..200_000).map(some_row).filter_map(|row| field(&row)).sum();
+    let known = |value: i64| (value != UNKNOWN).then_some(value);
+    let sums: [i64; 2] =
+        [sum(|row| Some(row.result)), (0..200_000).filter_map(|at| known(some_row(at).dur)).sum()];
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.starts_with(&format!("{} {} ", sums[0], sums[1])), "{printed}");
 }
 
 #[test]
