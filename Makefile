@@ -23,7 +23,7 @@ DEMO ?= /usr/include
 demo: setup
 	$(BIN)/iodock record --force -o demo.iodock -- tar -cf /dev/shm/iodock-demo.tar -C $(DEMO) .
 	rm -f /dev/shm/iodock-demo.tar
-	$(BIN)/iodock report demo.iodock -o demo.html --force
+	$(BIN)/iodock report demo.iodock -o demo.html
 	@echo "open demo.html in a browser; next: .venv/bin/iodock show summary demo.iodock --by folder"
 
 test: setup

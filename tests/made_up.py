@@ -54,7 +54,11 @@ def _call(pick: random.Random, ts: int) -> list[Row]:
     if name == "exit_group":
         return [event_row(name, **base | {"dur": None})]
     failed = pick.random() < 0.25
-    base |= {"errno": pick.choice(["ENOENT", "EACCES"]), "result": -1} if failed else {"result": pick.randrange(9000)}
+    base |= (
+        {"errno": pick.choice(["ENOENT", "EACCES"]), "result": -1}
+        if failed
+        else {"result": pick.randrange(9000)}
+    )
     if name in ("brk", "poll"):
         return [event_row(name, **base)]
     one, two = pick.randrange(len(FILES)), pick.randrange(len(FILES))
@@ -68,11 +72,19 @@ def _call(pick: random.Random, ts: int) -> list[Row]:
         ]
     if name == "rename":
         ends = [(one, two, "old", 0), (two, one, "new", 0)]
-        return [event_row(name, **base, file_id=own, other_file_id=other, side=side) for own, other, side, _ in ends]
+        return [
+            event_row(name, **base, file_id=own, other_file_id=other, side=side)
+            for own, other, side, _ in ends
+        ]
     if name in ("read", "pread64", "write"):
         moved = None if failed else base["result"]
         way = 2 if name == "write" else 1
-        base |= {"requested_bytes": 9000, "bytes": moved, "direction": way, "offset_bytes": pick.randrange(10**6)}
+        base |= {
+            "requested_bytes": 9000,
+            "bytes": moved,
+            "direction": way,
+            "offset_bytes": pick.randrange(10**6),
+        }
     return [event_row(name, **base, file_id=one)]
 
 
@@ -85,7 +97,13 @@ def wide(row: Row) -> Row:
     names = {"call": name, "family": family, "class": kind, "interface": "POSIX", "errno": errno}
     of_file = {
         key: file[column] if file else None
-        for key, column in (("file", "name"), ("folder", "folder"), ("ending", "ending"), ("kind", "kind"), ("pattern", "pattern"))
+        for key, column in (
+            ("file", "name"),
+            ("folder", "folder"),
+            ("ending", "ending"),
+            ("kind", "kind"),
+            ("pattern", "pattern"),
+        )
     }
     of_task = {"pid": task["pid"], "tid": task["tid"], "rank": task["rank"], "host": None}
     return row | names | of_file | of_task
@@ -117,7 +135,13 @@ def whole_calls(rows: Iterable[Row]) -> Iterable[list[Row]]:
 
 def _empty() -> Row:
     sums = dict.fromkeys(("count", "success", "failed", "no_result", "io_count"), 0)
-    return sums | {"errnos": {}, "total_time_ns": None, "read_bytes": None, "written_bytes": None, "max_time_ns": None}
+    return sums | {
+        "errnos": {},
+        "total_time_ns": None,
+        "read_bytes": None,
+        "written_bytes": None,
+        "max_time_ns": None,
+    }
 
 
 def _add(group: Row, ends: list[Row]) -> None:

@@ -79,7 +79,9 @@ PROCESSES = pa.schema(
 COMMANDS = pa.schema(
     [("utid", pa.uint32()), ("ts", pa.int64()), ("path", pa.string()), ("argv", pa.list_(pa.string()))]
 )
-CALLS = pa.schema([("id", pa.uint16()), ("name", pa.string()), ("family", pa.string()), ("class", pa.string())])
+CALLS = pa.schema(
+    [("id", pa.uint16()), ("name", pa.string()), ("family", pa.string()), ("class", pa.string())]
+)
 ERRNOS = pa.schema([("id", pa.uint16()), ("name", pa.string())])
 
 KNOWN_CALLS = [
@@ -189,7 +191,9 @@ def write_fixed_tables(path: Path) -> None:
         for number, (name, family, kind) in enumerate(KNOWN_CALLS)
     ]
     write_table(path / "calls.parquet", CALLS, calls)
-    write_table(path / "errnos.parquet", ERRNOS, [{"id": n, "name": name} for n, name in enumerate(KNOWN_ERRNOS)])
+    write_table(
+        path / "errnos.parquet", ERRNOS, [{"id": n, "name": name} for n, name in enumerate(KNOWN_ERRNOS)]
+    )
 
 
 def write_manifest(

@@ -60,24 +60,42 @@ def test_summary_agrees_with_brute_force(mixed: Run, keys: tuple[str, ...], kind
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        ({"file": "/data/*.dat"}, lambda row: row["file"] in ("/data/in1.dat", "/data/in2.dat", "/data/[odd]*name.dat")),
+        (
+            {"file": "/data/*.dat"},
+            lambda row: row["file"] in ("/data/in1.dat", "/data/in2.dat", "/data/[odd]*name.dat"),
+        ),
         ({"file": "/data/**"}, lambda row: (row["file"] or "").startswith("/data/")),
         ({"file": "/data/[odd]*name.dat"}, lambda row: row["file"] == "/data/[odd]*name.dat"),
         ({"file": "stdout"}, lambda row: row["file"] == "stdout"),
         ({"file": "結果.dat"}, lambda row: row["file"] == "/データ/結果.dat"),
-        ({"exclude_folder": ["/data/deep", "/etc"]}, lambda row: row["kind"] in PATH_KINDS and row["folder"] not in ("/data/deep", "/etc")),
+        (
+            {"exclude_folder": ["/data/deep", "/etc"]},
+            lambda row: row["kind"] in PATH_KINDS and row["folder"] not in ("/data/deep", "/etc"),
+        ),
         ({"exclude_ending": [".dat"]}, lambda row: row["kind"] in PATH_KINDS and row["ending"] != "dat"),
-        ({"call": "read,rename".split(",")}, lambda row: row["kind"] in PATH_KINDS and row["call"] in ("read", "rename")),
+        (
+            {"call": ["read", "rename"]},
+            lambda row: row["kind"] in PATH_KINDS and row["call"] in ("read", "rename"),
+        ),
         ({"call": "*read*"}, lambda row: row["kind"] in PATH_KINDS and "read" in row["call"]),
         ({"call": "class:metadata"}, lambda row: row["kind"] in PATH_KINDS and row["class"] == "metadata"),
         ({"pid": 100, "kind": "all"}, lambda row: row["pid"] == 100),
         ({"tid": [101, 200], "kind": "all"}, lambda row: row["tid"] in (101, 200)),
         ({"rank": 1, "kind": "all"}, lambda row: row["rank"] == 1),
         ({"failed": True, "kind": "all"}, lambda row: row["errno"] is not None),
-        ({"succeeded": True, "kind": "all"}, lambda row: row["errno"] is None and row.get("result") is not None),
-        ({"since": 0.5, "until": "1", "kind": "all"}, lambda row: 5 * 10**8 <= row["ts"] - ROWS_START < 10**9),
+        (
+            {"succeeded": True, "kind": "all"},
+            lambda row: row["errno"] is None and row.get("result") is not None,
+        ),
+        (
+            {"since": 0.5, "until": "1", "kind": "all"},
+            lambda row: 5 * 10**8 <= row["ts"] - ROWS_START < 10**9,
+        ),
         ({"min_time": "500us", "kind": "all"}, lambda row: (row["dur"] or 0) >= 500_000),
-        ({"user_files": True}, lambda row: row["kind"] in PATH_KINDS and row["file"] not in ("/etc/hosts", "/usr/lib/libc.so.6")),
+        (
+            {"user_files": True},
+            lambda row: row["kind"] in PATH_KINDS and row["file"] not in ("/etc/hosts", "/usr/lib/libc.so.6"),
+        ),
     ],
 )
 def test_filters(mixed: Run, arguments: dict[str, Any], wanted: Any) -> None:
@@ -127,7 +145,10 @@ def test_sizes(mixed: Run, requested: bool) -> None:
 
 def test_bins_are_exact_up_to_the_largest_integers(tmp_path: Path) -> None:
     sizes = [size for n in range(63) for size in (2**n - 1, 2**n, 2**n + 1)] + [2**63 - 1]
-    events = [event_row("read", ts=1, file_id=0, direction=1, requested_bytes=size, bytes=0, result=0) for size in sizes]
+    events = [
+        event_row("read", ts=1, file_id=0, direction=1, requested_bytes=size, bytes=0, result=0)
+        for size in sizes
+    ]
     path = write_store(tmp_path / "s.iodock", events, [file_row(0, "/x")], [process_row(0, 1)])
     rows = Run(Store.open(path)).show("sizes", requested=True).to_arrow().to_pylist()
     bound = 2**63 - 1
@@ -169,14 +190,27 @@ def test_accesses_keep_the_order_and_the_nulls(mixed: Run) -> None:
         wanted = wide(row)
         side = [None, "in", "out", "old", "new"][row["side"]]
         assert found["side"] == side
-        for name in ("ts", "dur", "pid", "tid", "call", "file", "offset_bytes", "requested_bytes", "result", "errno"):
+        for name in (
+            "ts",
+            "dur",
+            "pid",
+            "tid",
+            "call",
+            "file",
+            "offset_bytes",
+            "requested_bytes",
+            "result",
+            "errno",
+        ):
             assert found[name] == wanted.get(name), name
 
 
 def test_errors(mixed: Run) -> None:
     rows = mixed.show("errors", kind="all").to_arrow().to_pylist()
     wanted = brute_summary(ROWS, ("call", "errno", "file"), lambda row: row["errno"] is not None)
-    assert {(r["call"], r["errno"], r["file"]): r["count"] for r in rows} == {key: row["count"] for key, row in wanted.items()}
+    assert {(r["call"], r["errno"], r["file"]): r["count"] for r in rows} == {
+        key: row["count"] for key, row in wanted.items()
+    }
     assert [row["count"] for row in rows] == sorted((row["count"] for row in rows), reverse=True)
 
 
@@ -219,7 +253,8 @@ def test_overview(mixed: Run) -> None:
         if call["dur"] is None or (call["file"] is None and call["call"] not in ("poll",)):
             continue
         waits = call["call"] == "poll" or (
-            call["class"] == "data" and (call["kind"] == "pipe" or (call["kind"] == "standard" and call["direction"] == 1))
+            call["class"] == "data"
+            and (call["kind"] == "pipe" or (call["kind"] == "standard" and call["direction"] == 1))
         )
         span = (call["ts"], call["ts"] + call["dur"])
         every.append(span)
@@ -228,7 +263,10 @@ def test_overview(mixed: Run) -> None:
     assert totals.total["io_time_ns"] == brute_union(working)
     assert totals.total["waiting_time_ns"] == brute_union(every) - brute_union(working)
     costs = totals.total["largest"]
-    assert len(costs) == 3 and costs[0]["total_time_ns"] >= costs[1]["total_time_ns"] >= costs[2]["total_time_ns"]
+    assert (
+        len(costs) == 3
+        and costs[0]["total_time_ns"] >= costs[1]["total_time_ns"] >= costs[2]["total_time_ns"]
+    )
     parts = overview.to_arrow().to_pylist()
     assert sum(row["count"] for row in parts) == totals.total["calls"]
 

@@ -53,7 +53,11 @@ def test_import_names_and_refuses(imported: Path) -> None:
     assert good("import", "run.log", "-q", cwd=folder) == "run-2.iodock\n"
     again = iodock("import", "run.log", "-o", "run.iodock", cwd=folder)
     assert again.returncode == 1 and again.stdout == ""
-    assert again.stderr.startswith("error: ") and "run.iodock: exists already" in again.stderr and "--force" in again.stderr
+    assert (
+        again.stderr.startswith("error: ")
+        and "run.iodock: exists already" in again.stderr
+        and "--force" in again.stderr
+    )
     assert good("import", "run.log", "-o", "run-2.iodock", "--force", cwd=folder) == "run-2.iodock\n"
 
 
@@ -73,25 +77,49 @@ def test_tables_fit_any_terminal(mixed_path: Path, width: int) -> None:
     from rich.cells import cell_len
 
     for analysis in ("summary --by file,call", "files", "processes", "sizes", "accesses", "overview"):
-        text = good("show", *analysis.split(" ", 1)[:1], mixed_path, *analysis.split()[1:], env=os.environ | {"COLUMNS": str(width)})
-        assert max(cell_len(line) for line in text.splitlines() if not line.startswith("the first")) <= max(width, 40)
+        text = good(
+            "show",
+            *analysis.split(" ", 1)[:1],
+            mixed_path,
+            *analysis.split()[1:],
+            env=os.environ | {"COLUMNS": str(width)},
+        )
+        assert max(cell_len(line) for line in text.splitlines() if not line.startswith("the first")) <= max(
+            width, 40
+        )
 
 
 def test_json(imported: Path) -> None:
     answer = json.loads(good("show", "summary", imported, "--format", "json", "--top", "1"))
-    assert list(answer) == ["analysis", "clock", "columns", "rows", "source", "totals", "losses", "notes", "options"]
+    assert list(answer) == [
+        "analysis",
+        "clock",
+        "columns",
+        "rows",
+        "source",
+        "totals",
+        "losses",
+        "notes",
+        "options",
+    ]
     assert answer["analysis"] == "summary" and answer["clock"] == "epoch"
     assert {"name", "type", "unit", "doc"} == set(answer["columns"][0])
     first, other = answer["rows"]
     assert (first["call"], other["call"]) == ("read", "other")
     assert (first["count"], first["errnos"], first["total_time_ns"]) == (2, {}, 250_000)
     assert other["errnos"] == {"ENOENT": 1}
-    assert (answer["totals"]["shown"], answer["totals"]["of"], answer["totals"]["total"]["count"]) == (1, 4, 6)
+    assert (answer["totals"]["shown"], answer["totals"]["of"], answer["totals"]["total"]["count"]) == (
+        1,
+        4,
+        6,
+    )
     assert answer["source"]["calls"] == 7 and answer["source"]["durations"] is True
 
 
 def test_csv_and_parquet_hold_the_same(mixed_path: Path, tmp_path: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(good("show", "accesses", mixed_path, "--kind", "all", "--format", "csv"))))
+    rows = list(
+        csv.DictReader(io.StringIO(good("show", "accesses", mixed_path, "--kind", "all", "--format", "csv")))
+    )
     good("show", "accesses", mixed_path, "--kind", "all", "-o", tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     answer = json.loads(good("show", "accesses", mixed_path, "--kind", "all", "--format", "json"))
@@ -106,7 +134,9 @@ def test_csv_and_parquet_hold_the_same(mixed_path: Path, tmp_path: Path) -> None
 def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
     names = ['/a"b\\c', "/new\nline", "/tab\t,comma", "/\u202ereversed", "/\x1b[31mred", "/\\xff", "/日本語"]
     files = [file_row(number, name) for number, name in enumerate(names)]
-    events = [event_row("read", ts=n, dur=1, result=1, bytes=1, direction=1, file_id=n) for n in range(len(names))]
+    events = [
+        event_row("read", ts=n, dur=1, result=1, bytes=1, direction=1, file_id=n) for n in range(len(names))
+    ]
     store = write_store(tmp_path / "s.iodock", events, files, [process_row(0, 1)])
     answer = json.loads(good("show", "summary", store, "--by", "file", "--format", "json"))
     assert {row["file"] for row in answer["rows"]} == set(names)
@@ -143,7 +173,9 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary", "{store}", "--chart", "pie", "--format", "svg"], 2, ["pie"]),
     ],
 )
-def test_errors_say_what_and_what_to_do(imported: Path, arguments: list[str], status: int, words: list[str]) -> None:
+def test_errors_say_what_and_what_to_do(
+    imported: Path, arguments: list[str], status: int, words: list[str]
+) -> None:
     done = iodock(*(argument.format(store=imported) for argument in arguments))
     if words:
         assert done.returncode == status, done.stderr
@@ -186,7 +218,18 @@ def test_folders_with_wildcards_in_their_name(mixed_path: Path, tmp_path: Path) 
 
 
 def test_a_reader_that_goes_is_no_error(mixed_path: Path) -> None:
-    command = [sys.executable, "-m", "iodock", "show", "accesses", str(mixed_path), "--kind", "all", "--format", "csv"]
+    command = [
+        sys.executable,
+        "-m",
+        "iodock",
+        "show",
+        "accesses",
+        str(mixed_path),
+        "--kind",
+        "all",
+        "--format",
+        "csv",
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()

@@ -16,7 +16,9 @@ def test_the_few_lines_of_the_readme(mixed_path: Path) -> None:
         table = shown.to_arrow()
         assert isinstance(table, pa.Table) and table.num_rows == 5 == len(shown)
         assert pa.table(shown).equals(table)
-        assert run.query("SELECT count(*) AS n FROM events").to_pylist() == [{"n": run.manifest["tables"]["events"]}]
+        assert run.query("SELECT count(*) AS n FROM events").to_pylist() == [
+            {"n": run.manifest["tables"]["events"]}
+        ]
         assert "summary" in run.analyses()
         assert shown.totals is not None and shown.totals.sentence.startswith("5 of ")
         assert "<iodock summary: 5 rows" in repr(shown)

@@ -1,4 +1,5 @@
-"""The doors to the Rust side that make stores: logs imported, programs recorded. Errors become IodockErrors."""
+"""The doors to the Rust side that make stores: logs imported, programs recorded. Errors become
+IodockErrors."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Recorded:
 
 
 class RecordRefused(IodockError):
-    """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable, else 1."""
+    """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable,
+    else 1."""
 
     def __init__(self, message: str, hint: str | None, exit_status: int) -> None:
         super().__init__(message, hint)
@@ -75,13 +77,14 @@ def import_logs(
     coverage_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """Imports logs (`-` is standard input) into a new store. Raises IodockError; nothing of the store is left then."""
+    """Imports logs (`-` is standard input) into a new store. Raises IodockError; nothing of the store is
+    left then."""
     with native_errors():
         found = _native.import_logs(
             list(logs),
             store,
             format=format,
-            working_directories=[os.fsencode(os.path.abspath(name)) for name in working_directories],
+            working_directories=[os.fsencode(Path(name).absolute()) for name in working_directories],
             rank_from=rank_from,
             force=force,
             coverage_bytes=coverage_bytes,

@@ -74,9 +74,13 @@ def _kernel(root: Path) -> Finding:
     if sys.platform != "linux":
         return Finding("kernel", "blocked", found, "recording needs Linux; importing logs works anywhere")
     if len(numbers) == 2 and numbers < (4, 8):
-        return Finding("kernel", "blocked", found, "recording needs Linux 4.8: use strace, then iodock import")
+        return Finding(
+            "kernel", "blocked", found, "recording needs Linux 4.8: use strace, then iodock import"
+        )
     if machine != "x86_64":
-        return Finding("kernel", "limited", found, "recording knows x86_64 only: use strace, then iodock import")
+        return Finding(
+            "kernel", "limited", found, "recording knows x86_64 only: use strace, then iodock import"
+        )
     return Finding("kernel", "good", found)
 
 
@@ -89,9 +93,13 @@ def _ptrace(root: Path) -> Finding:
         follows = "nothing can be traced until the next boot with another kernel.yama.ptrace_scope"
         return Finding("ptrace", "blocked", found, follows)
     if scope == "2" and not capable:
-        return Finding("ptrace", "blocked", found, "only root may record: ask for kernel.yama.ptrace_scope = 1")
+        return Finding(
+            "ptrace", "blocked", found, "only root may record: ask for kernel.yama.ptrace_scope = 1"
+        )
     if scope == "1" and not capable:
-        return Finding("ptrace", "limited", found, "iodock record CMD works; record -p PID only on its own children")
+        return Finding(
+            "ptrace", "limited", found, "iodock record CMD works; record -p PID only on its own children"
+        )
     return Finding("ptrace", "good", found, "iodock record CMD and record -p PID work")
 
 
@@ -110,7 +118,7 @@ def _perf(root: Path) -> Finding:
         return Finding("perf events", "unknown", "no perf_event_paranoid")
     capable = _capability(root, _CAP_PERFMON) or _capability(root, _CAP_SYS_ADMIN)
     found = f"perf_event_paranoid {level}" + (", with CAP_PERFMON" if capable else "")
-    if capable or level.lstrip("-").isdigit() and int(level) <= 1:
+    if capable or (level.lstrip("-").isdigit() and int(level) <= 1):
         return Finding("perf events", "good", found, "tracepoints may be read")
     return Finding("perf events", "limited", found, "no tracepoints; the ptrace recorder does not need them")
 
@@ -132,22 +140,35 @@ def _file_systems(root: Path) -> Finding:
         fields = line.split()
         if len(fields) > 2:
             kinds.setdefault(fields[2], []).append(fields[1])
-    shared = [kind for kind in ("lustre", "gpfs", "beegfs", "nfs", "nfs4", "ceph", "cifs", "fuse.sshfs") if kind in kinds]
+    shared = [
+        kind
+        for kind in ("lustre", "gpfs", "beegfs", "nfs", "nfs4", "ceph", "cifs", "fuse.sshfs")
+        if kind in kinds
+    ]
     if not kinds:
         return Finding("file systems", "unknown", "no mount table")
-    found = ", ".join(f"{kind} on {' '.join(kinds[kind][:3])}" for kind in shared) or "no shared file system mounted"
+    found = (
+        ", ".join(f"{kind} on {' '.join(kinds[kind][:3])}" for kind in shared)
+        or "no shared file system mounted"
+    )
     follows = "put stores elsewhere than on the file system that you measure" if shared else ""
     return Finding("file systems", "good", found, follows)
 
 
 def _space(root: Path) -> Finding:
     places = {"here": Path.cwd(), "temporary": Path(tempfile.gettempdir())}
-    found = ", ".join(f"{name} {shutil.disk_usage(path).free / 2**30:.1f} GiB free" for name, path in places.items())
+    found = ", ".join(
+        f"{name} {shutil.disk_usage(path).free / 2**30:.1f} GiB free" for name, path in places.items()
+    )
     little = any(shutil.disk_usage(path).free < 2**30 for path in places.values())
     if little:
-        return Finding("space", "limited", found, "a store takes about 15 bytes for each call: choose a place with -o")
+        return Finding(
+            "space", "limited", found, "a store takes about 15 bytes for each call: choose a place with -o"
+        )
     writable = all(os.access(path, os.W_OK) for path in places.values())
-    return Finding("space", "good" if writable else "limited", found, "" if writable else "not writable: use -o")
+    return Finding(
+        "space", "good" if writable else "limited", found, "" if writable else "not writable: use -o"
+    )
 
 
 def _tools(root: Path) -> Finding:

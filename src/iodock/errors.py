@@ -16,7 +16,8 @@ class StoreError(IodockError):
 
 
 class RequestError(IodockError):
-    """A question that can't be answered as asked: an unknown key, filter value or option. Usage, so exit 2."""
+    """A question that can't be answered as asked: an unknown key, filter value or option. Usage, so exit
+    2."""
 
 
 class QueryError(IodockError):

@@ -53,14 +53,18 @@ def _keys() -> list[Explanation]:
 
 def _stored() -> list[Explanation]:
     return [
-        Explanation(column.name, "stored columns", f"stored column of {table.name}, {column.type}", column.doc)
+        Explanation(
+            column.name, "stored columns", f"stored column of {table.name}, {column.type}", column.doc
+        )
         for table in TABLES
         for column in table.columns
     ]
 
 
 def _calls() -> list[Explanation]:
-    entries = [Explanation(name, "classes of calls", "class of calls", text) for name, text in _CLASSES.items()]
+    entries = [
+        Explanation(name, "classes of calls", "class of calls", text) for name, text in _CLASSES.items()
+    ]
     families: dict[str, list[str]] = {}
     for name, family, kind in _native.known_calls():
         if not name:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """What `show` gives: the answer's table with its meaning. Turns itself into Arrow, pandas or polars, and in a
-    notebook into a chart above the first rows."""
+    """What `show` gives: the answer's table with its meaning. Turns itself into Arrow, pandas or polars, and
+    in a notebook into a chart above the first rows."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
@@ -82,9 +82,7 @@ class Result:
 
         return html(self.answer)
 
-    def _repr_mimebundle_(
-        self, include: object = None, exclude: object = None
-    ) -> Mapping[str, Any]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Mapping[str, Any]:
         from iodock.views.notebook import mimebundle
 
         return mimebundle(self.answer)

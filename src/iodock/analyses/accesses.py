@@ -8,7 +8,9 @@ from iodock.relations.selection import Selection
 from iodock.store import Store
 
 COLUMNS = (
-    Column("ts", "int", "ns", "time", "start, ns since the epoch or midnight; null where only the end is known"),
+    Column(
+        "ts", "int", "ns", "time", "start, ns since the epoch or midnight; null where only the end is known"
+    ),
     Column("dur", "int", "ns", "measure", "time inside the call"),
     Column("pid", "int", None, "key", "process id"),
     Column("tid", "int", None, "key", "thread id"),
@@ -19,10 +21,14 @@ COLUMNS = (
     Column("requested_bytes", "int", "bytes", "measure", "bytes asked for"),
     Column("result", "int", None, "detail", "returned value; null for no result"),
     Column("errno", "str", None, "key", "the error, if the call failed"),
-    Column("bytes", "int", "bytes", "measure", "bytes transferred at this end; null if the call transfers none"),
+    Column(
+        "bytes", "int", "bytes", "measure", "bytes transferred at this end; null if the call transfers none"
+    ),
     Column("direction", "str", None, "key", "read or write, where bytes move"),
     Column("end_ts", "int", "ns", "time", "end of the call, where known"),
-    Column("sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"),
+    Column(
+        "sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"
+    ),
 )
 
 ROWS = """SELECT e.ts, e.dur, p.pid, p.tid, c.name AS call, n.name AS file,
@@ -49,21 +55,23 @@ def run(store: Store, asked: Request) -> Answer:
 def stream(store: Store, asked: Request) -> Stream:
     """The rows batch by batch, whatever their number."""
     selection = select(store, asked.filters)
-    batches = store.reader(rows_sql(selection))
-    head = answer("accesses", "Single calls", store, asked, batches.schema.empty_table(), COLUMNS, selection)
-    return Stream(head, batches)
+    sql = rows_sql(selection)
+    names = [column.name for column in COLUMNS]
+    empty = store.table(f"SELECT * FROM ({sql}) r LIMIT 0")
+    head = answer("accesses", "Single calls", store, asked, empty, COLUMNS, selection)
+    return Stream(head, lambda: store.reader(sql), lambda: store.json_reader(sql, names))
 
 
 ANALYSIS = Analysis(
     name="accesses",
     title="Single calls",
-    doc="""Every call on the chosen files, in the order in which calls ended: start, duration, size and offset of
-each. A call with two ends has a row for each end that is on a chosen file.""",
+    doc="""Every call on the chosen files, in the order in which calls ended: start, duration, size and
+offset of each. A call with two ends has a row for each end that is on a chosen file.""",
     columns=COLUMNS,
     run=run,
     stream=stream,
     examples=(
         "iodock show accesses run.iodock --file /scratch/out.dat --format csv -o out.csv",
-        "iodock show accesses run.iodock --file out.dat --call read --format png --chart offset -o offset.png",
+        "iodock show accesses run.iodock --file out.dat --call read --chart offset -o offset.png",
     ),
 )

@@ -1,4 +1,5 @@
-"""What an analysis is: a header that declares its options and columns, and a function from store to answer."""
+"""What an analysis is: a header that declares its options and columns, and a function from store to
+answer."""
 
 from __future__ import annotations
 
@@ -62,7 +63,10 @@ class Stream:
     """An answer whose rows come in batches; `head` is the answer with an empty table."""
 
     head: Answer
-    batches: pa.RecordBatchReader
+    batches: Callable[[], pa.RecordBatchReader]
+    """Starts the rows as columns; one reader at a time."""
+    json: Callable[[], pa.RecordBatchReader]
+    """Starts the rows as JSON objects, one column of text, each after a comma and a line break."""
 
 
 def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:

@@ -10,7 +10,6 @@ from iodock.answer import Answer
 from iodock.errors import RequestError
 from iodock.relations.grouping import MEASURES
 from iodock.relations.keys import KEYS
-
 from iodock.store import Store
 
 _MEASURES = ("count", "total_time_ns", "mean_time_ns", "max_time_ns", "sys_cpu_time_ns")
@@ -23,7 +22,11 @@ def run(store: Store, asked: Request) -> Answer:
         raise RequestError("errors are failed calls: --succeeded leaves none")
     failed = dataclasses.replace(asked, filters=dataclasses.replace(asked.filters, outcome="failed"))
     found = summary.grouped(store, failed, order=("count DESC",))
-    columns = tuple(column for column in found.columns if column.role == "key" or column.name in (*_MEASURES, "file_count"))
+    columns = tuple(
+        column
+        for column in found.columns
+        if column.role == "key" or column.name in (*_MEASURES, "file_count")
+    )
     return dataclasses.replace(
         found,
         analysis="errors",
@@ -36,8 +39,9 @@ def run(store: Store, asked: Request) -> Answer:
 ANALYSIS = Analysis(
     name="errors",
     title="Failed calls",
-    doc="""Failed calls by call, error and file, the most frequent first. Many failures are ordinary (a program
-looks for a library in several folders); the same ones again and again on a shared file system are not.""",
+    doc="""Failed calls by call, error and file, the most frequent first. Many failures are ordinary (a
+program looks for a library in several folders); the same ones again and again on a shared file system are
+not.""",
     columns=(KEYS["call"].column, KEYS["errno"].column, KEYS["file"].column, *_COLUMNS),
     run=run,
     options=(

@@ -22,14 +22,26 @@ COLUMNS = (
     Column("read_bytes", "int", "bytes", "measure", "bytes read"),
     Column("written_bytes", "int", "bytes", "measure", "bytes written"),
     Column("io_count", "int", "calls", "measure", "transfers"),
-    Column("access_pattern", "str", None, "detail", "the most frequent one of the next six, where transfers have offsets"),
+    Column(
+        "access_pattern",
+        "str",
+        None,
+        "detail",
+        "the most frequent one of the next six, where transfers have offsets",
+    ),
     Column("consecutive", "int", "calls", "measure", "transfers that start where the one before ended"),
     Column("sequential", "int", "calls", "measure", "transfers further on, with a gap"),
     Column("strided", "int", "calls", "measure", "transfers with the same gap and size as the one before"),
     Column("backward", "int", "calls", "measure", "transfers that lie before the one before"),
     Column("random", "int", "calls", "measure", "transfers that fit none of these"),
     Column("repeated", "int", "calls", "measure", "transfers at the same offset again"),
-    Column("read_again_bytes", "int", "bytes", "measure", "bytes read that the same process had read before, where known"),
+    Column(
+        "read_again_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes read that the same process had read before, where known",
+    ),
     Column("first_ts", "int", "ns", "time", "first call"),
     Column("last_ts", "int", "ns", "time", "end of the last call"),
 )
@@ -41,7 +53,9 @@ def run(store: Store, asked: Request) -> Answer:
     selection = select(store, asked.filters)
     store.keep("file_sums", sums_sql(selection))
     top = asked.options["top"]
-    table = store.table(f"SELECT * FROM file_sums ORDER BY total_time_ns DESC NULLS LAST, count DESC, file LIMIT {top or 2**62}")
+    limit = f" LIMIT {top}" if top else ""
+    order = "total_time_ns DESC NULLS LAST, count DESC, file"
+    table = store.table(f"SELECT * FROM file_sums ORDER BY {order}{limit}")
     (total,) = store.rows("SELECT count(*) AS files, CAST(sum(read_bytes) AS BIGINT) AS read_bytes, "
                           "CAST(sum(written_bytes) AS BIGINT) AS written_bytes FROM file_sums")  # fmt: skip
     files = int(total.pop("files"))
@@ -52,11 +66,13 @@ def run(store: Store, asked: Request) -> Answer:
 def sums_sql(selection: Selection) -> str:
     """One row per file; a call with both ends in the same file is one call."""
     again = "(e.side IN (2, 4) AND e.other_file_id = e.file_id)"
-    patterns = ",\n  ".join(f"count(*) FILTER (WHERE e.pattern = {n}) AS {name}" for n, name in _PATTERNS.items())
+    patterns = ",\n  ".join(
+        f"count(*) FILTER (WHERE e.pattern = {n}) AS {name}" for n, name in _PATTERNS.items()
+    )
     opening = "(SELECT id FROM calls WHERE family = 'open')"
     inner = f"""SELECT e.file_id, count(*) FILTER (WHERE NOT {again}) AS count,
   count(e.errno_id) FILTER (WHERE NOT {again}) AS failed,
-  count(e.handle_id) FILTER (WHERE e.call_id IN {opening} AND e.errno_id IS NULL AND e.result IS NOT NULL) AS opens,
+  count(e.result) FILTER (WHERE e.call_id IN {opening} AND e.errno_id IS NULL) AS opens,
   count(DISTINCT e.handle_id) AS handles, count(DISTINCT e.utid) AS processes,
   CAST(sum(e.dur) FILTER (WHERE NOT {again}) AS BIGINT) AS total_time_ns,
   CAST(sum(e.bytes) FILTER (WHERE e.direction = 1) AS BIGINT) AS read_bytes,
@@ -78,10 +94,13 @@ FROM s JOIN files f ON f.file_id = s.file_id"""
 ANALYSIS = Analysis(
     name="files",
     title="Files",
-    doc="""Every file that the program touched: what it is, where it lies, how large it was, how often and by how
-many it was used, and in which order its parts were accessed. The costliest come first.""",
+    doc="""Every file that the program touched: what it is, where it lies, how large it was, how often and by
+how many it was used, and in which order its parts were accessed. The costliest come first.""",
     columns=COLUMNS,
     run=run,
     options=(Option("top", "int", None, "only the N costliest files"),),
-    examples=("iodock show files run.iodock --user-files --top 20", "iodock show files run.iodock --kind all"),
+    examples=(
+        "iodock show files run.iodock --user-files --top 20",
+        "iodock show files run.iodock --kind all",
+    ),
 )

@@ -50,11 +50,13 @@ def extent_sql(selection: Selection, across: int, up: int) -> str:
 def cells_sql(selection: Selection) -> str:
     """Transfers counted by cell."""
     source, where = _placed(selection)
-    return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at, (e.offset_bytes - x.low_offset) // x.height AS place,
-  e.direction, count(*) AS count, CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.dur) AS BIGINT) AS total_time_ns
+    return f"""WITH g AS (SELECT ({_TS} - x.low_ts) // x.width AS at,
+    (e.offset_bytes - x.low_offset) // x.height AS place, e.direction, count(*) AS count,
+    CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.dur) AS BIGINT) AS total_time_ns
   {source} CROSS JOIN extent x {where} GROUP BY 1, 2, 3)
 SELECT x.low_ts + g.at * x.width AS ts, x.low_ts + (g.at + 1) * x.width AS end_ts,
-  x.low_offset + g.place * x.height AS offset_bytes, x.low_offset + (g.place + 1) * x.height AS end_offset_bytes,
+  x.low_offset + g.place * x.height AS offset_bytes,
+  x.low_offset + (g.place + 1) * x.height AS end_offset_bytes,
   CASE g.direction WHEN 1 THEN 'read' ELSE 'write' END AS direction, g.count, g.bytes, g.total_time_ns
 FROM g CROSS JOIN extent x ORDER BY 1, 3, 5"""
 
@@ -62,8 +64,9 @@ FROM g CROSS JOIN extent x ORDER BY 1, 3, 5"""
 ANALYSIS = Analysis(
     name="offsets",
     title="Offset over time",
-    doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose one
-file with --file. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has each call.""",
+    doc="""Reads and writes on a grid of time and offset, so that ten million of them stay readable. Choose
+one file with --file. Transfers whose offset is not known (sockets, appends) are not in it; `accesses` has
+each call.""",
     columns=COLUMNS,
     run=run,
     options=(

@@ -17,7 +17,9 @@ _WAITED_FOR = "'pipe', 'socket', 'fifo', 'eventfd', 'epoll', 'timerfd', 'signalf
 _WAITING_CALLS = "'poll', 'select', 'epoll_wait', 'accept', 'connect'"
 
 COLUMNS = (
-    Column("part", "str", None, "key", "data, metadata, seek, sync, map, waiting (on pipes and sockets) or other"),
+    Column(
+        "part", "str", None, "key", "data, metadata, seek, sync, map, waiting (on pipes and sockets) or other"
+    ),
     Column("count", "int", "calls", "measure", "calls"),
     Column("failed", "int", "calls", "measure", "calls that failed"),
     Column("total_time_ns", "int", "ns", "measure", "time inside them, added up over all threads"),
@@ -28,7 +30,7 @@ COLUMNS = (
 # What a call was about: waiting for another process or for the network is no cost of a file system.
 PART = f"""CASE WHEN c.family IN ({_WAITING_CALLS}) OR (c.class = 'data' AND f.kind IN ({_WAITED_FOR}))
     OR (c.class = 'data' AND f.kind = 'standard' AND direction = 1) THEN 'waiting' ELSE c.class END"""
-IS_IO = f"(file_id IS NOT NULL OR c.class IN ('data', 'metadata', 'seek', 'sync') OR c.family IN ({_WAITING_CALLS}))"
+_IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({_WAITING_CALLS})"
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -41,19 +43,24 @@ def run(store: Store, asked: Request) -> Answer:
     table = store.table(PARTS_SQL)
     total = _facts(store, selection)
     totals = Totals(total, None, table.num_rows, table.num_rows, "parts")
-    return answer("overview", "The run at a glance", store, asked, table, COLUMNS, selection, totals, ("part",))
+    return answer(
+        "overview", "The run at a glance", store, asked, table, COLUMNS, selection, totals, ("part",)
+    )
 
 
 def costs_sql(selection: Selection) -> str:
     """I/O calls added up by file, call and direction, with the part that they belong to."""
-    return f"""WITH s AS (SELECT e.file_id, e.call_id, e.direction, count(*) FILTER (WHERE NOT {selection.again}) AS count,
-  count(e.errno_id) FILTER (WHERE NOT {selection.again}) AS failed,
-  CAST(sum(e.dur) FILTER (WHERE NOT {selection.again}) AS BIGINT) AS time,
-  max(e.dur) AS longest, sum(e.bytes) AS bytes
-{selection.from_events} GROUP BY 1, 2, 3)
+    counted = f"NOT {selection.again}"
+    return f"""WITH s AS (SELECT e.file_id, e.call_id, e.direction,
+    count(*) FILTER (WHERE {counted}) AS count, count(e.errno_id) FILTER (WHERE {counted}) AS failed,
+    CAST(sum(e.dur) FILTER (WHERE {counted}) AS BIGINT) AS time,
+    max(e.dur) AS longest, sum(e.bytes) AS bytes
+  {selection.from_events} GROUP BY 1, 2, 3)
 SELECT s.file_id, f.name AS file, c.name AS call, {PART} AS part, count, failed, time, longest,
-  CASE WHEN direction = 1 THEN bytes END AS read_bytes, CASE WHEN direction = 2 THEN bytes END AS written_bytes
-FROM s JOIN calls c ON c.id = s.call_id LEFT JOIN files f USING (file_id) WHERE {IS_IO.replace("file_id", "s.file_id")}"""
+  CASE WHEN direction = 1 THEN bytes END AS read_bytes,
+  CASE WHEN direction = 2 THEN bytes END AS written_bytes
+FROM s JOIN calls c ON c.id = s.call_id LEFT JOIN files f ON f.file_id = s.file_id
+WHERE s.file_id IS NOT NULL OR {_IO_CALLS}"""
 
 
 _PLACES = " ".join(f"WHEN '{part}' THEN {place}" for place, part in enumerate(PARTS))
@@ -68,7 +75,8 @@ def _facts(store: Store, selection: Selection) -> dict[str, Any]:
     wall = store.manifest.wall_ns
     any_ns, io_ns = _unions(store, selection)
     (sums,) = store.rows(
-        """SELECT CAST(coalesce(sum(count), 0) AS BIGINT) AS calls, CAST(coalesce(sum(failed), 0) AS BIGINT) AS failed,
+        """SELECT CAST(coalesce(sum(count), 0) AS BIGINT) AS calls,
+  CAST(coalesce(sum(failed), 0) AS BIGINT) AS failed,
   CAST(sum(time) AS BIGINT) AS total_time_ns, CAST(coalesce(sum(read_bytes), 0) AS BIGINT) AS read_bytes,
   CAST(coalesce(sum(written_bytes), 0) AS BIGINT) AS written_bytes,
   count(DISTINCT file_id) FILTER (WHERE file_id IS NOT NULL) AS files FROM costs"""
@@ -96,7 +104,7 @@ def intervals_sql(store: Store, selection: Selection) -> str:
     waiting = f"family IN ({_WAITING_CALLS})"
     waits = _ids(store, waiting)
     moves = _ids(store, "class = 'data'")
-    kinds = _ids(store, f"class IN ('data', 'metadata', 'seek', 'sync') OR {waiting}")
+    kinds = _ids(store, _IO_CALLS)
     store.keep("waited_files", f"SELECT file_id, kind FROM files WHERE kind IN ({_WAITED_FOR}, 'standard')")
     where = selection.and_where(
         *("e.dur IS NOT NULL", "e.side NOT IN (2, 4)", "coalesce(e.ts, e.end_ts) IS NOT NULL"),
@@ -127,10 +135,10 @@ ORDER BY sum(time) DESC NULLS LAST, sum(count) DESC, call, file LIMIT {LARGEST_C
 ANALYSIS = Analysis(
     name="overview",
     title="The run at a glance",
-    doc="""Wall time, the part of it in which at least one thread was in an I/O call (the union over all threads),
-how the calls' time splits into data, metadata, seek, sync, waiting on pipes and sockets, and other, the bytes, and
-the three largest costs with file and call. Without --kind or --file it is about every file, pipe and socket. In
-JSON the run's own numbers are in `totals`.""",
+    doc="""Wall time, the part of it in which at least one thread was in an I/O call (the union over all
+threads), how the calls' time splits into data, metadata, seek, sync, waiting on pipes and sockets, and
+other, the bytes, and the three largest costs with file and call. Without --kind or --file it is about every
+file, pipe and socket. In JSON the run's own numbers are in `totals`.""",
     columns=COLUMNS,
     run=run,
     examples=("iodock show overview run.iodock", "iodock show overview run.iodock --rank 0 --format json"),

@@ -17,7 +17,9 @@ COLUMNS = (
     Column("commands", "list", None, "detail", "programs that it ran, in order"),
     Column("start_ts", "int", "ns", "time", "first sign of life"),
     Column("end_ts", "int", "ns", "time", "end"),
-    Column("exit_code", "int", None, "detail", "exit status; null if a signal ended it, or its end was not seen"),
+    Column(
+        "exit_code", "int", None, "detail", "exit status; null if a signal ended it, or its end was not seen"
+    ),
     Column("exit_signal", "str", None, "detail", "signal that ended it"),
     Column("core_dumped", "bool", None, "detail", "whether it left a core"),
     Column("cpu_user_ns", "int", "ns", "measure", "user CPU time, where recorded live"),
@@ -34,7 +36,9 @@ def run(store: Store, asked: Request) -> Answer:
     """One row per task in the order in which they appeared."""
     selection = select(store, asked.filters)
     table = store.table(rows_sql(selection, asked))
-    return answer("processes", "Processes and threads", store, asked, table, COLUMNS, selection, keys=("pid",))
+    return answer(
+        "processes", "Processes and threads", store, asked, table, COLUMNS, selection, keys=("pid",)
+    )
 
 
 def rows_sql(selection: Selection, asked: Request) -> str:
@@ -52,16 +56,16 @@ ran AS (SELECT utid, array_agg(path ORDER BY ts NULLS FIRST, place) AS commands
   FROM (SELECT utid, ts, path, row_number() OVER () AS place FROM commands) z GROUP BY 1)
 SELECT p.tid AS pid, p.pid AS process_pid, p.parent_pid, p.how, p.rank, p.host,
   coalesce(r.commands, CAST([] AS VARCHAR[])) AS commands, p.start_ts, p.end_ts, p.exit_code, p.exit_signal,
-  p.core_dumped, p.cpu_user_ns, p.cpu_system_ns, coalesce(s.count, 0) AS count, coalesce(s.failed, 0) AS failed,
-  s.total_time_ns, s.read_bytes, s.written_bytes
+  p.core_dumped, p.cpu_user_ns, p.cpu_system_ns, coalesce(s.count, 0) AS count,
+  coalesce(s.failed, 0) AS failed, s.total_time_ns, s.read_bytes, s.written_bytes
 FROM processes p LEFT JOIN s ON s.utid = p.utid LEFT JOIN ran r ON r.utid = p.utid {chosen} ORDER BY p.utid"""
 
 
 ANALYSIS = Analysis(
     name="processes",
     title="Processes and threads",
-    doc="""Every process and thread with the task that made it, the programs that it ran, its start, its end, and
-its calls on the chosen files.""",
+    doc="""Every process and thread with the task that made it, the programs that it ran, its start, its end,
+and its calls on the chosen files.""",
     columns=COLUMNS,
     run=run,
     examples=("iodock show processes run.iodock", "iodock show processes run.iodock --format json"),

@@ -9,7 +9,13 @@ from iodock.store import Store
 
 COLUMNS = (
     Column("direction", "str", None, "key", "read or write"),
-    Column("upper_bytes", "int", "bytes", "key", "largest size of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it"),
+    Column(
+        "upper_bytes",
+        "int",
+        "bytes",
+        "key",
+        "largest size of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it",
+    ),
     Column("count", "int", "calls", "measure", "transfers of these sizes"),
     Column("total_time_ns", "int", "ns", "measure", "time inside these calls, added up over all threads"),
     Column("bytes", "int", "bytes", "measure", "bytes of these transfers together"),
@@ -51,13 +57,16 @@ BIN = f"""CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN 922337203
 ANALYSIS = Analysis(
     name="sizes",
     title="Sizes of reads and writes",
-    doc="""A histogram of transfers by size: bins are powers of two, 2^n+1 to 2^(n+1), with bins of their own for
-0 and 1 byte. A transfer of 0 bytes is the end of a file. Calls with two ends (sendfile) count at both.""",
+    doc="""A histogram of transfers by size: bins are powers of two, 2^n+1 to 2^(n+1), with bins of their own
+for 0 and 1 byte. A transfer of 0 bytes is the end of a file. Calls with two ends (sendfile) count at
+both.""",
     columns=COLUMNS,
     run=run,
     options=(
         Option("exact", "flag", False, "every size by itself instead of bins"),
-        Option("requested", "flag", False, "the sizes that these transfers asked for instead of those they had"),
+        Option(
+            "requested", "flag", False, "the sizes that these transfers asked for instead of those they had"
+        ),
     ),
     examples=(
         "iodock show sizes run.iodock",

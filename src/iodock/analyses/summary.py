@@ -9,7 +9,16 @@ import pyarrow as pa
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Totals
 from iodock.errors import RequestError
-from iodock.relations.grouping import CELLS, COSTLIEST, GROUPS, MEASURES, Grouping, keep_groups, keep_other, one_row
+from iodock.relations.grouping import (
+    CELLS,
+    COSTLIEST,
+    GROUPS,
+    MEASURES,
+    Grouping,
+    keep_groups,
+    keep_other,
+    one_row,
+)
 from iodock.relations.keys import KEYS, find_keys, noun_of
 from iodock.store import Store
 
@@ -56,9 +65,9 @@ def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:
 ANALYSIS = Analysis(
     name="summary",
     title="Calls",
-    doc="""Calls with their outcome, time and bytes, one row per key, sorted by total time. Without --by, one row
-per system call. A call with two ends (rename, sendfile) counts once in each row that it belongs to, and once in
-the total.""",
+    doc="""Calls with their outcome, time and bytes, one row per key, sorted by total time. Without --by, one
+row per system call. A call with two ends (rename, sendfile) counts once in each row that it belongs to, and
+once in the total.""",
     columns=(KEYS["call"].column, *MEASURES),
     run=run,
     options=(

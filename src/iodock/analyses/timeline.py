@@ -77,9 +77,9 @@ SELECT s.slot * {every} AS ts, {sums} FROM slots s LEFT JOIN intervals i ON i.sl
 ANALYSIS = Analysis(
     name="timeline",
     title="Over time",
-    doc="""Calls and bytes per interval. Bytes and calls belong to the interval in which the call ends, or, where
-the source has no durations, to that of its stamp. Intervals without a call are rows of zeros. With --call it shows
-how often one call was made, how often with success, and when.""",
+    doc="""Calls and bytes per interval. Bytes and calls belong to the interval in which the call ends, or,
+where the source has no durations, to that of its stamp. Intervals without a call are rows of zeros. With
+--call it shows how often one call was made, how often with success, and when.""",
     columns=COLUMNS,
     run=run,
     options=(Option("every", "seconds", 1_000_000_000, "length of an interval: seconds, or 250ms"),),

@@ -1,9 +1,14 @@
-"""The command line: one file per verb, listed in `registry`. Only here is argv read, something printed, exited."""
+"""The command line: one file per verb, listed in `registry`. Only here is argv read, something printed,
+exited."""
 
 from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
 
 
 def main() -> None:
@@ -17,3 +22,10 @@ def main() -> None:
         # Who read our output has gone; the interpreter must not complain about it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
+
+
+def application() -> click.Group:
+    """The whole command line as a click group, for the generated reference."""
+    from iodock.cli.run import iodock
+
+    return iodock

@@ -12,8 +12,8 @@ from iodock.cli.options import examples
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))
 @click.option("--format", "form", type=click.Choice(("table", "json")), default="table", help="what to write")
 def command(form: str) -> int:
-    """Say what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it. Exit status
-    1 if programs can't be recorded here."""
+    """Say what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it. Exit
+    status 1 if programs can't be recorded here."""
     from iodock.doctor import examine
 
     findings = examine()

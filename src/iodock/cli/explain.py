@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from iodock.reference import Explanation
 
 
-@click.command(epilog=examples(("iodock explain total_time_ns", "iodock explain openat", "iodock explain missing-durations")))
+@click.command(
+    epilog=examples(
+        ("iodock explain total_time_ns", "iodock explain openat", "iodock explain missing-durations")
+    )
+)
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """Say what NAME means: a column or key of an analysis, a column of a stored table, a system call, a family or
-    class of calls, or a loss. Without a name, list what can be explained."""
+    """Say what NAME means: a column or key of an analysis, a column of a stored table, a system call, a
+    family or class of calls, or a loss. Without a name, list what can be explained."""
     from iodock.reference import explanations
 
     entries = explanations()
@@ -46,5 +50,7 @@ def _listed(entries: list[Explanation]) -> Iterator[str]:
 
 def _unknown(name: str, names: list[str]) -> RequestError:
     close = difflib.get_close_matches(name, names, 3)
-    hint = f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists what there is"
+    hint = (
+        f"did you mean {' or '.join(dict.fromkeys(close))}" if close else "iodock explain lists what there is"
+    )
     return RequestError(f"nothing here is called {name}", hint)

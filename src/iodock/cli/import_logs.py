@@ -33,12 +33,26 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
 
 @click.command("import", epilog=examples(_EXAMPLES))
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
-@click.option("-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the first log")
+@click.option(
+    "-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the first log"
+)
 @click.option("--format", "form", metavar="FORMAT", default="auto", help="auto (default), strace, truss, ...")
-@click.option("--cwd", metavar="DIR", multiple=True, help="where the program started; once, or once for each log")
-@click.option("--rank-from", metavar="HOW", help="each log is an MPI rank: name (the number that varies), order (as given), trace.{rank}.log, or a regular expression with a group named rank")
+@click.option(
+    "--cwd", metavar="DIR", multiple=True, help="where the program started; once, or once for each log"
+)
+@click.option(
+    "--rank-from",
+    metavar="HOW",
+    help="each log is an MPI rank: name (the number that varies), order (as given), trace.{rank}.log, "
+    "or a regular expression with a group named rank",
+)
 @click.option("--force", is_flag=True, help="replace a store of that name")
-@click.option("--coverage-memory", metavar="SIZE", callback=_bytes, help="memory for what was read and written before, e.g. 256M")
+@click.option(
+    "--coverage-memory",
+    metavar="SIZE",
+    callback=_bytes,
+    help="memory for what was read and written before, e.g. 256M",
+)
 @quiet
 def command(
     logs: tuple[str, ...],
@@ -50,8 +64,8 @@ def command(
     coverage_memory: int | None,
     quiet: bool,
 ) -> None:
-    """Turn logs of strace or truss into a store. Several logs are one run (strace -ff, one per rank); - is standard
-    input; .gz, .xz and .zst are read as they are. Prints the store's name."""
+    """Turn logs of strace or truss into a store. Several logs are one run (strace -ff, one per rank); - is
+    standard input; .gz, .xz and .zst are read as they are. Prints the store's name."""
     from iodock.capture import import_logs
     from iodock.cli.progress import ProgressBar
 

@@ -13,7 +13,11 @@ _FILTERS: tuple[tuple[str, str, str], ...] = (
     ("--exclude-folder", "DIR,...", "leave out what lies in these folders"),
     ("--exclude-ending", "EXT,...", "leave out names with these endings"),
     ("--call", "NAME,...", "only these calls; globs, family:NAME and class:NAME too"),
-    ("--kind", "KIND,...", "only these kinds of file: file (default: all named by a path), pipe, socket, ..., or all: every call"),
+    (
+        "--kind",
+        "KIND,...",
+        "only these kinds: file (default: all named by a path), pipe, socket, ..., or all: every call",
+    ),
     ("--pid", "PID,...", "only these processes"),
     ("--tid", "TID,...", "only these threads"),
     ("--rank", "N,...", "only these MPI ranks"),

@@ -26,7 +26,9 @@ class ProgressBar:
         if self._bar is None:
             self._start()
         rate = calls / (time.monotonic() - self._started)
-        self._bar.update(self._task, completed=done, total=total, rate=f"{calls:,} calls, {rate / 1e6:.2f} M/s")
+        self._bar.update(
+            self._task, completed=done, total=total, rate=f"{calls:,} calls, {rate / 1e6:.2f} M/s"
+        )
 
     def _start(self) -> None:
         from rich.console import Console

@@ -21,12 +21,17 @@ _EXAMPLES = (
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("store")
 @click.argument("sql")
-@click.option("--format", "form", type=click.Choice(DATA_FORMATS), help="what to write; default: table, or what -o ends in")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(DATA_FORMATS),
+    help="what to write; default: table, or what -o ends in",
+)
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @quiet
 def command(store: str, sql: str, form: str | None, output: str | None, quiet: bool) -> None:
-    """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and calls_seen:
-    one row per event with its names."""
+    """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and
+    calls_seen: one row per event with its names."""
     from iodock.store import Store
     from iodock.views.untyped import answer_of
 

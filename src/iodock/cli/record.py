@@ -26,19 +26,25 @@ _EXAMPLES = (
 
 
 @click.command(
-    epilog=examples(_EXAMPLES), context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    epilog=examples(_EXAMPLES),
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the program")
+@click.option(
+    "-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the program"
+)
 @click.option("--backend", metavar="NAME", default="auto", help="how to record: auto (default) or ptrace")
-@click.option("-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C")
+@click.option(
+    "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
+)
 @click.option("--force", is_flag=True, help="replace a store of that name")
 @quiet
 @click.argument("command", metavar="[--] CMD ARG...", nargs=-1, type=click.UNPROCESSED)
 def command(
     command: tuple[str, ...], output: str | None, backend: str, pid: tuple[str, ...], force: bool, quiet: bool
 ) -> int:
-    """Record the I/O of a program, or of processes that run already, then print the check-up. The program runs as
-    it would without: its output, exit status and signals are its own; what iodock has to say goes to stderr."""
+    """Record the I/O of a program, or of processes that run already, then print the check-up. The program
+    runs as it would without: its output, exit status and signals are its own; what iodock has to say goes to
+    stderr."""
     pids = _pids(pid)
     if bool(pids) == bool(command):
         raise RequestError("give a command, or -p PID", "iodock record -- CMD ARG...")

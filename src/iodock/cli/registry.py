@@ -1,4 +1,4 @@
-"""Every verb: its module in this folder holds a click command `command`. Entry points `iodock.verbs` add more.
+"""Every verb: its module in this folder holds a click command `command`.
 
 The one-line helps stand here so that `iodock --help` imports no verb.
 """

@@ -18,8 +18,8 @@ _EXAMPLES = ("iodock report run.iodock", "iodock report run.iodock -o run.html -
 @click.option("--lang", type=click.Choice(("en", "ja")), default="en", help="language of the page")
 @quiet
 def command(store: str, output: str | None, lang: str, quiet: bool) -> None:
-    """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes, timeline,
-    offsets, processes, failures, and what could not be seen. Prints the page's name."""
+    """Write the whole check-up as one HTML page that works offline: the verdict, then calls, files, sizes,
+    timeline, offsets, processes, failures, and what could not be seen. Prints the page's name."""
     from iodock.store import Store
     from iodock.views.report import report_html
 

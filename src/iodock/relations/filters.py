@@ -47,7 +47,9 @@ class Filters:
     def __post_init__(self) -> None:
         for kind in self.kind:
             if kind != "all" and kind not in KINDS:
-                raise RequestError(f"no such kind of file: {kind}", f"kinds: file, all, {', '.join(KINDS[1:])}")
+                raise RequestError(
+                    f"no such kind of file: {kind}", f"kinds: file, all, {', '.join(KINDS[1:])}"
+                )
 
     def given(self) -> dict[str, Any]:
         """The filters that are not at their default."""
@@ -69,7 +71,9 @@ class Filters:
             chosen["min_time_ns"] = duration_ns(seconds)
         for name, value in chosen.items():
             if name not in known:
-                raise RequestError(f"no such filter or option: {name}", f"filters: {', '.join(sorted(known))}")
+                raise RequestError(
+                    f"no such filter or option: {name}", f"filters: {', '.join(sorted(known))}"
+                )
             chosen[name] = _normal(name, value)
         return cls(**chosen)
 

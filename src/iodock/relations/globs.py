@@ -11,8 +11,8 @@ def is_glob(text: str) -> bool:
 
 
 def glob_expression(glob: str) -> str:
-    """A regular expression (RE2 and Java alike) for whole names. A glob that does not begin with `/` may match
-    any tail of a name that begins after a slash."""
+    """A regular expression (RE2 and Java alike) for whole names. A glob that does not begin with `/` may
+    match any tail of a name that begins after a slash."""
     parts = [] if glob.startswith("/") else ["(?:.*/)?"]
     at = 0
     while at < len(glob):

@@ -1,9 +1,9 @@
 """The one SELECT that counts calls, built from keys and a selection.
 
-Events are first added up by ids alone (`cells`: file, call, task and error numbers, as few of them as the keys
-need); names come in only afterwards, on the few rows that are left. A call with two ends has two rows: bytes
-belong to each end, but counts and times to the call, so a second end is counted only where the first one is not
-in the same group (docs/explanation/store.md).
+Events are first added up by ids alone (`cells`: file, call, task and error numbers, as few of them as the
+keys need); names come in only afterwards, on the few rows that are left. A call with two ends has two rows:
+bytes belong to each end, but counts and times to the call, so a second end is counted only where the first
+one is not in the same group (docs/explanation/store.md).
 """
 
 from __future__ import annotations
@@ -25,16 +25,26 @@ MEASURES = (
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
     Column("no_result", "int", "calls", "measure", "calls that never returned (exit, killed threads)"),
     Column("errnos", "map", "calls", "detail", "failed calls by error: name -> count"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside the calls, added up over all threads; may exceed wall time"),
+    Column(
+        "total_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside the calls, added up over all threads; may exceed wall time",
+    ),
     Column("mean_time_ns", "float", "ns", "measure", "mean time of a call"),
     Column("min_time_ns", "int", "ns", "measure", "time of the shortest call"),
     Column("max_time_ns", "int", "ns", "measure", "time of the longest call"),
-    Column("sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"),
+    Column(
+        "sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"
+    ),
     Column("calls_per_s", "float", "1/s", "measure", "calls per second inside the calls"),
     Column("bytes_per_s", "float", "bytes/s", "measure", "bytes transferred per second inside the calls"),
     Column("read_bytes", "int", "bytes", "measure", "bytes that reads transferred"),
     Column("written_bytes", "int", "bytes", "measure", "bytes that writes transferred"),
-    Column("io_count", "int", "calls", "measure", "calls that transferred bytes, or found the end of the file"),
+    Column(
+        "io_count", "int", "calls", "measure", "calls that transferred bytes, or found the end of the file"
+    ),
     Column("mean_size_bytes", "float", "bytes", "measure", "mean size of a transfer"),
     Column("min_size_bytes", "int", "bytes", "measure", "size of the smallest transfer"),
     Column("max_size_bytes", "int", "bytes", "measure", "size of the largest transfer"),
@@ -125,7 +135,8 @@ def _counted(grouping: Grouping) -> str:
 
 
 def measures_sql(counted: str) -> str:
-    """The measures over cells `i`, with `counted` telling which rows count as calls. Integers stay integers."""
+    """The measures over cells `i`, with `counted` telling which rows count as calls. Integers stay
+    integers."""
     total = f"CAST(sum(i.time) FILTER (WHERE {counted}) AS BIGINT)"
     timed = f"CAST(sum(i.timed) FILTER (WHERE {counted}) AS BIGINT)"
     moved = "CAST(sum(coalesce(i.read_bytes, 0) + coalesce(i.written_bytes, 0)) AS DOUBLE)"
@@ -168,9 +179,10 @@ def groups_sql(grouping: Grouping) -> str:
 def errnos_sql(grouping: Grouping) -> str:
     """One row per key that has failures, with the map from error to count; from the kept cells."""
     keys = [f'{key.of("f")} AS "{key.name}"' for key in grouping.keys]
+    listed_keys = "".join(f"{key}, " for key in keys)
     numbers = ", ".join(str(at + 1) for at in range(len(keys) + 1))
     failures = (
-        f"SELECT {''.join(key + ', ' for key in keys)}x.name AS error, CAST(sum(i.calls) AS BIGINT) AS failures "
+        f"SELECT {listed_keys}x.name AS error, CAST(sum(i.calls) AS BIGINT) AS failures "
         f"FROM {_named_cells(grouping)} "
         f"WHERE i.errno_id IS NOT NULL AND {_counted(grouping)} GROUP BY {numbers}"
     )
@@ -196,8 +208,8 @@ FROM g LEFT JOIN m ON {same}""",
 
 
 def keep_other(store: Store, grouping: Grouping, shown: int) -> None:
-    """Keeps `cells_other`: the cells of the rows that a top list leaves out. A call that has its other end in a
-    row that is shown stays counted here; one that has both ends here is counted once."""
+    """Keeps `cells_other`: the cells of the rows that a top list leaves out. A call that has its other end
+    in a row that is shown stays counted here; one that has both ends here is counted once."""
     names = ", ".join(f'"{key.name}"' for key in grouping.keys)
     store.keep("shown_groups", f"SELECT {names}, true AS shown FROM {GROUPS} WHERE place <= {shown}")
 

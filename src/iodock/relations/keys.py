@@ -38,21 +38,58 @@ KEYS = {
     key.name: key
     for key in (
         Key("call", "call", "c.name", "str", "calls", "the system call"),
-        Key("family", "call", "c.family", "str", "families", "calls that do the same: open = open, openat, ..."),
+        Key(
+            "family",
+            "call",
+            "c.family",
+            "str",
+            "families",
+            "calls that do the same: open = open, openat, ...",
+        ),
         Key("class", "call", "c.class", "str", "classes", "data, metadata, seek, sync, map or other"),
-        Key("interface", "constant", "'POSIX'", "str", "interfaces", "through which the program asked: POSIX calls"),
+        Key(
+            "interface",
+            "constant",
+            "'POSIX'",
+            "str",
+            "interfaces",
+            "through which the program asked: POSIX calls",
+        ),
         Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind where it has none"),
         Key("pattern", "file", "{f}.pattern", "str", "patterns", "names with their varying part starred"),
         Key("folder", "file", "{f}.folder", "str", "folders", "the folder of the file"),
-        Key("ending", "file", "{f}.ending", "str", "endings", "what follows the last dot of the name, empty if none"),
+        Key(
+            "ending",
+            "file",
+            "{f}.ending",
+            "str",
+            "endings",
+            "what follows the last dot of the name, empty if none",
+        ),
         Key("kind", "file", "{f}.kind", "str", "kinds", "regular, directory, pipe, socket, ..."),
-        Key("mount", "file", "{f}.mount_point", "str", "mounts", "where the file system is mounted, where known"),
-        Key("fs_type", "file", "{f}.fs_type", "str", "file-system types", "type of the file system, where known"),
+        Key(
+            "mount",
+            "file",
+            "{f}.mount_point",
+            "str",
+            "mounts",
+            "where the file system is mounted, where known",
+        ),
+        Key(
+            "fs_type",
+            "file",
+            "{f}.fs_type",
+            "str",
+            "file-system types",
+            "type of the file system, where known",
+        ),
         Key("pid", "task", "p.pid", "int", "processes", "process id"),
         Key("tid", "task", "p.tid", "int", "threads", "thread id"),
         Key("rank", "task", "p.rank", "int", "ranks", "MPI rank, where known"),
         Key("host", "task", "p.host", "str", "hosts", "the host it ran on"),
-        Key("errno", "errno", "x.name", "str", "errors", "the error's name; null for calls that did not fail"),
+        Key(
+            "errno", "errno", "x.name", "str", "errors", "the error's name; null for calls that did not fail"
+        ),
     )
 }
 """By name, in the order in which they are documented."""

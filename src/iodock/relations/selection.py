@@ -1,4 +1,5 @@
-"""Filters, evaluated on the small tables first, become conditions on events: sets of ids and plain comparisons."""
+"""Filters, evaluated on the small tables first, become conditions on events: sets of ids and plain
+comparisons."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class Selection:
 
     @property
     def again(self) -> str:
-        """Whether a row is the second end of a call whose first end is chosen too, and so not counted again."""
+        """Whether a row is the second end of a call whose first end is chosen too, and so not counted
+        again."""
         other = "o.file_id IS NOT NULL" if self.by_file else "true"
         if self.by_file and self.fileless:
             other = "(o.file_id IS NOT NULL OR e.other_file_id IS NULL)"
@@ -121,7 +123,9 @@ def _among(column: str, ids: Iterable[int]) -> str:
 
 def _task_condition(store: Store, filters: Filters) -> str:
     conditions = [
-        _among(f"p.{name}", getattr(filters, name)) for name in ("pid", "tid", "rank") if getattr(filters, name)
+        _among(f"p.{name}", getattr(filters, name))
+        for name in ("pid", "tid", "rank")
+        if getattr(filters, name)
     ]
     if filters.host:
         own = (store.manifest.raw.get("host") or {}).get("name")

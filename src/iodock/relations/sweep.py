@@ -1,7 +1,7 @@
 """How long at least one thread was in a call: the union of the calls' intervals, on whole Arrow columns.
 
-Not in SQL: there it takes a sort of all calls by their start. A store's events come in the order in which calls
-ended, or nearly so (stamps of several threads may be some µs apart from it), and that order is as good.
+Not in SQL: there it takes a sort of all calls by their start. A store's events come in the order in which
+calls ended, or nearly so (stamps of several threads may be some µs apart from it), and that order is as good.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def unions(batches: Iterable[pa.RecordBatch]) -> Unions:
     """The unions of intervals (from_ts, to_ts, in_subset), whatever their order; the nearer it is to that of
     their ends, the faster.
 
-    Gone through by falling ends, an interval adds what lies before the earliest start so far: what came before it
-    reaches from there at least to the interval's own end. That is a running minimum.
+    Gone through by falling ends, an interval adds what lies before the earliest start so far: what came
+    before it reaches from there at least to the interval's own end. That is a running minimum.
     """
     kept = [batch for batch in batches if batch.num_rows]
     every, subset = _Backwards(), _Backwards()

@@ -1,4 +1,5 @@
-"""`--since` and `--until`: seconds from the start of the run, or a clock time, as the store's own clock counts."""
+"""`--since` and `--until`: seconds from the start of the run, or a clock time, as the store's own clock
+counts."""
 
 from __future__ import annotations
 
@@ -24,18 +25,24 @@ def instant_ns(text: str, manifest: Manifest) -> int:
         pass
     match = _CLOCK.fullmatch(text.strip())
     if match is None:
-        raise RequestError(f"not a time: {text}", "write seconds from the start (12.5) or a clock time (12:08:20)")
+        raise RequestError(
+            f"not a time: {text}", "write seconds from the start (12.5) or a clock time (12:08:20)"
+        )
     return _clock_ns(match, start, manifest.clock, text)
 
 
 def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
     date, hour, minute, second, fraction, _ = match.groups()
-    of_day = (int(hour) * 3600 + int(minute) * 60 + int(second or 0)) * NS + int((fraction or "0").ljust(9, "0"))
+    of_day = (int(hour) * 3600 + int(minute) * 60 + int(second or 0)) * NS + int(
+        (fraction or "0").ljust(9, "0")
+    )
     if clock == "relative":
         raise RequestError(f"this source has no clock, only times from the start: {text}", "write seconds")
     if clock == "day":
         if date is not None:
-            raise RequestError(f"this source has times of the day without a date: {text}", "leave the date out")
+            raise RequestError(
+                f"this source has times of the day without a date: {text}", "leave the date out"
+            )
         # The run may pass midnight: a time well before its start means the next day.
         return of_day + DAY_NS if of_day < start - DAY_NS // 2 else of_day
     day = date or datetime.fromtimestamp(start // NS, UTC).strftime("%Y-%m-%d")

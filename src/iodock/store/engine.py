@@ -20,8 +20,8 @@ THREADS = 2
 
 # One row per event with its names, for people who ask in SQL.
 CALLS_SEEN = """CREATE VIEW calls_seen AS SELECT e.ts, coalesce(e.end_ts, e.ts + e.dur) AS end_ts, e.dur,
-  e.sys_cpu_ns, p.rank, p.host, p.pid, p.tid, c.name AS call, c.family, c.class, f.name AS file, f.kind, f.folder,
-  CASE e.side WHEN 1 THEN 'in' WHEN 2 THEN 'out' WHEN 3 THEN 'old' WHEN 4 THEN 'new' END AS side,
+  e.sys_cpu_ns, p.rank, p.host, p.pid, p.tid, c.name AS call, c.family, c.class, f.name AS file, f.kind,
+  f.folder, CASE e.side WHEN 1 THEN 'in' WHEN 2 THEN 'out' WHEN 3 THEN 'old' WHEN 4 THEN 'new' END AS side,
   e.offset_bytes, e.requested_bytes, e.bytes,
   CASE e.direction WHEN 1 THEN 'read' WHEN 2 THEN 'write' END AS direction, e.result, x.name AS errno, e.fd
 FROM events e LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id
@@ -66,7 +66,9 @@ class Engine:
             nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in wanted.items())
             return f"SELECT {nulls} WHERE false"
         names = ", ".join(quoted(_literal_path(path)) for path in paths)
-        source = f"read_parquet([{names}], union_by_name=true)" if len(paths) > 1 else f"read_parquet({names})"
+        source = (
+            f"read_parquet([{names}], union_by_name=true)" if len(paths) > 1 else f"read_parquet({names})"
+        )
         there = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
         missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
@@ -84,6 +86,13 @@ class Engine:
             return self._connection.sql(sql).to_arrow_reader(rows)
         except duckdb.Error as error:
             raise _query_error(error) from error
+
+    def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
+        """The answer to a SELECT as one column of text: each row as a JSON object, a comma and a line break
+        before
+        it. Made in the engine, where it costs a tenth of what Python objects would. Raises QueryError."""
+        fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
+        return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """A small answer as dictionaries."""

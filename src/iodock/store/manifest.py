@@ -55,11 +55,15 @@ def read_manifest(folder: Path) -> Manifest:
     except NotADirectoryError as error:
         raise _not_a_store(folder) from error
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise StoreError(f"{path}: can't be read: {error}", "import or record again into a new store") from error
+        raise StoreError(
+            f"{path}: can't be read: {error}", "import or record again into a new store"
+        ) from error
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
         raise StoreError(f"{path}: is not the manifest of an iodock store")
     if raw["schema"] > SCHEMA_VERSION:
-        message = f"{folder}: written by a newer iodock ({raw.get('writer', 'unknown')}, schema {raw['schema']})"
+        message = (
+            f"{folder}: written by a newer iodock ({raw.get('writer', 'unknown')}, schema {raw['schema']})"
+        )
         raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
     return _checked(raw)
 

@@ -57,7 +57,7 @@ EVENTS = StoreTable(
     fd INTEGER descriptor, as the program numbers it
     handle_id UINTEGER open file description
     flags UINTEGER open flags (Linux numbers) of opening calls
-    pattern UTINYINT 0 unknown, 1 first, 2 consecutive, 3 sequential, 4 strided, 5 backward, 6 random, 7 repeated
+    pattern UTINYINT 0 unknown 1 first 2 consecutive 3 sequential 4 strided 5 backward 6 random 7 repeated
     gap_bytes BIGINT offset less the end of the previous access through the description
     own_read_bytes BIGINT bytes of this access that this process had read before
     any_read_bytes BIGINT bytes of this access that any process had read before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -54,6 +54,10 @@ class Store:
     def reader(self, sql: str) -> pa.RecordBatchReader:
         """The answer to a SELECT, batch by batch."""
         return self.engine.reader(sql)
+
+    def json_reader(self, sql: str, names: Sequence[str]) -> pa.RecordBatchReader:
+        """The answer to a SELECT as one column of JSON objects, each after a comma and a line break."""
+        return self.engine.json_reader(sql, names)
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """A small answer as dictionaries."""

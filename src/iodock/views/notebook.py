@@ -14,7 +14,9 @@ FIRST_ROWS = 20
 
 def html(answer: Answer) -> str:
     """The first rows as an HTML table, with each column's meaning as its tooltip."""
-    heads = "".join(f'<th title="{escape(column.doc)}">{escape(column.name)}</th>' for column in answer.columns)
+    heads = "".join(
+        f'<th title="{escape(column.doc)}">{escape(column.name)}</th>' for column in answer.columns
+    )
     rows = answer.table.slice(0, FIRST_ROWS).to_pylist()
     names = [column.name for column in answer.columns]
     body = "".join(

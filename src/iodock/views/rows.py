@@ -10,8 +10,8 @@ from iodock.answer import Answer
 
 
 def with_other(answer: Answer) -> pa.Table:
-    """The table, and below it what `--top` left out. The first key that is text says `other`; numbers as keys are
-    null there."""
+    """The table, and below it what `--top` left out. The first key that is text says `other`; numbers as
+    keys are null there."""
     if answer.totals is None or answer.totals.other is None:
         return answer.table
     row = other_row(answer)

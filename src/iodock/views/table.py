@@ -23,8 +23,27 @@ WIDTH_WITHOUT_TERMINAL = 160
 TELLING = (
     *("count", "total_time_ns", "failed", "read_bytes", "written_bytes", "max_time_ns", "sys_cpu_time_ns"),
     *("share", "mean_time_ns", "file_count", "mean_size_bytes", "commands", "how", "parent_pid", "exit_code"),
-    *("exit_signal", "access_pattern", "dur", "requested_bytes", "result", "offset_bytes", "start_ts", "end_ts"),
-    *("kind", "size_bytes", "opens", "handles", "fs_type", "read_count", "write_count", "read_time_ns", "write_time_ns"),
+    *(
+        "exit_signal",
+        "access_pattern",
+        "dur",
+        "requested_bytes",
+        "result",
+        "offset_bytes",
+        "start_ts",
+        "end_ts",
+    ),
+    *(
+        "kind",
+        "size_bytes",
+        "opens",
+        "handles",
+        "fs_type",
+        "read_count",
+        "write_count",
+        "read_time_ns",
+        "write_time_ns",
+    ),
     *("success", "min_time_ns", "errnos", "io_count", "bytes_per_s", "calls_per_s", "no_result", "mount"),
 )
 _HEADINGS = {
@@ -58,7 +77,8 @@ class Shown:
 
 
 def render(answer: Answer, width: int | None = None, colour: bool = False) -> str:
-    """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; None is unlimited."""
+    """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; None is
+    unlimited."""
     rows = answer.table.slice(0, MOST_ROWS)
     extra = _extra_rows(answer)
     shown = [_shown(column, rows, answer, extra) for column in answer.columns]
@@ -96,7 +116,11 @@ def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mappi
     values = rows.column(column.name).to_pylist()
     values += [row.get(column.name) for row in extra]
     cells = [_cell(column, value, answer) for value in values]
-    numbers = column.type in ("int", "float") and column.role != "time" and column.name not in ("pid", "tid", "rank")
+    numbers = (
+        column.type in ("int", "float")
+        and column.role != "time"
+        and column.name not in ("pid", "tid", "rank")
+    )
     return Shown(column, _HEADINGS.get(column.name, column.name.replace("_", " ")), cells, numbers)
 
 
@@ -149,7 +173,9 @@ def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
 def _fitting_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
     """The keys that fit at their narrowest, those that tell most first."""
     first = ("file", "call", "ts")
-    ranked = sorted(keys, key=lambda one: first.index(one.column.name) if one.column.name in first else len(first))
+    ranked = sorted(
+        keys, key=lambda one: first.index(one.column.name) if one.column.name in first else len(first)
+    )
     kept: list[Shown] = []
     used = 0
     for one in ranked:
@@ -169,7 +195,9 @@ def _narrowed(shown: list[Shown], keys: list[Shown], width: int) -> list[Shown]:
         limits[one.column.name] = min(one.width, fair)
         spare -= limits[one.column.name]
     return [
-        Shown(one.column, one.heading, [elided(cell, limits[one.column.name]) for cell in one.cells], one.right)
+        Shown(
+            one.column, one.heading, [elided(cell, limits[one.column.name]) for cell in one.cells], one.right
+        )
         for one in shown
     ]
 
@@ -189,7 +217,9 @@ def elided(text: str, width: int) -> str:
 
 def _lines(shown: Sequence[Shown], extra: int, colour: bool) -> Iterable[str]:
     widths = [one.width for one in shown]
-    heading = "  ".join(_padded(one.heading, width, one.right) for one, width in zip(shown, widths, strict=True))
+    heading = "  ".join(
+        _padded(one.heading, width, one.right) for one, width in zip(shown, widths, strict=True)
+    )
     yield _strong(heading.rstrip(), colour)
     count = len(shown[0].cells) if shown else 0
     for row in range(count):
