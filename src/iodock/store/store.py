@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
@@ -20,26 +21,31 @@ Progress = Callable[[int, int], None]
 class Store:
     """A folder of Parquet tables and its manifest. Opened with `Store.open`; reads only."""
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self._engine: Engine | None = None
+        # Where the tables are, if the store's own place has no room for them.
+        self._shadow = shadow
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
-        """Opens a store; one that a crashed recorder left is finished first. Raises StoreError."""
+        """Opens a store; one that a crashed recorder left is finished first, in a temporary folder if its
+        own has no room for the tables. Raises StoreError."""
         folder = Path(path)
         manifest = read_manifest(folder)
-        if manifest.state != "complete" and _has_journal(folder):
-            finish(folder)
-            manifest = read_manifest(folder)
-        return cls(folder, manifest)
+        if manifest.state == "complete" or not _has_journal(folder):
+            return cls(folder, manifest)
+        shadow = _finish_somewhere(folder)
+        return cls(folder, read_manifest(Path(shadow.name) if shadow else folder), shadow)
 
     @property
     def engine(self) -> Engine:
         """The SQL engine, started when first needed."""
         if self._engine is None:
-            self._engine = Engine(self.path)
+            self._engine = Engine(Path(self._shadow.name) if self._shadow else self.path)
         return self._engine
 
     @property
@@ -72,6 +78,8 @@ class Store:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
+        if self._shadow is not None:
+            self._shadow.cleanup()
 
     def __enter__(self) -> Store:
         return self
@@ -84,6 +92,25 @@ class Store:
 
 def _has_journal(folder: Path) -> bool:
     return any((folder / "journal").glob("*.journal"))
+
+
+def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:
+    """Makes the tables; the temporary store that holds them where its own place can't."""
+    from iodock.store.elsewhere import lacks_room, shadow_of
+
+    try:
+        finish(folder)
+        return None
+    except StoreError as error:
+        if not lacks_room(folder):
+            raise
+        hint = "make room, or name a folder that has some: TMPDIR=DIR"
+        try:
+            shadow = shadow_of(folder)
+            finish(Path(shadow.name))
+        except OSError:
+            raise StoreError(str(error), hint) from error
+        return shadow
 
 
 def finish(folder: Path) -> None:

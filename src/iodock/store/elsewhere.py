@@ -1,0 +1,36 @@
+"""Tables of a recording whose own place has no room for them, or may not be written: a full disk must not
+keep what was recorded from being read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+# Tables are smaller than this many times their journal.
+_TABLES_TO_JOURNAL = 4
+_SPARE_BYTES = 1 << 20
+
+
+def lacks_room(store: Path) -> bool:
+    """May the store not be written, or is there too little room beside its journal?"""
+    if not os.access(store, os.W_OK):
+        return True
+    wanted = sum(path.stat().st_size for path in _journals(store)) * _TABLES_TO_JOURNAL + _SPARE_BYTES
+    return shutil.disk_usage(store).free < wanted
+
+
+def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
+    """A temporary store with the same journal, by links; gone when it is cleaned up. Raises OSError."""
+    shadow = tempfile.TemporaryDirectory(prefix="iodock-", suffix=".iodock")
+    folder = Path(shadow.name)
+    shutil.copy(store / "manifest.json", folder / "manifest.json")
+    (folder / "journal").mkdir()
+    for path in _journals(store):
+        (folder / "journal" / path.name).symlink_to(path.resolve())
+    return shadow
+
+
+def _journals(store: Path) -> list[Path]:
+    return sorted((store / "journal").glob("*.journal"))
