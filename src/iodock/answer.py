@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    # Recording needs a Loss and no tables, and loading Arrow costs more than recording a small program.
+    import pyarrow as pa
 
 Role = Literal["key", "measure", "time", "detail"]
 """key: what rows are grouped by. measure: a number that may be drawn. time: where on the time axis.
