@@ -43,12 +43,6 @@ fn attach(
     run(py, |door| iodock_record::attach(&options, door.cancel.clone()))
 }
 
-/// What decides whether and how programs can be recorded here: (name, value, consequence).
-#[pyfunction]
-fn recording_facts() -> Vec<(String, String, String)> {
-    iodock_record::doctor().into_iter().map(|fact| (fact.name, fact.value, fact.consequence)).collect()
-}
-
 fn run<'py>(
     py: Python<'py>,
     work: impl FnOnce(&Door) -> Result<RecordOutcome, RecordError> + Send,
@@ -73,6 +67,5 @@ fn run<'py>(
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(record, module)?)?;
-    module.add_function(wrap_pyfunction!(attach, module)?)?;
-    module.add_function(wrap_pyfunction!(recording_facts, module)?)
+    module.add_function(wrap_pyfunction!(attach, module)?)
 }

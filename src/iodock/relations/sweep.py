@@ -46,15 +46,29 @@ def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:
         reached.append(latest if before is None or latest > before else before)
     waiting: pa.Table | None = None
     for at in range(len(batches) - 1, -1, -1):
-        pool = pa.Table.from_batches([batches[at]])
+        batch, bound = batches[at], reached[at]
+        if waiting is None and _in_order(batch["to_ts"], bound):
+            yield pa.Table.from_batches([batch.take(pa.arange(batch.num_rows - 1, -1, -1))])
+            continue
+        pool = pa.Table.from_batches([batch])
         pool = pool if waiting is None else pa.concat_tables([pool, waiting])
-        bound = reached[at]
         if bound is None:
-            yield pool.sort_by([("to_ts", "descending")]).combine_chunks()
+            yield _sorted(pool)
             return
         is_ready = pc.greater_equal(pool.column("to_ts"), bound)
-        waiting = pool.filter(pc.invert(is_ready))
-        yield pool.filter(is_ready).sort_by([("to_ts", "descending")]).combine_chunks()
+        held = pool.filter(pc.invert(is_ready))
+        waiting = held if held.num_rows else None
+        yield _sorted(pool.filter(is_ready))
+
+
+def _in_order(ends: pa.Array, bound: int | None) -> bool:
+    if bound is not None and ends[0].as_py() < bound:
+        return False
+    return bool(pc.all(pc.less_equal(ends[:-1], ends[1:]), min_count=0).as_py())
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    return rows.sort_by([("to_ts", "descending")]).combine_chunks()
 
 
 class _Backwards:
