@@ -299,3 +299,24 @@ fn long_hostile_lines_do_not_take_for_ever() {
         }
     }
 }
+
+/// strace counts `-r` from the line before, whatever it was.
+#[test]
+fn relative_stamps_of_signals_count() {
+    let log = b"7      0.000000 brk(NULL) = 0x1 <0.000001>\n\
+        7      0.000500 --- SIGPIPE {si_signo=SIGPIPE} ---\n\
+        7      0.000020 close(3) = 0 <0.000001>\n";
+    let tally = read(log);
+    assert!(tally.shown[1].contains("520000"), "{:?}", tally.shown);
+}
+
+/// With a filter on calls the execve of a thread ends so; its leader goes on with it.
+#[test]
+fn a_thread_that_becomes_its_leader() {
+    let log = b"8 1.0 execve(\"/bin/cat\", [\"cat\"], 0x7 /* 3 vars */ <pid changed to 7 ...>\n\
+        7 1.1 +++ superseded by execve in pid 8 +++\n\
+        7 1.2 <... execve resumed>) = 0 <0.2>\n";
+    let tally = read(log);
+    assert_eq!((tally.counts.orphans, tally.counts.unfinished), (0, 1), "{:?}", tally.shown);
+    assert!(tally.losses.first.is_empty(), "{:?}", tally.losses.first);
+}

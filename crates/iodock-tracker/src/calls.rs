@@ -390,6 +390,10 @@ impl Tracker {
             self.remove(live, fd);
         }
         let path = self.names.name(subject.file).to_vec();
+        if path.is_empty() {
+            // Only the end of the call is in the log.
+            return;
+        }
         let utid = self.tasks.live[live].utid;
         self.add_command(utid, time_of(raw), &path, text_of(batch, raw.argv));
     }

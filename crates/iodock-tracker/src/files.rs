@@ -276,6 +276,9 @@ fn kind_of_note(text: &[u8]) -> (FileKind, &[u8]) {
         return match text {
             _ if text.starts_with(b"pipe:") => (FileKind::Pipe, text),
             _ if text.starts_with(b"net:") || text.starts_with(b"mnt:") => (FileKind::Other, text),
+            _ if text.starts_with(b"pid:[") => (FileKind::Other, text),
+            _ if text.starts_with(b"pid:") => (FileKind::Pidfd, text),
+            _ if text.starts_with(b"signalfd:") => (FileKind::Signalfd, text),
             _ if text.contains(&b':') => (FileKind::Socket, text),
             _ => (FileKind::Other, text),
         };

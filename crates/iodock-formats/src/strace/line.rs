@@ -8,6 +8,7 @@ use memchr::memmem;
 
 pub const UNFINISHED: &[u8] = b"<unfinished ...>";
 const DETACHED: &[u8] = b"<detached ...>";
+const PID_CHANGED: &[u8] = b"<pid changed to ";
 
 /// A line, its prefix read. Texts go from the first byte after what names the kind to the end.
 #[derive(Clone, Copy, Debug)]
@@ -66,10 +67,21 @@ fn call(mut lexer: Lexer<'_>) -> Kind<'_> {
     }
     let text = lexer.rest();
     // Most lines end with a duration or a digit: two bytes tell.
-    if text.ends_with(b".>") && text.ends_with(UNFINISHED) {
-        return Kind::Begun { name, text: text[..text.len() - UNFINISHED.len()].trim_ascii_end() };
+    match text.ends_with(b".>").then(|| begun_length(text)).flatten() {
+        Some(length) => Kind::Begun { name, text: text[..length].trim_ascii_end() },
+        None => Kind::Call { name, text },
     }
-    Kind::Call { name, text }
+}
+
+/// How much of a line comes before `<unfinished ...>`, or before `<pid changed to 7 ...>`: so ends, with a
+/// filter on calls, the execve of a thread that goes on under its leader's id.
+fn begun_length(text: &[u8]) -> Option<usize> {
+    if text.ends_with(UNFINISHED) {
+        return Some(text.len() - UNFINISHED.len());
+    }
+    let numbered = text.strip_suffix(b" ...>")?;
+    let digits = numbered.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    numbered[..numbered.len() - digits].strip_suffix(PID_CHANGED).map(<[u8]>::len)
 }
 
 /// Lower case, digits, `_`; `????` where strace does not know it. Empty if it is no name.

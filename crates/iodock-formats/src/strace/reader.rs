@@ -107,6 +107,8 @@ impl<'a> Pass<'a> {
             Kind::Resumed { name, text } => self.resumed(prefix, name, text, cut),
             Kind::End { text } => self.task_end(prefix, text),
             Kind::Signal { name } => {
+                // With -r the next line counts from this one.
+                self.time(prefix.stamp);
                 self.signal(name);
                 true
             }

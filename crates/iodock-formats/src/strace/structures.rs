@@ -99,8 +99,10 @@ pub fn message(mut lexer: Lexer<'_>) -> Option<i64> {
 pub fn named_flags(mut lexer: Lexer<'_>) -> u64 {
     if let Some(at) = memmem::find(lexer.rest(), b"flags=") {
         lexer.at += at + b"flags=".len();
+        return flags(&mut lexer);
     }
-    flags(&mut lexer)
+    // With `-e verbose=none` clone3 shows the address of its structure: no flags.
+    Some(flags(&mut lexer)).filter(|&flags| flags <= u64::from(u32::MAX)).unwrap_or(0)
 }
 
 /// `["sh", "-c", "abc"...]` as NUL-separated bytes.

@@ -179,6 +179,7 @@ fn commands_flags_and_programs() {
     assert_eq!((read.batch.forks[0].parent_tid, read.batch.forks[0].child_tid), (7, 12));
     let read = call("clone3({flags=CLONE_VM|CLONE_THREAD, child_tid=0x7f, stack_size=0x7fff80} => {parent_tid=[456]}, 88) = 456");
     assert_eq!((read.raw.flags, read.batch.forks[0].child_tid), (0x10100, 456));
+    assert_eq!(call("clone3(0x7ffe8c2dff10, 88) = 456").raw.flags, 0);
     assert!(call("fork() = -1 EAGAIN (Resource temporarily unavailable)").batch.forks.is_empty());
     let read = call(r#"execve("/bin/sh", ["sh", "-c", "a\0b"..., ...], 0x7ff /* 41 vars */) = 0"#);
     assert_eq!((read.text(read.raw.path), read.text(read.raw.argv)), (Some("/bin/sh"), Some("sh\0-c\0a\0b")));
@@ -230,6 +231,7 @@ fn lines_that_are_no_calls() {
         ("  0.00    0.000000           0         1         1 access", "Noise"),
         ("100.00    0.000190           5        36         2 total", "Noise"),
         ("read(3,  <unfinished ...>", "Begun"),
+        ("execve(\"/bin/cat\", [\"cat\"], 0x7ffe /* 3 vars */ <pid changed to 27891 ...>", "Begun"),
         ("<... read resumed>\"abc\", 10) = 3", "Resumed"),
         ("<... read resumed> \"abc\", 10) = 3", "Resumed"),
         ("<... wait4 resumed> <unfinished ...>) = ?", "Resumed"),
