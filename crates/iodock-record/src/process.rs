@@ -60,7 +60,8 @@ pub fn descriptors(pid: u32) -> Vec<OpenDescriptor> {
     found
 }
 
-fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
+/// One descriptor of `pid`.
+pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
     let (mut position, mut flags) = (UNKNOWN, 0);
     for line in fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default().lines() {
         match line.split_once(':').map(|(name, value)| (name, value.trim())) {

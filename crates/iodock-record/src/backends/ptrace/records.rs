@@ -167,11 +167,20 @@ impl<'a> Records<'a> {
     pub fn descriptors(&mut self, pid: u32, without: u64) {
         for open in process::descriptors(pid) {
             if open.snapshot.flags & without == 0 {
-                let mut snapshot = open.snapshot;
-                snapshot.target = self.batch.push_text(&open.target);
-                self.batch.records.push(Record::Descriptor(snapshot));
+                self.push_descriptor(open);
             }
         }
+    }
+
+    /// One descriptor, opened by a call that does not name its file.
+    pub fn descriptor(&mut self, tid: u32, fd: i32) {
+        self.push_descriptor(process::descriptor(tid, fd));
+    }
+
+    fn push_descriptor(&mut self, open: process::OpenDescriptor) {
+        let mut snapshot = open.snapshot;
+        snapshot.target = self.batch.push_text(&open.target);
+        self.batch.records.push(Record::Descriptor(snapshot));
     }
 
     pub fn superseded(&mut self, leader: u32, caller: u32, now: i64, tasks: &mut Tasks) {

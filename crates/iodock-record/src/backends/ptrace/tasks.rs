@@ -38,8 +38,8 @@ pub struct Task {
     pub state: State,
     /// The current call's beginning stands in the record already.
     pub entered: bool,
-    /// Its first stop is still to come.
-    pub fresh: bool,
+    /// In a group stop (SIGSTOP and its like), until a SIGCONT.
+    pub stopped: bool,
     /// It has passed its exit event: it makes no more calls.
     pub leaving: bool,
     pub call: Call,
@@ -83,7 +83,7 @@ impl Tasks {
         };
         let task = &mut self.slots[slot];
         (task.tid, task.tgid, task.state) = (tid, tgid, state);
-        (task.entered, task.fresh, task.leaving) = (false, true, false);
+        (task.entered, task.stopped, task.leaving) = (false, false, false);
         if let Some(entry) = self.index.get_mut(tid as usize) {
             *entry = slot as u32 + 1;
         }
@@ -107,6 +107,12 @@ impl Tasks {
         self.remove(from);
     }
 
+    /// There are threads, and each is in a group stop.
+    pub fn all_stopped(&self) -> bool {
+        let mut threads = self.iter().peekable();
+        threads.peek().is_some() && threads.all(|task| task.stopped)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = &Task> {
         self.slots.iter().filter(|task| task.tid != 0)
     }
@@ -119,7 +125,7 @@ impl Task {
             tgid: 0,
             state: State::Running,
             entered: false,
-            fresh: true,
+            stopped: false,
             leaving: false,
             call: Call {
                 raw: RawCall::new(CallId(0), 0),

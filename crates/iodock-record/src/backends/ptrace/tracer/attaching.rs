@@ -1,0 +1,89 @@
+//! Threads that ran before the recording: taken at its beginning, let go at its end.
+
+use super::Tracer;
+use crate::backends::ptrace::request;
+use crate::backends::ptrace::tasks::State;
+use iodock_event::LossKind;
+use std::collections::BTreeSet;
+use std::io;
+
+impl Tracer<'_> {
+    /// Threads that were taken and interrupted: waits until each stands still, notes what they have
+    /// open, and lets them go on.
+    pub fn attached(&mut self, threads: &BTreeSet<(u32, u32)>) {
+        self.root = threads.first().map_or(0, |&(pid, _)| pid);
+        let mut stopped = Vec::new();
+        for &(pid, tid) in threads {
+            if let Some(signal) = first_stop(tid) {
+                self.tasks.add(tid, pid, State::Running);
+                stopped.push((pid, tid, signal));
+            }
+        }
+        for &(pid, tid, _) in &stopped {
+            self.now = self.clock.now();
+            self.records.start(tid, pid, None, self.now, pid == tid, true);
+            if pid == tid {
+                crate::control::lock(&self.control.processes).push(pid);
+                self.records.descriptors(pid, 0);
+            }
+        }
+        for (_, tid, signal) in stopped {
+            match self.tasks.find(tid) {
+                Some(slot) if signal != libc::SIGTRAP => self.listen(slot, tid),
+                Some(slot) => self.go(slot, tid, 0),
+                None => {}
+            }
+        }
+    }
+
+    pub(super) fn detach(&mut self) {
+        self.detaching = true;
+        self.records.enter_all(&mut self.tasks);
+        let tids: Vec<(u32, State)> = self.tasks.iter().map(|task| (task.tid, task.state)).collect();
+        for (tid, state) in tids {
+            match (state, self.tasks.find(tid)) {
+                // Stands still already.
+                (State::Unexpected, Some(slot)) => self.let_go(slot, tid, 0, request::EVENT_STOP),
+                _ => drop(request::interrupt(tid)),
+            }
+        }
+    }
+
+    pub(super) fn let_go(&mut self, slot: usize, tid: u32, signal: i32, event: i32) {
+        let forked =
+            matches!(event, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE);
+        if forked {
+            let child = request::event_message(tid).unwrap_or(0) as u32;
+            if child != 0 && self.tasks.find(child).is_none() {
+                self.tasks.add(child, child, State::Running);
+            }
+        }
+        let pending = event == 0 && signal != libc::SIGTRAP | 0x80;
+        let _ = request::detach(tid, if pending { signal } else { 0 });
+        if self.tasks.get(slot).state == State::InCall {
+            self.records.lose(LossKind::UnfinishedAtEnd, 1);
+        }
+        self.tasks.remove(slot);
+    }
+}
+
+/// Waits for the stop that PTRACE_INTERRUPT asks for; its signal, or `None` if the thread ended.
+fn first_stop(tid: u32) -> Option<i32> {
+    loop {
+        let mut status = 0;
+        // SAFETY: a plain wait for a thread that we trace.
+        let waited = unsafe { libc::waitpid(tid as i32, &mut status, libc::__WALL) };
+        if waited < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
+            continue;
+        }
+        if waited < 0 || !libc::WIFSTOPPED(status) {
+            return None;
+        }
+        let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+        if event == request::EVENT_STOP {
+            return Some(signal);
+        }
+        // Something else came first; the stop that we asked for still comes.
+        let _ = request::resume(tid, if event == 0 { signal } else { 0 });
+    }
+}

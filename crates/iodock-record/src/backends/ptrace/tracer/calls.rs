@@ -1,0 +1,135 @@
+//! The two stops of a call: its beginning and its end.
+
+use super::Tracer;
+use crate::backends::ptrace::request::{self, CallInfo, OP_ENTRY, OP_EXIT};
+use crate::backends::ptrace::tasks::{State, Tasks};
+use crate::backends::ptrace::{decode, filter};
+use iodock_event::{Action, CallId, ErrnoId, LossKind, Outcome};
+
+const CLONE_UNTRACED: u64 = 0x0080_0000;
+/// The ioctl that opens the other end of a pseudo-terminal, without naming it.
+const TIOCGPTPEER: u64 = 0x5441;
+
+impl Tracer<'_> {
+    #[inline]
+    pub(super) fn entry(&mut self, slot: usize, tid: u32) {
+        match request::call_info(tid) {
+            Ok(info) => self.begin(slot, tid, &info),
+            Err(_) => self.go(slot, tid, 0),
+        }
+    }
+
+    /// Without a filter entries and exits both come here.
+    #[inline]
+    pub(super) fn call_stop(&mut self, slot: usize, tid: u32) {
+        match self.tasks.get(slot).state {
+            State::InCall => self.end(slot, tid),
+            State::InOtherCall => {
+                self.tasks.get(slot).state = State::Running;
+                self.go(slot, tid, 0);
+            }
+            _ if self.filtered => self.go(slot, tid, 0),
+            _ => match request::call_info(tid) {
+                Ok(info) if info.op == OP_ENTRY => self.begin(slot, tid, &info),
+                // The end of a call that began before us.
+                _ => self.go(slot, tid, 0),
+            },
+        }
+    }
+
+    #[inline]
+    pub(super) fn begin(&mut self, slot: usize, tid: u32, info: &CallInfo) {
+        debug_assert!(info.op != OP_EXIT);
+        if self.records.failure.is_some() {
+            return self.go(slot, tid, 0);
+        }
+        let id = match self.calls.get(info.number as usize) {
+            Some(&Some(id)) if info.arch == filter::AUDIT_ARCH && !self.anonymous(id, info) => id,
+            known => {
+                let foreign = info.arch != filter::AUDIT_ARCH || known.is_none();
+                self.records.lose(LossKind::ForeignCalls, u64::from(foreign));
+                self.tasks.get(slot).state = if self.filtered { State::Running } else { State::InOtherCall };
+                return self.go(slot, tid, 0);
+            }
+        };
+        if self.command.is_some() && tid == self.root {
+            self.first_call();
+        }
+        let task = self.tasks.get(slot);
+        decode::begin(&mut task.call, id, tid, info);
+        let action = id.spec().action;
+        if action == Action::Clone && task.call.raw.flags & CLONE_UNTRACED != 0 {
+            keep_traced(tid, info);
+        }
+        task.entered = false;
+        self.now = self.clock.now();
+        task.call.raw.start = self.now;
+        if action == Action::Exit {
+            task.call.raw.outcome = Outcome::NoResult;
+            self.records.call(slot, &mut self.tasks);
+            task_running(&mut self.tasks, slot, self.filtered);
+        } else {
+            task.state = State::InCall;
+            self.records.begun(slot);
+        }
+        self.go(slot, tid, 0);
+    }
+
+    /// mmap without a descriptor; the filter lets those pass.
+    #[inline]
+    pub(super) fn anonymous(&self, id: CallId, info: &CallInfo) -> bool {
+        !self.filtered && id.spec().action == Action::Map && info.arguments[4] as i32 == -1
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self, slot: usize, tid: u32) {
+        self.now = self.clock.now();
+        let Ok(result) = request::result(tid) else { return };
+        let task = self.tasks.get(slot);
+        task.state = State::Running;
+        decode::end(&mut task.call, tid, result, self.records.losses());
+        let raw = &mut task.call.raw;
+        raw.duration = self.now - raw.start;
+        if (-4095..0).contains(&result) {
+            raw.result = -1;
+            raw.outcome = Outcome::Failed;
+            raw.errno = ErrnoId::from_linux(-result as i32);
+        } else {
+            raw.result = result;
+            raw.outcome = Outcome::Succeeded;
+        }
+        if !self.launched && tid == self.root && raw.call.spec().action == Action::Exec {
+            self.exec_errno = i32::max(-result as i32, 0);
+        }
+        let opens_peer = raw.flags == TIOCGPTPEER && raw.call.spec().action == Action::Ioctl && result >= 0;
+        self.records.call(slot, &mut self.tasks);
+        if opens_peer {
+            self.records.descriptor(tid, result as i32);
+        }
+        self.go(slot, tid, 0);
+    }
+
+    /// The root stands before its exec: what it has from us.
+    pub(super) fn first_call(&mut self) {
+        let Some(command) = self.command.take() else { return };
+        self.records.root(self.root, &command, self.clock.now());
+        // Ours are closed by its exec; it never sees them.
+        self.records.descriptors(self.root, iodock_event::constants::O_CLOEXEC);
+    }
+}
+
+fn task_running(tasks: &mut Tasks, slot: usize, filtered: bool) {
+    tasks.get(slot).state = if filtered { State::Running } else { State::InOtherCall };
+}
+
+/// A child outside the trace could not make a single recorded call under the filter, so the flag that
+/// asks for that is taken off.
+fn keep_traced(tid: u32, info: &CallInfo) {
+    const CLONE: u64 = 56;
+    let _ = if info.number == CLONE {
+        request::set_first_argument(tid, info.arguments[0] & !CLONE_UNTRACED)
+    } else {
+        request::peek(tid, info.arguments[0])
+            .and_then(|flags| request::poke(tid, info.arguments[0], flags & !CLONE_UNTRACED))
+    };
+}

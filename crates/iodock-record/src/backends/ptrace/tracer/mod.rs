@@ -1,0 +1,173 @@
+//! The loop: wait for a stop, note it, let the thread go on.
+
+mod asked;
+mod attaching;
+mod calls;
+mod lives;
+mod stopping;
+
+use super::super::{Ended, ProgramExit};
+use super::filter;
+use super::records::Records;
+use super::request;
+use super::tasks::{State, Tasks};
+use crate::clock::Clock;
+use crate::control::{Control, Received};
+use iodock_event::CallId;
+use iodock_journal::JournalWriter;
+use std::io;
+
+const SECOND: i64 = 1_000_000_000;
+
+pub struct Tracer<'a> {
+    clock: &'a Clock,
+    control: &'a Control,
+    calls: Vec<Option<CallId>>,
+    tasks: Tasks,
+    records: Records<'a>,
+    /// Every recorded call of the program stops by the filter; without it every call stops.
+    filtered: bool,
+    root: u32,
+    /// The root's command, until its first stop.
+    command: Option<Vec<u8>>,
+    /// The root has executed its program.
+    launched: bool,
+    exec_errno: i32,
+    exit: ProgramExit,
+    root_ended: bool,
+    detaching: bool,
+    killed: u32,
+    received: Received,
+    forward: Option<(i32, i64)>,
+    /// The last signal delivered to the root, and when.
+    last_signal: (i32, i64),
+    /// The recorder stopped because the program had; when it went on.
+    stopped_along: Option<i64>,
+    warnings: Vec<String>,
+    privileged: bool,
+    now: i64,
+}
+
+impl<'a> Tracer<'a> {
+    pub fn new(
+        journal: &'a mut JournalWriter,
+        clock: &'a Clock,
+        control: &'a Control,
+        filtered: bool,
+    ) -> Self {
+        Tracer {
+            clock,
+            control,
+            calls: filter::recorded_calls(),
+            tasks: Tasks::new(),
+            records: Records::new(journal, control, clock.now()),
+            filtered,
+            root: 0,
+            command: None,
+            launched: !filtered,
+            exec_errno: 0,
+            exit: ProgramExit::Running,
+            root_ended: false,
+            detaching: false,
+            killed: 0,
+            received: Received::default(),
+            forward: None,
+            last_signal: (0, i64::MIN / 2),
+            stopped_along: None,
+            warnings: Vec::new(),
+            privileged: crate::launch::is_root(),
+            now: clock.now(),
+        }
+    }
+
+    pub fn add_root(&mut self, pid: u32, command: Vec<u8>) {
+        self.root = pid;
+        self.command = Some(command);
+        self.tasks.add(pid, pid, State::Running);
+        crate::control::lock(&self.control.processes).push(pid);
+    }
+
+    /// Why the program could not be executed, if that is what happened.
+    pub fn exec_error(&self) -> Option<io::Error> {
+        (!self.launched && self.exec_errno != 0).then(|| io::Error::from_raw_os_error(self.exec_errno))
+    }
+
+    /// Until every traced thread has ended or was let go.
+    pub fn follow(&mut self) -> Ended {
+        loop {
+            let mut status = 0;
+            // SAFETY: a plain wait. __WNOTHREAD: other threads of this process keep their children.
+            let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+            if tid > 0 {
+                self.stop(tid as u32, status);
+                if self.now - self.records.last_flush >= SECOND {
+                    self.tick();
+                }
+            } else if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
+                self.tick();
+            } else {
+                break;
+            }
+        }
+        self.now = self.clock.now();
+        self.records.finish(self.now);
+        Ended {
+            exit: self.exit,
+            failure: self.records.failure.take(),
+            losses: std::mem::take(&mut self.records.all_losses),
+            killed: self.killed,
+            warnings: std::mem::take(&mut self.warnings),
+        }
+    }
+
+    fn stop(&mut self, tid: u32, status: i32) {
+        if !libc::WIFSTOPPED(status) {
+            return self.death(tid, status);
+        }
+        let signal = libc::WSTOPSIG(status);
+        let event = status >> 16;
+        let Some(slot) = self.tasks.find(tid) else { return self.unexpected(tid) };
+        if self.detaching {
+            return self.let_go(slot, tid, signal, event);
+        }
+        match event {
+            libc::PTRACE_EVENT_SECCOMP => self.entry(slot, tid),
+            0 if signal == libc::SIGTRAP | 0x80 => self.call_stop(slot, tid),
+            0 => self.signal(slot, tid, signal),
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
+                self.forked(slot, tid, event)
+            }
+            libc::PTRACE_EVENT_EXEC => self.executed(slot, tid),
+            libc::PTRACE_EVENT_EXIT => self.leaving(slot, tid),
+            request::EVENT_STOP if signal != libc::SIGTRAP => self.listen(slot, tid),
+            _ => self.go(slot, tid, 0),
+        }
+    }
+
+    /// Lets a thread go on. It may have been killed meanwhile: then its end is reported next.
+    #[inline]
+    fn go(&mut self, slot: usize, tid: u32, signal: i32) {
+        let task = self.tasks.get(slot);
+        task.stopped = false;
+        let in_call = task.state == State::InCall || !self.filtered;
+        let _ = if in_call { request::resume_to_call(tid, signal) } else { request::resume(tid, signal) };
+    }
+
+    fn signal(&mut self, slot: usize, tid: u32, signal: i32) {
+        self.now = self.clock.now();
+        if self.tasks.get(slot).tgid == self.root {
+            self.last_signal = (signal, self.now);
+        }
+        self.records.signal(signal);
+        self.go(slot, tid, signal);
+    }
+
+    /// Once a second, and whenever there may be news.
+    fn tick(&mut self) {
+        self.now = self.clock.now();
+        self.free_orphans();
+        self.records.flush(self.now);
+        self.heed_signals();
+        self.stop_along();
+    }
+}
