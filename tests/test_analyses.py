@@ -183,6 +183,19 @@ def test_timeline(mixed: Run, every: str) -> None:
             assert name == "ts" or value == wanted[row["ts"], name], (row["ts"], name)
 
 
+def test_accesses_of_few_files_keep_the_order(tmp_path: Path) -> None:
+    # One call on the chosen file among thousands of others, then many: the engine would put the few aside.
+    rows = [
+        event_row("read", ts=1_000 * at, dur=1, result=0, file_id=0 if at in (5, 2_500) or at > 5_000 else 1)
+        for at in range(9_000)
+    ]
+    files = [file_row(0, "/a/one.so"), file_row(1, "/a/two")]
+    path = write_store(tmp_path / "long.iodock", rows, files, [process_row(0, 1)], [])
+    for chosen in ({"file": "*.so"}, {"exclude_folder": "/b", "file": "*.so"}, {"kind": "all", "pid": 1}):
+        stamps = Run(Store.open(path)).show("accesses", **chosen).to_arrow()["ts"].to_pylist()
+        assert stamps == sorted(stamps), chosen
+
+
 def test_accesses_keep_the_order_and_the_nulls(mixed: Run) -> None:
     rows = mixed.show("accesses", kind="all").to_arrow().to_pylist()
     assert len(rows) == len(ROWS)

@@ -48,7 +48,7 @@ def rows_sql(selection: Selection) -> str:
 def run(store: Store, asked: Request) -> Answer:
     """All rows at once."""
     selection = select(store, asked.filters)
-    table = store.table(rows_sql(selection))
+    table = store.reader(rows_sql(selection)).read_all()
     return answer("accesses", "Single calls", store, asked, table, COLUMNS, selection)
 
 
