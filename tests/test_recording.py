@@ -206,9 +206,7 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
 
 
 @needs_root
-def test_a_cut_store_on_a_full_disk_opens(
-    killed: tuple[Path, int], small_disk: Path, tmp_path: Path
-) -> None:
+def test_a_cut_store_on_a_full_disk_opens(killed: tuple[Path, int], small_disk: Path, tmp_path: Path) -> None:
     store = small_disk / "run.iodock"
     shutil.copytree(killed[0], store)
     with (small_disk / "fill").open("wb", buffering=0) as fill, pytest.raises(OSError):
@@ -313,7 +311,9 @@ def test_attach_and_leave_running(tmp_path: Path) -> None:
         wait_until(lambda: (tmp_path / "before.dat").stat().st_size > size)
         target.kill()
     store = tmp_path / "run.iodock"
-    threads = rows(store, "SELECT DISTINCT tid FROM calls_seen WHERE call = 'write' AND file LIKE '%/before.dat'")
+    threads = rows(
+        store, "SELECT DISTINCT tid FROM calls_seen WHERE call = 'write' AND file LIKE '%/before.dat'"
+    )
     assert len(threads) == 3
     assert count(store, "call = 'execve'") >= 5
 
@@ -322,7 +322,9 @@ def test_attach_refusals(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
     done = record(tmp_path, "-p", gone.pid)
-    assert done.returncode == 1 and f"there is no process {gone.pid}" in done.stderr and "hint: " in done.stderr
+    assert (
+        done.returncode == 1 and f"there is no process {gone.pid}" in done.stderr and "hint: " in done.stderr
+    )
     if shutil.which("strace"):
         with subprocess.Popen(["strace", "-o", "log", "sleep", "60"], cwd=tmp_path) as tracer:
             children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children")
@@ -398,8 +400,8 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def by_rank(store: Path) -> list[tuple[Any, ...]]:
     sql = (
-        "SELECT rank, call, count(*) AS calls, sum(bytes)::BIGINT AS bytes FROM calls_seen WHERE file LIKE '%.dat'"
-        " GROUP BY ALL ORDER BY ALL"
+        "SELECT rank, call, count(*) AS calls, sum(bytes)::BIGINT AS bytes FROM calls_seen"
+        " WHERE file LIKE '%.dat' GROUP BY ALL ORDER BY ALL"
     )
     return [tuple(row.values()) for row in rows(store, sql)]
 

@@ -21,9 +21,7 @@ Progress = Callable[[int, int], None]
 class Store:
     """A folder of Parquet tables and its manifest. Opened with `Store.open`; reads only."""
 
-    def __init__(
-        self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None
-    ) -> None:
+    def __init__(self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None) -> None:
         self.path = path
         self.manifest = manifest
         self._engine: Engine | None = None
