@@ -232,6 +232,18 @@ fn parts_of_ranks_are_one_store() {
 }
 
 #[test]
+fn missing_and_cut_ranks_are_named() {
+    let folder = Folder::new("missing");
+    for rank in [0, 1, 3] {
+        record(&folder, &rank.to_string(), Some(rank), rank != 1);
+    }
+    finish(&folder.store()).unwrap();
+    let losses = Manifest::read(&folder.store()).unwrap().losses;
+    let cure = |name: &str| losses.iter().find(|loss| loss.name == name).map(|loss| loss.cure.clone());
+    assert!(cure("journal-cut").unwrap().ends_with("(rank 1)"));
+}
+
+#[test]
 fn a_running_recording_is_left_alone() {
     let folder = Folder::new("running");
     record(&folder, "0", None, true);
