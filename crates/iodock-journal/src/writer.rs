@@ -21,7 +21,9 @@ pub struct JournalError {
 
 impl std::fmt::Display for JournalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: cannot write the recording: {}", self.path.display(), self.source)
+        let cause = self.source.to_string();
+        let cause = cause.split(" (os error").next().unwrap_or_default();
+        write!(f, "{}: cannot write the recording: {cause}", self.path.display())
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Records<'a> {
     pub last_flush: i64,
     /// Set when the journal can't be written; nothing is recorded from then on.
     pub failure: Option<String>,
+    /// Calls that were made after that.
+    pub unrecorded: u64,
     pub all_losses: Losses,
 }
 
@@ -36,6 +38,7 @@ impl<'a> Records<'a> {
             signals: [0; SIGNALS],
             last_flush: now,
             failure: None,
+            unrecorded: 0,
             all_losses: Losses::default(),
         }
     }
@@ -273,6 +276,7 @@ impl<'a> Records<'a> {
             self.batch.counts.signals.insert(crate::signals::name(signal as i32), count);
         }
         self.flush(now);
+        self.journal.lose(LossKind::DroppedRecords, self.unrecorded);
     }
 }
 

@@ -41,6 +41,7 @@ impl Tracer<'_> {
     pub(super) fn begin(&mut self, slot: usize, tid: u32, info: &CallInfo) {
         debug_assert!(info.op != OP_EXIT);
         if self.records.failure.is_some() {
+            self.records.unrecorded += 1;
             return self.go(slot, tid, 0);
         }
         let id = match self.calls.get(info.number as usize) {
