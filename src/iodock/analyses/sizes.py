@@ -21,7 +21,7 @@ COLUMNS = (
     Column("bytes", "int", "bytes", "measure", "bytes of these transfers together"),
 )
 LARGEST_BIN = 1 << 62
-"""Above this the next power of two is no int64: the last bin's bound is the largest int64."""
+"""Above this the next power of two, which coreutils' copy_file_range asks for, is no int64, but a uint64."""
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -51,8 +51,9 @@ def exact_sql(selection: Selection, requested: bool) -> str:
 
 _GUESS = "CAST(power(2, ceil(log2(size))) AS BIGINT)"
 # The logarithm is a float: next to a large power of two it may be one bin off, which the comparison mends.
-BIN = f"""CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN 9223372036854775807
-  WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size <= {_GUESS} // 2 THEN {_GUESS} // 2 ELSE {_GUESS} END"""
+BIN = f"""CAST(CASE WHEN size <= 1 THEN size WHEN size > {LARGEST_BIN} THEN {LARGEST_BIN << 1}
+  WHEN size > {_GUESS} THEN {_GUESS} * 2 WHEN size <= {_GUESS} // 2 THEN {_GUESS} // 2 ELSE {_GUESS} END
+  AS UBIGINT)"""
 
 ANALYSIS = Analysis(
     name="sizes",

@@ -132,6 +132,7 @@ fn is_noise(line: &[u8]) -> bool {
     text.is_empty()
         || line.starts_with(b" > ")
         || line.starts_with(b" | ")
+        || (line.starts_with(b" * ") && line.windows(17).any(|part| part == b" bytes in buffer "))
         || is_message(text)
         || is_table(text)
 }

@@ -224,6 +224,7 @@ fn lines_that_are_no_calls() {
         ("strace: [ Process PID=12 runs in x32 mode. ]", "Noise"),
         (" > /lib/x86_64-linux-gnu/libc.so.6(__read+0xe) [0xfb19e]", "Noise"),
         (" | 00000  61 62 63 0a                                       abc.             |", "Noise"),
+        (" * 10 bytes in buffer 0", "Noise"),
         ("", "Noise"),
         ("% time     seconds  usecs/call     calls    errors syscall", "Noise"),
         ("------ ----------- ----------- --------- --------- ----------------", "Noise"),
