@@ -183,6 +183,16 @@ def test_timeline(mixed: Run, every: str) -> None:
             assert name == "ts" or value == wanted[row["ts"], name], (row["ts"], name)
 
 
+def test_timeline_puts_the_last_nanosecond_where_it_belongs(tmp_path: Path) -> None:
+    # Stamps of the epoch have more digits than a float.
+    whole = 1_795_242_994 * 10**9
+    stamps = (whole - 1, whole, whole + 10**9 - 1)
+    rows = [event_row("read", ts=ts, dur=0, result=0, file_id=0) for ts in stamps]
+    path = write_store(tmp_path / "s.iodock", rows, [file_row(0, "/a")], [process_row(0, 1)], [])
+    found = Run(Store.open(path)).show("timeline").to_arrow().select(["ts", "count"]).to_pylist()
+    assert [(row["ts"] - whole, row["count"]) for row in found] == [(-(10**9), 1), (0, 2)]
+
+
 def test_accesses_of_few_files_keep_the_order(tmp_path: Path) -> None:
     # One call on the chosen file among thousands of others, then many: the engine would put the few aside.
     rows = [

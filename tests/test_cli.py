@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -162,6 +163,9 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary", "{store}", "--min-time", "1 week"], 2, ["not a length of time"]),
         (["show", "timeline", "{store}", "--every", "0"], 2, ["longer than 0"]),
         (["show", "timeline", "{store}", "--every", "1ns"], 2, []),
+        (["show", "summary", "{store}", "--file", "[z-a]"], 2, ["not a pattern of names", "hint: "]),
+        (["show", "summary", "{store}", "--file", "[!]"], 2, ["not a pattern of names"]),
+        (["show", "summary", "{store}", "--since", "99:99:99"], 2, ["not a time of the day"]),
         (["show", "summary", "{store}", "--job", "7"], 2, ["does not know its job"]),
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["No such command", "hint: iodock --help"]),
@@ -291,3 +295,53 @@ def test_charts(mixed_path: Path, tmp_path: Path, form: str) -> None:
     good("show", "summary", mixed_path, "-o", out, "--title", "A <title>")
     head = {"png": b"\x89PNG", "svg": b"<svg", "pdf": b"%PDF", "html": b"<!"}[form]
     assert out.read_bytes().lstrip()[:4].lower().startswith(head[:4].lower())
+
+
+def test_streams_that_are_closed(mixed_path: Path) -> None:
+    command = f"{sys.executable} -m iodock show summary {mixed_path} >&- 2>&-"
+    assert subprocess.run(["sh", "-c", command], timeout=60, check=False).returncode == 0
+
+
+DAMAGE = {
+    "source": '{"schema": 1, "source": [1]}',
+    "losses": '{"schema": 1, "losses": 5}',
+    "loss": '{"schema": 1, "losses": [{"count": 1}]}',
+    "times": '{"schema": 1, "first_ts": "noon"}',
+    "captured": '{"schema": 1, "captured": ["x"]}',
+    "tables": '{"schema": 1, "tables": {"events": "many"}}',
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_a_damaged_manifest_is_an_error_with_a_hint(mixed_path: Path, tmp_path: Path, what: str) -> None:
+    store = Path(shutil.copytree(mixed_path, tmp_path / "s.iodock"))
+    (store / "manifest.json").write_text(DAMAGE[what])
+    done = iodock("show", "summary", store)
+    assert done.returncode == 1 and done.stderr.startswith(f"error: {store}/manifest.json: is damaged")
+    assert "hint: " in done.stderr and "bug" not in done.stderr
+
+
+@pytest.mark.parametrize("table", ["events/part-00000", "files", "processes", "calls", "errnos"])
+def test_a_missing_table_is_no_empty_one(imported: Path, tmp_path: Path, table: str) -> None:
+    store = Path(shutil.copytree(imported, tmp_path / "s.iodock"))
+    (store / f"{table}.parquet").unlink()
+    done = iodock("show", "summary", store)
+    assert done.returncode == 1 and "is missing" in done.stderr and done.stdout == ""
+
+
+def test_a_page_that_does_not_unpack(imported: Path, tmp_path: Path) -> None:
+    store = Path(shutil.copytree(imported, tmp_path / "s.iodock"))
+    events = store / "events" / "part-00000.parquet"
+    content = bytearray(events.read_bytes())
+    content[60 : len(content) // 2] = b"\xff" * (len(content) // 2 - 60)
+    events.write_bytes(content)
+    done = iodock("show", "accesses", store, "--kind", "all")
+    assert done.returncode == 1 and "can't be read" in done.stderr and "record again" in done.stderr
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json", "parquet"])
+def test_a_query_may_give_any_type(imported: Path, tmp_path: Path, form: str) -> None:
+    sql = "SELECT DATE '2020-01-02' AS d, INTERVAL 1 DAY AS i, 1.5::DECIMAL(9, 2) AS n, 'x'::BLOB AS b"
+    out = tmp_path / "out"
+    good("query", imported, sql, "--format", form, "-o", out)
+    assert form == "parquet" or "2020-01-02" in out.read_text()

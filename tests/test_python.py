@@ -39,6 +39,10 @@ def test_notebooks_get_rows_and_a_chart(mixed_path: Path) -> None:
         ({"colour": "red"}, "no such filter or option: colour"),
         ({"by": "nothing"}, "no such key: nothing"),
         ({"pid": "x"}, "pid must be a number"),
+        ({"pid": [None]}, "pid must be a number"),
+        ({"outcome": "failed"}, "no such filter or option: outcome"),
+        ({"min_time_ns": "x"}, "no such filter or option: min_time_ns"),
+        ({"top": True}, "top must be 1 or more"),
         ({"failed": True, "succeeded": True}, "exclude each other"),
     ],
 )
@@ -56,3 +60,11 @@ def test_errors_are_iodock_errors(tmp_path: Path, mixed_path: Path) -> None:
             run.query("SELECT FROM")
         with pytest.raises(iodock.RequestError):
             run.show("nothing")
+
+
+def test_lists_may_be_written_as_on_the_command_line(mixed: iodock.Run) -> None:
+    for text, listed in (("read,write", ["read", "write"]), ("class:seek, brk", ["class:seek", "brk"])):
+        found, wanted = (mixed.show("summary", call=call, kind="all").to_arrow() for call in (text, listed))
+        assert found.num_rows and found.equals(wanted)
+    text_pids, pids = (mixed.show(by="pid", pid=pid).to_arrow() for pid in ("100,200", [100, 200]))
+    assert text_pids.equals(pids)

@@ -87,7 +87,7 @@ def _option_value(option: Option, value: Any) -> Any:
     if option.type == "seconds":
         return duration_ns(value)
     if option.type == "int":
-        if not isinstance(value, int) or value < 1:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise RequestError(f"{option.name} must be 1 or more, not {value}")
         return value
     if option.type == "choice" and value not in option.choices:

@@ -15,8 +15,8 @@ COLUMNS = (
     Column("written_bytes", "int", "bytes", "measure", "bytes written by calls that ended in the interval"),
     Column("read_count", "int", "calls", "measure", "reads that moved bytes or found the end of the file"),
     Column("write_count", "int", "calls", "measure", "writes that moved bytes"),
-    Column("read_time_ns", "int", "ns", "measure", "time inside these reads, over all threads"),
-    Column("write_time_ns", "int", "ns", "measure", "time inside these writes, over all threads"),
+    Column("read_time_ns", "int", "ns", "measure", "time inside reads, failed ones too, over all threads"),
+    Column("write_time_ns", "int", "ns", "measure", "time inside writes, failed ones too, over all threads"),
     Column("count", "int", "calls", "measure", "calls that ended in the interval"),
     Column("success", "int", "calls", "measure", "calls that succeeded"),
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
@@ -39,7 +39,9 @@ def intervals_sql(selection: Selection, every: int) -> str:
     """Sums by the interval in which a call ends; where a source has no durations, by its stamp."""
     end = "coalesce(e.end_ts, e.ts + e.dur, e.ts)"
     counted = f"NOT {selection.again}"
-    return f"""SELECT CAST(floor({end} / {every}.0) AS BIGINT) AS slot,
+    # Whole numbers: as floats, stamps of the epoch are off by 100 ns and more. `//` rounds towards zero.
+    slot = f"({end} - (({end} % {every}) + {every}) % {every}) // {every}"
+    return f"""SELECT {slot} AS slot,
   sum(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_bytes,
   sum(CASE WHEN e.direction = 2 THEN e.bytes END) AS written_bytes,
   count(CASE WHEN e.direction = 1 THEN e.bytes END) AS read_count,

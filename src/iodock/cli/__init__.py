@@ -20,6 +20,8 @@ def main() -> None:
         gc.disable()
     from iodock.cli.run import run
 
+    if sys.stdout is None or sys.stderr is None:
+        _open_what_was_closed()
     status = run(sys.argv[1:])
     try:
         sys.stdout.flush()
@@ -31,6 +33,15 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _open_what_was_closed() -> None:
+    """A program started with `>&-` lacks standard streams; the next files opened would take their place."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass
+    os.close(descriptor)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def application() -> click.Group:

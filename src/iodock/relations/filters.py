@@ -59,34 +59,32 @@ class Filters:
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Filters:
         """From keyword arguments as a Python caller writes them: one value or a list. Raises RequestError."""
-        known = {field.name for field in dataclasses.fields(cls)}
-        chosen = dict(values)
-        if chosen.pop("failed", False):
-            chosen["outcome"] = "failed"
-        if chosen.pop("succeeded", False):
-            if chosen.get("outcome") == "failed":
-                raise RequestError("failed and succeeded exclude each other")
-            chosen["outcome"] = "succeeded"
+        for name in values:
+            if name not in _NAMES:
+                message = f"no such filter or option: {name}"
+                raise RequestError(message, f"filters: {', '.join(sorted(_NAMES))}")
+        chosen = {name: _normal(name, value) for name, value in values.items()}
+        failed, succeeded = (bool(chosen.pop(name, False)) for name in ("failed", "succeeded"))
+        if failed and succeeded:
+            raise RequestError("failed and succeeded exclude each other")
+        if failed or succeeded:
+            chosen["outcome"] = "failed" if failed else "succeeded"
         if (seconds := chosen.pop("min_time", None)) is not None:
             chosen["min_time_ns"] = duration_ns(seconds)
-        for name, value in chosen.items():
-            if name not in known:
-                raise RequestError(
-                    f"no such filter or option: {name}", f"filters: {', '.join(sorted(known))}"
-                )
-            chosen[name] = _normal(name, value)
         return cls(**chosen)
 
 
 _LISTS = ("file", "exclude_folder", "exclude_ending", "call", "kind", "host", "job")
 _NUMBER_LISTS = ("pid", "tid", "rank")
+_NAMES = (*_LISTS, *_NUMBER_LISTS, "user_files", "since", "until", "failed", "succeeded", "min_time")
+"""Filters as callers name them."""
 
 
 def _normal(name: str, value: Any) -> Any:
     if name in _NUMBER_LISTS:
-        return tuple(_number(name, item) for item in _listed(value))
+        return tuple(_number(name, item) for item in _listed(value, apart=True))
     if name in _LISTS:
-        return tuple(str(item) for item in _listed(value))
+        return tuple(str(item) for item in _listed(value, apart=name != "file"))
     if name in ("since", "until") and value is not None:
         return str(value)
     return value
@@ -95,13 +93,16 @@ def _normal(name: str, value: Any) -> Any:
 def _number(name: str, value: Any) -> int:
     try:
         return int(value)
-    except ValueError:
+    except (TypeError, ValueError):
         raise RequestError(f"{name} must be a number, not {value}") from None
 
 
-def _listed(value: Any) -> Sequence[Any]:
+def _listed(value: Any, apart: bool) -> Sequence[Any]:
+    """A list of what may be one value, or, if APART, several in one text with commas between them."""
     if value is None:
         return ()
+    if isinstance(value, str) and apart:
+        return tuple(part.strip() for part in value.split(",") if part.strip())
     return (value,) if isinstance(value, (str, int)) else tuple(value)
 
 

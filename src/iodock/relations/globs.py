@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from iodock.errors import RequestError
+
 
 def is_glob(text: str) -> bool:
     """Whether it holds a wildcard."""
@@ -12,13 +14,19 @@ def is_glob(text: str) -> bool:
 
 def glob_expression(glob: str) -> str:
     """A regular expression (RE2 and Java alike) for whole names. A glob that does not begin with `/` may
-    match any tail of a name that begins after a slash."""
+    match any tail of a name that begins after a slash. Raises RequestError."""
     parts = [] if glob.startswith("/") else ["(?:.*/)?"]
     at = 0
     while at < len(glob):
         token, at = _token(glob, at)
         parts.append(token)
-    return "(?s)" + "".join(parts)
+    expression = "(?s)" + "".join(parts)
+    try:
+        re.compile(expression)
+    except re.error as error:
+        message = f"not a pattern of names: {glob}: {error.msg}"
+        raise RequestError(message, "write [[] for a bracket that is part of the name") from None
+    return expression
 
 
 def _token(glob: str, at: int) -> tuple[str, int]:

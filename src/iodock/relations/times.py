@@ -33,6 +33,9 @@ def instant_ns(text: str, manifest: Manifest) -> int:
 
 def _clock_ns(match: re.Match[str], start: int, clock: str, text: str) -> int:
     date, hour, minute, second, fraction, _ = match.groups()
+    # A leap second is second 60.
+    if int(hour) > 23 or int(minute) > 59 or int(second or 0) > 60:
+        raise RequestError(f"not a time of the day: {text}", "write hours:minutes:seconds (12:08:20)")
     of_day = (int(hour) * 3600 + int(minute) * 60 + int(second or 0)) * NS + int(
         (fraction or "0").ljust(9, "0")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,8 @@ def quoted(text: str) -> str:
 class Engine:
     """DuckDB in memory, with one view per table of the store."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, rows: Mapping[str, int]) -> None:
+        """ROWS: how many rows each table has, as the manifest says."""
         spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
         self._connection = duckdb.connect(
             config={
@@ -55,11 +56,14 @@ class Engine:
             }
         )
         for table in TABLES:
-            self._make_view(folder, table)
+            self._make_view(folder, table, rows)
         self._connection.execute(CALLS_SEEN)
 
-    def _make_view(self, folder: Path, table: StoreTable) -> None:
+    def _make_view(self, folder: Path, table: StoreTable, rows: Mapping[str, int]) -> None:
         paths = sorted(folder.glob(table.files))
+        if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
+            hint = "the store was copied or deleted in part: import or record again"
+            raise StoreError(f"{folder / table.files}: is missing", hint)
         try:
             self._connection.execute(f'CREATE VIEW "{table.name}" AS {self._select(table, paths)}')
         except duckdb.Error as error:
@@ -97,7 +101,8 @@ class Engine:
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
         """The answer to a SELECT as one column of text: each row as a JSON object, before it a comma and a
-        line break. Made in the engine, where it costs a tenth of what Python objects would. Raises QueryError."""
+        line break. Made in the engine, where it costs a tenth of what Python objects would. Raises
+        QueryError."""
         fields = ", ".join(f'{quoted(name)}: "{name}"' for name in names)
         return self.reader(f"SELECT concat(',', chr(10), to_json({{{fields}}})) AS text FROM ({sql}) r", rows)
 
@@ -139,7 +144,8 @@ def _literal_path(path: Path) -> str:
 def _query_error(error: duckdb.Error) -> QueryError:
     if isinstance(error, duckdb.OutOfMemoryException):
         return QueryError(f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys")
-    if isinstance(error, duckdb.IOException):
+    # A page that can't be unpacked is "invalid input" to the engine.
+    if isinstance(error, duckdb.IOException) or "Failed to read file" in str(error):
         return QueryError(f"the store can't be read: {_first_line(error)}", "import or record again")
     return QueryError(_first_line(error), "tables: " + ", ".join(table.name for table in TABLES))
 

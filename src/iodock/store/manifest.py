@@ -26,6 +26,8 @@ class Manifest:
     last_ts: int | None
     source: Mapping[str, Any]
     losses: tuple[Loss, ...]
+    rows: Mapping[str, int]
+    """Table -> number of its rows, for `events`, `files` and `processes`."""
     raw: Mapping[str, Any]
     """Every key as it lies in the file."""
 
@@ -65,7 +67,11 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: written by a newer iodock ({raw.get('writer', 'unknown')}, schema {raw['schema']})"
         )
         raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
-    return _checked(raw)
+    try:
+        return _checked(raw)
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        message = f"{path}: is damaged: {type(error).__name__}: {error}"
+        raise StoreError(message, "import or record again into a new store") from error
 
 
 def _not_a_store(folder: Path) -> StoreError:
@@ -76,8 +82,17 @@ def _not_a_store(folder: Path) -> StoreError:
     return StoreError(f"{folder}: is not a store: it has no manifest.json")
 
 
+def _expect(name: str, value: object, kind: type) -> None:
+    if value is not None and not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}")
+
+
 def _checked(raw: dict[str, Any]) -> Manifest:
     clock = raw.get("clock")
+    for name in ("source", "captured", "host"):
+        _expect(name, raw.get(name), dict)
+    for name in ("first_ts", "last_ts"):
+        _expect(name, raw.get(name), int)
     losses = tuple(
         Loss(str(loss["name"]), int(loss["count"]), str(loss.get("cure", "")))
         for loss in raw.get("losses") or ()
@@ -90,5 +105,6 @@ def _checked(raw: dict[str, Any]) -> Manifest:
         last_ts=raw.get("last_ts"),
         source=raw.get("source") or {},
         losses=losses,
+        rows={name: int(count) for name, count in (raw.get("tables") or {}).items()},
         raw=raw,
     )

@@ -43,7 +43,7 @@ class Store:
     def engine(self) -> Engine:
         """The SQL engine, started when first needed."""
         if self._engine is None:
-            self._engine = Engine(Path(self._shadow.name) if self._shadow else self.path)
+            self._engine = Engine(Path(self._shadow.name) if self._shadow else self.path, self.manifest.rows)
         return self._engine
 
     @property

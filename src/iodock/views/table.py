@@ -58,6 +58,16 @@ _HEADINGS = {
     "min_size_bytes": "smallest",
     "max_size_bytes": "largest",
     "upper_bytes": "up to",
+    "read_time_ns": "read time",
+    "write_time_ns": "write time",
+    "dur": "time",
+    "offset_bytes": "offset",
+    "requested_bytes": "requested",
+    "size_bytes": "size",
+    "cpu_user_ns": "user CPU",
+    "cpu_system_ns": "system CPU",
+    "start_ts": "start",
+    "end_ts": "end",
 }
 _UNITS = {"ns": NANOSECONDS, "bytes": BYTES, "bytes/s": BYTES_PER_SECOND}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
 from iodock.answer import Answer, Column
@@ -9,7 +11,9 @@ from iodock.store import Manifest
 
 
 def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
-    """The table with columns that have only a name and a type."""
+    """The table with columns that have only a name and a type. Dates, intervals and the like become text,
+    which every view can write."""
+    table = pa.table([_writable(column) for column in table.columns], table.column_names)
     columns = tuple(
         Column(field.name, _type_name(field.type), None, "key" if at == 0 else "detail", "")
         for at, field in enumerate(table.schema)
@@ -24,6 +28,19 @@ def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
         losses=manifest.losses,
         first_ts=manifest.first_ts,
     )
+
+
+def _writable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if _type_name(kind) != "str" or pa.types.is_string(kind) or pa.types.is_null(kind):
+        return column
+    return pa.chunked_array([[_text(value) for value in column.to_pylist()]], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return None if value is None else str(value)
 
 
 def _type_name(kind: pa.DataType) -> str:

@@ -51,7 +51,8 @@ class Unit:
         if value is None:
             return "not known"
         if self.steps is _COUNT:
-            return f"{value:,.0f}{self.suffix}" if float(value).is_integer() else f"{value:,.3g}{self.suffix}"
+            whole = float(value).is_integer() or abs(value) >= 100
+            return f"{value:,.0f}{self.suffix}" if whole else f"{value:.3g}{self.suffix}"
         size, name = self.step(value)
         scaled = value / size
         digits = f"{scaled:,.0f}" if scaled >= 100 or float(scaled).is_integer() else f"{scaled:.3g}"
