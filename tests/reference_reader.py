@@ -242,8 +242,9 @@ class Reader:
         task = own or task
         if stamp is not None:
             self.log.stamps.append(stamp)
-        if not self.marker(place, task, rest) and not self.call(place, task, stamp, rest):
-            if not REMARK.match(line) and not REMARK.match(rest) and not self.bare_end(place, line):
+        if not (self.marker(place, task, rest) or self.call(place, task, stamp, rest)):
+            known = REMARK.match(line) or REMARK.match(rest)
+            if not known and not self.bare_end(place, line):
                 self.log.unparsed.append((place[1] + 1, line[:60]))
 
     def marker(self, place: tuple[int, int], task: str, rest: bytes) -> bool:

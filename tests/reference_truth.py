@@ -13,7 +13,8 @@ from typing import Any
 from reference_reader import NS, STRING, Call, Event, Log, read_logs
 
 STANDARD = ("stdin", "stdout", "stderr")
-ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b'"': b'"', b"\\": b"\\", b"a": b"\a",
+ESCAPES = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"v": b"\v", b"f": b"\f", b'"': b'"',
+    b"\\": b"\\", b"a": b"\a",
            b"b": b"\b", b"e": b"\x1b"}  # fmt: skip
 
 
@@ -22,24 +23,25 @@ def names(text: str) -> set[str]:
 
 
 BY_DESCRIPTOR = names(
-    "read write pread64 pwrite64 readv writev preadv preadv2 pwritev pwritev2 close lseek _llseek fstat fstat64 fsync "
-    "fdatasync ftruncate fallocate fadvise64 readahead sync_file_range flock fcntl fcntl64 ioctl dup dup2 dup3 getdents "
-    "getdents64 fchmod fchown fchdir fstatfs fsetxattr fgetxattr flistxattr fremovexattr connect bind listen accept "
-    "accept4 sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname getpeername setsockopt getsockopt "
-    "epoll_ctl epoll_wait epoll_pwait epoll_pwait2 timerfd_settime timerfd_gettime inotify_add_watch inotify_rm_watch "
-    "vmsplice syncfs io_uring_enter io_uring_register pidfd_send_signal pidfd_getfd signalfd signalfd4"
+    "read write pread64 pwrite64 readv writev preadv preadv2 pwritev pwritev2 close lseek _llseek fstat "
+    "fstat64 fsync fdatasync ftruncate fallocate fadvise64 readahead sync_file_range flock fcntl fcntl64 "
+    "ioctl dup dup2 dup3 getdents getdents64 fchmod fchown fchdir fstatfs fsetxattr fgetxattr flistxattr "
+    "fremovexattr connect bind listen accept accept4 sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg "
+    "shutdown getsockname getpeername setsockopt getsockopt epoll_ctl epoll_wait epoll_pwait epoll_pwait2 "
+    "timerfd_settime timerfd_gettime inotify_add_watch inotify_rm_watch vmsplice syncfs io_uring_enter "
+    "io_uring_register pidfd_send_signal pidfd_getfd signalfd signalfd4"
 )
 BY_PATH = names(
-    "open creat stat lstat stat64 lstat64 access chdir chroot mkdir rmdir unlink truncate readlink chmod chown lchown "
-    "utime utimes statfs mknod execve getxattr lgetxattr setxattr lsetxattr listxattr llistxattr removexattr "
-    "lremovexattr"
+    "open creat stat lstat stat64 lstat64 access chdir chroot mkdir rmdir unlink truncate readlink chmod "
+    "chown lchown utime utimes statfs mknod execve getxattr lgetxattr setxattr lsetxattr listxattr "
+    "llistxattr removexattr lremovexattr"
 )
 BY_PATH_AT = names(
-    "openat openat2 newfstatat fstatat64 statx mkdirat unlinkat faccessat faccessat2 readlinkat fchmodat fchmodat2 "
-    "fchownat utimensat futimesat mknodat name_to_handle_at execveat"
+    "openat openat2 newfstatat fstatat64 statx mkdirat unlinkat faccessat faccessat2 readlinkat fchmodat "
+    "fchmodat2 fchownat utimensat futimesat mknodat name_to_handle_at execveat"
 )
-# Direction, argument that holds the size (or "vector"), argument that holds the offset ("position" where the file
-# has it; None where there is none).
+# Direction, argument that holds the size (or "vector"), argument that holds the offset ("position" where
+# the file has it; None where there is none).
 TRANSFERS: dict[str, tuple[str, int | str, int | str | None]] = {
     "read": ("read", 2, "position"),
     "write": ("write", 2, "position"),
@@ -72,6 +74,22 @@ NEW_KINDS = {
 NEW_UNKNOWN = names(
     "open_by_handle_at pidfd_getfd userfaultfd perf_event_open fanotify_init fsopen open_tree mq_open"
 )
+
+
+KERNEL_NAMES = {
+    "pipe": "pipe",
+    "anon_inode:[eventfd": "eventfd",
+    "anon_inode:[eventpoll": "epoll",
+    "anon_inode:[timerfd": "timerfd",
+    "anon_inode:[signalfd": "signalfd",
+    "anon_inode:inotify": "inotify",
+    "anon_inode:[pidfd": "pidfd",
+    "pid:": "pidfd",
+    "anon_inode:[io_uring": "io_uring",
+    "eventfd": "eventfd",
+    "signalfd": "signalfd",
+}
+"""Beginnings of what `-y` writes for descriptors without a path."""
 
 
 @dataclass(eq=False)
@@ -167,10 +185,7 @@ def described(kernel: bytes) -> Description:
         return Description("memfd", name[1:], None)
     if name.startswith(b"/"):
         return Description("path", name, None)
-    for start, kind in (("pipe", "pipe"), ("anon_inode:[eventfd", "eventfd"), ("anon_inode:[eventpoll", "epoll"),
-                        ("anon_inode:[timerfd", "timerfd"), ("anon_inode:[signalfd", "signalfd"),
-                        ("anon_inode:inotify", "inotify"), ("anon_inode:[pidfd", "pidfd"), ("pid:", "pidfd"),
-                        ("anon_inode:[io_uring", "io_uring"), ("eventfd", "eventfd"), ("signalfd", "signalfd")):  # fmt: skip
+    for start, kind in KERNEL_NAMES.items():
         if name.startswith(start.encode()):
             return Description(kind, name, None)
     if re.match(rb"socket:|TCP|UDP|UNIX|NETLINK|RAW|PING|SCTP|DCCP", name):
@@ -556,7 +571,7 @@ class Truth:
 
     def switched(self, call: Call, held: Description | None, opened: dict[int, list[Any]]) -> None:
         fd, operation, value = (self.argument(call, at) for at in range(3))
-        entry_of = opened.get(number(fd) if number(fd) is not None else -1)
+        entry_of = opened.get(-1 if (at := number(fd)) is None else at)
         if operation == b"F_SETFD" and entry_of:
             entry_of[1] = b"FD_CLOEXEC" in value
         elif operation in {b"FIOCLEX", b"FIONCLEX"} and entry_of:

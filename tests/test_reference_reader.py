@@ -22,10 +22,22 @@ LOGS = [
         for log in Path(folder).glob("*")
     ),
 ]
-NOT_KEPT = set(
-    "series lines_parsed unparsed_sample rejoined_lines table_lines detached y_check case logs initial_cwd "
-    "time_first_ns time_last_ns bytes_read_total bytes_written_total".split()
-)
+NOT_KEPT = {
+    "series",
+    "lines_parsed",
+    "unparsed_sample",
+    "rejoined_lines",
+    "table_lines",
+    "detached",
+    "y_check",
+    "case",
+    "logs",
+    "initial_cwd",
+    "time_first_ns",
+    "time_last_ns",
+    "bytes_read_total",
+    "bytes_written_total",
+}
 
 
 def case_of(log: Path) -> Row:
