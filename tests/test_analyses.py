@@ -151,8 +151,7 @@ def test_bins_are_exact_up_to_the_largest_integers(tmp_path: Path) -> None:
     ]
     path = write_store(tmp_path / "s.iodock", events, [file_row(0, "/x")], [process_row(0, 1)])
     rows = Run(Store.open(path)).show("sizes", requested=True).to_arrow().to_pylist()
-    bound = 2**63 - 1
-    wanted = Counter(min(size if size < 2 else 1 << (size - 1).bit_length(), bound) for size in sizes)
+    wanted = Counter(size if size < 2 else 1 << (size - 1).bit_length() for size in sizes)
     assert {row["upper_bytes"]: row["count"] for row in rows} == wanted
 
 
@@ -339,3 +338,20 @@ def test_headers_are_complete(mixed: Run, name: str) -> None:
     assert [column.name for column in analysis.columns] == shown.to_arrow().column_names
     for option in analysis.options:
         assert option.doc
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_direction_counts_a_call_once_by_its_end(mixed: Run, way: str) -> None:
+    number = {"read": 1, "write": 2}[way]
+    wanted = brute_summary(ROWS, ("call", "file"), lambda end: end["direction"] == number)
+    found = summary(mixed, ("call", "file"), direction=way, kind="all")
+    assert found and {key: row["count"] for key, row in found.items()} == {
+        key: row["count"] for key, row in wanted.items()
+    }
+    totals = mixed.show("summary", direction=way, kind="all").totals
+    ends = [row for row in ROWS if row["direction"] == number]
+    assert totals is not None and totals.total["count"] == len(ends)
+    sizes = mixed.show("sizes", direction=way, kind="all").to_arrow()
+    assert set(sizes["direction"].to_pylist()) == {way}
+    files = mixed.show("files", direction=way, kind="all").to_arrow()
+    assert sum(files["count"].to_pylist()) == len([row for row in ends if row["file_id"] is not None])

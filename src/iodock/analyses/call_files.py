@@ -42,7 +42,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 def sums_sql(selection: Selection) -> str:
     """Calls added up by call and file; a call with both its ends in one file is one call there."""
-    counted = "NOT (e.side IN (2, 4) AND e.other_file_id IS NOT DISTINCT FROM e.file_id)"
+    counted = f"NOT {selection.again_in_file}"
 
     def calls(condition: str) -> str:
         return f"count(*) FILTER (WHERE {counted} AND {condition})"

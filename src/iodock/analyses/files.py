@@ -65,7 +65,7 @@ def run(store: Store, asked: Request) -> Answer:
 
 def sums_sql(selection: Selection) -> str:
     """One row per file; a call with both ends in the same file is one call."""
-    again = "(e.side IN (2, 4) AND e.other_file_id = e.file_id)"
+    again = selection.again_in_file
     patterns = ",\n  ".join(
         f"count(*) FILTER (WHERE e.pattern = {n}) AS {name}" for n, name in _PATTERNS.items()
     )

@@ -107,7 +107,7 @@ def intervals_sql(store: Store, selection: Selection) -> str:
     kinds = _ids(store, _IO_CALLS)
     store.keep("waited_files", f"SELECT file_id, kind FROM files WHERE kind IN ({_WAITED_FOR}, 'standard')")
     where = selection.and_where(
-        *("e.dur IS NOT NULL", "e.side NOT IN (2, 4)", "coalesce(e.ts, e.end_ts) IS NOT NULL"),
+        *("e.dur IS NOT NULL", f"NOT {selection.again}", "coalesce(e.ts, e.end_ts) IS NOT NULL"),
         f"(e.file_id IS NOT NULL OR e.call_id IN {kinds})",
     )
     return f"""SELECT coalesce(e.ts, e.end_ts - e.dur) AS from_ts, coalesce(e.end_ts, e.ts + e.dur) AS to_ts,

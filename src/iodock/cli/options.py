@@ -34,6 +34,9 @@ def filters(function: Function) -> Function:
     """The filters of every analysis."""
     for name, metavar, text in reversed(_FILTERS):
         function = click.option(name, metavar=metavar, help=text)(function)
+    function = click.option(
+        "--direction", type=click.Choice(("read", "write")), help="only what reads, or only what writes"
+    )(function)
     function = click.option("--failed", is_flag=True, help="only calls that failed")(function)
     function = click.option("--succeeded", is_flag=True, help="only calls that succeeded")(function)
     function = click.option(
@@ -53,7 +56,7 @@ def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
     """Filters as `Filters.from_mapping` takes them, out of click's values; takes them away from VALUES."""
     chosen: dict[str, Any] = {}
     names = [name.removeprefix("--").replace("-", "_") for name, _, _ in _FILTERS]
-    for name in (*names, "failed", "succeeded", "user_files", "file"):
+    for name in (*names, "direction", "failed", "succeeded", "user_files", "file"):
         value = values.pop(name, None)
         if value in (None, False, ()):
             continue

@@ -93,9 +93,6 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
         click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
         click.Option(["--chart"], type=click.Choice(charts), help="which chart to draw"),
         click.Option(["--title"], metavar="TEXT", help="title of the chart"),
-        click.Option(
-            ["--direction"], type=click.Choice(("read", "write")), help="draw only reads, or only writes"
-        ),
         click.Option(["--only"], metavar="SERIES,...", help="draw only these series, e.g. failed"),
         click.Option(["--width"], type=int, metavar="PIXELS", help="width of the chart"),
         click.Option(["--height"], type=int, metavar="PIXELS", help="height of the chart"),
@@ -110,9 +107,7 @@ def _show(name: str, store: str, **values: Any) -> None:
     from iodock.store import Store
 
     form = chosen_format(values.pop("format"), output := values.pop("output"))
-    chart = {
-        key: values.pop(key) for key in ("chart", "title", "direction", "only", "width", "height", "theme")
-    }
+    chart = {key: values.pop(key) for key in ("chart", "title", "only", "width", "height", "theme")}
     silent = values.pop("quiet")
     analysis = analyses.find(name)
     chosen = filter_arguments(values)
@@ -156,9 +151,7 @@ def _drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
 
     from iodock.views.charts import ChartOptions, UnknownChart
 
-    only = tuple(
-        part.strip() for part in (chart["only"] or chart["direction"] or "").split(",") if part.strip()
-    )
+    only = tuple(part.strip() for part in (chart["only"] or "").split(",") if part.strip())
     try:
         options = ChartOptions(
             title=chart["title"],

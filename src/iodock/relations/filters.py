@@ -43,6 +43,8 @@ class Filters:
     until: str | None = None
     outcome: Outcome = "any"
     min_time_ns: int | None = None
+    direction: str | None = None
+    """`read` or `write`: only calls, and ends of calls, that move bytes that way."""
 
     def __post_init__(self) -> None:
         for kind in self.kind:
@@ -50,6 +52,9 @@ class Filters:
                 raise RequestError(
                     f"no such kind of file: {kind}", f"kinds: file, all, {', '.join(KINDS[1:])}"
                 )
+
+        if self.direction not in (None, "read", "write"):
+            raise RequestError(f"direction is read or write, not {self.direction}")
 
     def given(self) -> dict[str, Any]:
         """The filters that are not at their default."""
@@ -76,7 +81,16 @@ class Filters:
 
 _LISTS = ("file", "exclude_folder", "exclude_ending", "call", "kind", "host", "job")
 _NUMBER_LISTS = ("pid", "tid", "rank")
-_NAMES = (*_LISTS, *_NUMBER_LISTS, "user_files", "since", "until", "failed", "succeeded", "min_time")
+_NAMES = (
+    *("min_time", "direction"),
+    *_LISTS,
+    *_NUMBER_LISTS,
+    "user_files",
+    "since",
+    "until",
+    "failed",
+    "succeeded",
+)
 """Filters as callers name them."""
 
 

@@ -29,6 +29,8 @@ class Selection:
     tasks: str = ""
     """The condition on `processes p` that --pid, --tid, --rank and --host make; empty for all."""
     notes: tuple[str, ...] = ()
+    one_end: bool = False
+    """Of a call with two ends only one can be chosen: with --direction."""
 
     @property
     def joins(self) -> str:
@@ -57,10 +59,19 @@ class Selection:
     def again(self) -> str:
         """Whether a row is the second end of a call whose first end is chosen too, and so not counted
         again."""
+        if self.one_end:
+            return "false"
         other = "o.file_id IS NOT NULL" if self.by_file else "true"
         if self.by_file and self.fileless:
             other = "(o.file_id IS NOT NULL OR e.other_file_id IS NULL)"
         return f"(e.side IN (2, 4) AND {other})"
+
+    @property
+    def again_in_file(self) -> str:
+        """The same, where rows are counted for each file by itself."""
+        if self.one_end:
+            return "false"
+        return "(e.side IN (2, 4) AND e.other_file_id IS NOT DISTINCT FROM e.file_id)"
 
     @property
     def from_events(self) -> str:
@@ -80,7 +91,8 @@ def select(store: Store, filters: Filters) -> Selection:
     if filters.job:
         _check_job(store, filters.job)
     by_file, fileless = _choose_files(store, filters, notes)
-    return Selection(tuple(conditions), by_file, fileless, tasks, tuple(notes))
+    one_end = filters.direction is not None
+    return Selection(tuple(conditions), by_file, fileless, tasks, tuple(notes), one_end)
 
 
 def _time_conditions(store: Store, filters: Filters) -> Iterable[str]:
@@ -98,6 +110,8 @@ def _outcome_conditions(filters: Filters) -> Iterable[str]:
         yield "e.errno_id IS NULL AND e.result IS NOT NULL"
     if filters.min_time_ns is not None:
         yield f"e.dur >= {filters.min_time_ns}"
+    if filters.direction is not None:
+        yield f"e.direction = {1 if filters.direction == 'read' else 2}"
 
 
 def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> str:
