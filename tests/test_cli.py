@@ -169,6 +169,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary", "{store}", "--job", "7"], 2, ["does not know its job"]),
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["No such command", "hint: iodock --help"]),
+        (["query", "{store}", " "], 2, ["the question is empty", "hint: "]),
         (["query", "{store}", "SELEC 1"], 1, ["hint: tables: events"]),
         (["query", "{store}", "SELECT nothing FROM events"], 1, ["nothing"]),
         (["explain", "total_tim_ns"], 2, ["did you mean total_time_ns"]),

@@ -100,7 +100,7 @@ def say_error(error: BaseException) -> None:
     elif isinstance(error, MemoryError):
         message, hint = "not enough memory", "choose fewer rows, with filters or --top"
     elif isinstance(error, OSError):
-        message = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error)
+        message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
     elif isinstance(error, ImportError) and error.name:
         message, hint = f"the Python package {error.name} is missing", "make setup, or pip install iodock"
     else:

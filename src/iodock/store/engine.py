@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from iodock.errors import QueryError, StoreError
+from iodock.errors import QueryError, RequestError, StoreError
 from iodock.store.schema import TABLES, StoreTable
 
 MEMORY_LIMIT = "600MB"
@@ -119,7 +119,9 @@ class Engine:
             raise _query_error(error) from error
 
     def user_query(self, sql: str) -> pa.Table:
-        """What a user asks: anything that gives rows. Raises QueryError."""
+        """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
+        if not sql.strip():
+            raise RequestError("the question is empty", "for example: SELECT count(*) FROM events")
         try:
             self._connection.execute(FREE_ORDER)
             relation = self._connection.sql(sql)
