@@ -48,7 +48,7 @@ bench: setup
 # A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs.
 wheel: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
-	$(BIN)/maturin build --release --locked --zig --compatibility manylinux_2_28 --out dist
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig --compatibility manylinux_2_28 --out dist
 
 clean:
 	rm -rf $(VENV) dist build target

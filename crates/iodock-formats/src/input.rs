@@ -79,6 +79,14 @@ impl Input {
         Ok(())
     }
 
+    /// Looks further ahead, up to `size` bytes of the log, for formats that need to. An error met there is
+    /// told when reading arrives at it.
+    pub(crate) fn extend_head(&mut self, size: usize) {
+        if let Err(error) = read_up_to(&mut *self.reader, &mut self.head, size) {
+            self.reader = Box::new(Failing(Some(error)));
+        }
+    }
+
     /// The uncompressed beginning.
     pub fn head(&self) -> &[u8] {
         &self.head

@@ -27,6 +27,10 @@ use reader::StraceReader;
 use std::sync::Arc;
 use survey::Survey;
 
+/// How far ahead the first `[pid N]` is looked for, bytes. On a terminal strace shows no thread until there
+/// are two, so the lines before belong to a process whose number stands only later.
+const LONG_HEAD: usize = 16 << 20;
+
 /// The format.
 pub struct Strace;
 
@@ -39,10 +43,15 @@ impl LogFormat for Strace {
         Survey::of(head.bytes).confidence()
     }
 
-    fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
-        let survey = Survey::of(input.head());
+    fn open(&self, mut input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
+        let mut survey = Survey::of(input.head());
         if survey.calls == 0 && survey.tables > 2 {
             return Err(only_a_summary(&input));
+        }
+        let named = options.tid_from_name && survey::tid_in_name(input.file()).is_some();
+        if survey.is_bare() && !named {
+            input.extend_head(LONG_HEAD);
+            survey.find_first_thread(input.head());
         }
         let head = Head { bytes: input.head(), file: input.file() };
         let layout = survey.layout(&head, options.tid_from_name);

@@ -43,6 +43,7 @@ pub struct Survey {
     /// The one attached process, where the log begins with that.
     attached_first: Option<u32>,
     first_other: Option<u32>,
+    looked_at: usize,
 }
 
 impl Survey {
@@ -52,9 +53,28 @@ impl Survey {
         let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
         for line in whole_lines.split(|&byte| byte == b'\n').take(LOOKED_AT) {
             batch.clear();
+            survey.looked_at += 1;
             survey.look(line.trim_ascii_end(), &mut batch);
         }
         survey
+    }
+
+    /// Does no line so far show its thread?
+    pub fn is_bare(&self) -> bool {
+        self.bare > 0 && self.with_tid == 0 && self.attached_first.is_none()
+    }
+
+    /// Reads on in a longer `head`, until a line shows the thread of those that showed none.
+    pub fn find_first_thread(&mut self, head: &[u8]) {
+        let mut batch = Batch::default();
+        let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
+        for line in whole_lines.split(|&byte| byte == b'\n').skip(self.looked_at.saturating_sub(1)) {
+            if self.first_other.is_some() {
+                break;
+            }
+            batch.clear();
+            self.look(line.trim_ascii_end(), &mut batch);
+        }
     }
 
     fn look(&mut self, line: &[u8], batch: &mut Batch) {
@@ -175,9 +195,26 @@ fn other_tracer(text: &[u8]) -> bool {
 }
 
 /// The 1234 of `log.1234` and `log.1234.gz`.
-fn tid_in_name(file: &str) -> Option<u32> {
+pub fn tid_in_name(file: &str) -> Option<u32> {
     let base = file.rsplit('/').next()?;
     let base = [".gz", ".xz", ".zst"].iter().find_map(|ending| base.strip_suffix(ending)).unwrap_or(base);
     let (_, ending) = base.rsplit_once('.')?;
     ending.bytes().all(|byte| byte.is_ascii_digit()).then(|| ending.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bare_lines_belong_to_the_thread_that_shows_later() {
+        let mut log = "read(3, \"x\", 1) = 1\n".repeat(5000);
+        log += "clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD, child_tidptr=0x7f) = 812\n";
+        log += "[pid   812] close(3) = 0\n[pid   811] close(3) = 0\n";
+        let mut survey = Survey::of(&log.as_bytes()[..64 << 10]);
+        assert!(survey.is_bare());
+        survey.find_first_thread(log.as_bytes());
+        let head = Head { bytes: log.as_bytes(), file: "log" };
+        assert_eq!(survey.layout(&head, true).bare_tid, 811);
+    }
 }
