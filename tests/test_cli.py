@@ -298,6 +298,11 @@ def test_charts(mixed_path: Path, tmp_path: Path, form: str) -> None:
     assert out.read_bytes().lstrip()[:4].lower().startswith(head[:4].lower())
 
 
+def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
+    shown = good("query", imported, "SELECT count(*) AS my_calls, 1 AS dur FROM events")
+    assert shown.splitlines()[1].split() == ["my_calls", "dur"]
+
+
 def test_streams_that_are_closed(mixed_path: Path) -> None:
     command = f"{sys.executable} -m iodock show summary {mixed_path} >&- 2>&-"
     assert subprocess.run(["sh", "-c", command], timeout=60, check=False).returncode == 0

@@ -131,7 +131,9 @@ def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mappi
         and column.role != "time"
         and column.name not in ("pid", "tid", "rank")
     )
-    return Shown(column, _HEADINGS.get(column.name, column.name.replace("_", " ")), cells, numbers)
+    # Columns without a meaning of ours are called what the asker called them.
+    named = _HEADINGS.get(column.name, column.name.replace("_", " ")) if column.doc else column.name
+    return Shown(column, named, cells, numbers)
 
 
 def _cell(column: Column, value: Any, answer: Answer) -> str:
