@@ -1,6 +1,6 @@
 """Every analysis on a store of 10 M events, from the shell: seconds and memory; rows/s of `accesses`.
 
-    .venv/bin/python benches/analysis_speed.py [--events 10000000] [--rounds 3]
+.venv/bin/python benches/analysis_speed.py [--events 10000000] [--rounds 3]
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ ANALYSES = {
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--events", type=int, default=10_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
@@ -45,15 +47,31 @@ def main() -> int:
     }
     contestants["iodock --help"] = [*IODOCK, "--help"]
     runs = alternate(contestants, options.rounds)
-    rows = [[name, spread(one, "wall"), f"{median(one, 'peak_bytes') / 2**20:.0f}"] for name, one in runs.items()]
+    rows = [
+        [name, spread(one, "wall"), f"{median(one, 'peak_bytes') / 2**20:.0f}"] for name, one in runs.items()
+    ]
     header = ["", "wall s, median (min to max)", "peak MiB"]
     table(f"{truth['calls_total']:,} calls, {options.rounds} rounds in turn", header, rows)
     for form in ("csv", "json", "parquet"):
         out = BUILD / f"accesses.{form}"
-        command = [*IODOCK, "show", "accesses", str(store), "--kind", "all", "--format", form, "-o", str(out), "--quiet"]
+        command = [
+            *IODOCK,
+            "show",
+            "accesses",
+            str(store),
+            "--kind",
+            "all",
+            "--format",
+            form,
+            "-o",
+            str(out),
+            "--quiet",
+        ]
         one = run(command)
         rate = truth["calls_total"] / one.wall / 1e6
-        print(f"accesses --format {form}: {one.wall:.2f} s, {rate:.2f} M rows/s, {one.peak_bytes / 2**20:.0f} MiB")
+        print(
+            f"accesses --format {form}: {one.wall:.2f} s, {rate:.2f} M rows/s, {one.peak_bytes / 2**20:.0f} MiB"
+        )
     return 0
 
 

@@ -46,7 +46,9 @@ def big_log(events: int, seed: int) -> tuple[Path, dict]:
     log, truth = BUILD / f"big-{events}-{seed}.log", BUILD / f"big-{events}-{seed}.json"
     if not truth.exists():
         with log.open("wb") as out:
-            subprocess.run([generator(), str(events), "8", "2000", str(seed), "--truth", truth], stdout=out, check=True)
+            subprocess.run(
+                [generator(), str(events), "8", "2000", str(seed), "--truth", truth], stdout=out, check=True
+            )
     return log, json.loads(truth.read_text())
 
 
@@ -80,7 +82,9 @@ def differences(store: Path, truth: dict) -> list[str]:
         bins[row["direction"]][str(row["upper_bytes"])] = row["count"]
     if {way: {k: v for k, v in sizes.items() if v} for way, sizes in bins.items()} != truth["hist"]:
         wrong.append("the size histogram differs")
-    seconds = {str(row["ts"] // 10**9): [row["read_bytes"], row["written_bytes"]] for row in show(store, "timeline")}
+    seconds = {
+        str(row["ts"] // 10**9): [row["read_bytes"], row["written_bytes"]] for row in show(store, "timeline")
+    }
     if {k: v for k, v in seconds.items() if v != [0, 0]} != truth["per_second"]:
         wrong.append("bytes per second differ")
     return wrong
@@ -93,15 +97,21 @@ def row(name: str, runs: list[Run], lines: int, size: int, share: float = 1.0) -
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=12_000_000, help="calls in the log (12 M are about 1 GB)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--events", type=int, default=12_000_000, help="calls in the log (12 M are about 1 GB)"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     log, truth = big_log(options.events, options.seed)
     store = BUILD / "big.iodock"
     lines, size = truth["lines"], log.stat().st_size
-    sample = min(lines, 2_000_000)  # The plain reader takes about 2 us a line: a part of a 10 GB log is enough.
+    sample = min(
+        lines, 2_000_000
+    )  # The plain reader takes about 2 us a line: a part of a 10 GB log is enough.
     contestants = {
         "iodock import": [*IODOCK, "import", str(log), "-o", str(store), "--force", "--quiet"],
         "wc -l": ["wc", "-l", str(log)],
@@ -115,7 +125,11 @@ def main() -> int:
         row("wc -l", runs["wc -l"], lines, size),
         row(f"plain Python (first {sample:,} lines)", runs["plain Python"], sample, size * sample // lines),
     ]
-    table(f"{log.name}: {lines:,} lines, {size / 1e9:.2f} GB, median of {options.rounds} (min to max)", header, rows)
+    table(
+        f"{log.name}: {lines:,} lines, {size / 1e9:.2f} GB, median of {options.rounds} (min to max)",
+        header,
+        rows,
+    )
     wrong = differences(store, truth)
     stored = sum(path.stat().st_size for path in store.rglob("*") if path.is_file())
     print(f"store: {stored / 1e6:.0f} MB, {stored / truth['calls_total']:.1f} bytes a call")

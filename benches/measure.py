@@ -29,7 +29,12 @@ def run(command: Sequence[str], cwd: Path | None = None, environment: dict[str, 
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     with subprocess.Popen(
-        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        command,
+        cwd=cwd,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     ) as child:
         assert child.stderr is not None
         messages = child.stderr.read()
@@ -44,7 +49,10 @@ def run(command: Sequence[str], cwd: Path | None = None, environment: dict[str, 
 
 
 def alternate(
-    contestants: dict[str, Sequence[str]], rounds: int, prepare: Callable[[], None] = lambda: None, **options: object
+    contestants: dict[str, Sequence[str]],
+    rounds: int,
+    prepare: Callable[[], None] = lambda: None,
+    **options: object,
 ) -> dict[str, list[Run]]:
     """Runs all contestants in turn, `rounds` times, so that a machine whose speed drifts is fair to all."""
     runs: dict[str, list[Run]] = {name: [] for name in contestants}
@@ -70,5 +78,8 @@ def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> N
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
     print(f"\n{title}")
     for row in [header, *rows]:
-        cells = [str(cell).ljust(w) if i == 0 else str(cell).rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            str(cell).ljust(w) if i == 0 else str(cell).rjust(w)
+            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
         print("  ".join(cells).rstrip())

@@ -48,7 +48,11 @@ def programs(scratch: Path) -> dict[str, list[str]]:
         "sqlite": ["sh", "-c", f'rm -f db; exec "{sys.executable}" -c "{SQLITE}" db'],
         "shell loop": ["sh", "-c", SHELL_LOOP],
         "grep -r": ["grep", "-rc", "-e", "import", str(Path(os.__file__).parent)],
-        "git status": ["sh", "-c", f'i=0; while [ $i -lt 40 ]; do git -C "{ROOT}" status -s; i=$((i+1)); done'],
+        "git status": [
+            "sh",
+            "-c",
+            f'i=0; while [ $i -lt 40 ]; do git -C "{ROOT}" status -s; i=$((i+1)); done',
+        ],
     }
     return {name: command for name, command in wanted.items() if shutil.which(command[0])}
 
@@ -57,7 +61,17 @@ def contestants(command: list[str], scratch: Path) -> dict[str, list[str]]:
     tracers = {
         "strace": ["strace", "-f", "-ttT", "-o", str(scratch / "log")],
         "bare": [str(bare_tracer())],
-        "iodock": [sys.executable, "-m", "iodock", "record", "--quiet", "--force", "-o", str(scratch / "r.iodock"), "--"],
+        "iodock": [
+            sys.executable,
+            "-m",
+            "iodock",
+            "record",
+            "--quiet",
+            "--force",
+            "-o",
+            str(scratch / "r.iodock"),
+            "--",
+        ],
     }
     return {"alone": command, **{name: [*tracer, *command] for name, tracer in tracers.items()}}
 
@@ -65,7 +79,9 @@ def contestants(command: list[str], scratch: Path) -> dict[str, list[str]]:
 def bare_tracer() -> Path:
     """`crates/iodock-record/examples/bare_tracer.rs`, release build."""
     subprocess.run(
-        ["cargo", "build", "-q", "--release", "-p", "iodock-record", "--example", "bare_tracer"], cwd=ROOT, check=True
+        ["cargo", "build", "-q", "--release", "-p", "iodock-record", "--example", "bare_tracer"],
+        cwd=ROOT,
+        check=True,
     )
     return ROOT / "target" / "release" / "examples" / "bare_tracer"
 
@@ -78,7 +94,9 @@ def fixed_cost(scratch: Path, rounds: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="names of programs, separated by commas")
     options = parser.parse_args()
@@ -89,11 +107,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="iodock-bench-") as folder:
         scratch = Path(folder)
         fixed = fixed_cost(scratch, options.rounds)
-        print(f"start and end of iodock itself: {fixed:.3f} s (a recording of `true`); it is in every figure but the last")
+        print(
+            f"start and end of iodock itself: {fixed:.3f} s (a recording of `true`); it is in every figure but the last"
+        )
         for name, command in programs(scratch).items():
             if options.only and name not in options.only.split(","):
                 continue
-            runs = alternate(contestants(command, scratch), options.rounds, cwd=scratch, environment=dict(os.environ))
+            runs = alternate(
+                contestants(command, scratch), options.rounds, cwd=scratch, environment=dict(os.environ)
+            )
             cpu = {who: median(run, "cpu") for who, run in runs.items()}
             wall = {who: median(run, "wall") for who, run in runs.items()}
             rows.append([

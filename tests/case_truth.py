@@ -52,7 +52,17 @@ def wanted_counts(truth: Row, time: str) -> Row:
 
 
 def found_counts(row: Row, like: Row, time: str) -> Row:
-    keys = {"count", "success", "failed", "no_result", "errnos", time, "read_bytes", "written_bytes", "io_count"}
+    keys = {
+        "count",
+        "success",
+        "failed",
+        "no_result",
+        "errnos",
+        time,
+        "read_bytes",
+        "written_bytes",
+        "io_count",
+    }
     keys |= {"min_size_bytes", "max_size_bytes"}
     if time == "total_time_ns":
         keys |= {"min_time_ns", "max_time_ns"}
@@ -216,7 +226,12 @@ def merged(one: Row, two: Row) -> Row:
     for key in ("count", "success", "failed", "no_result", "total_time_ns", "sys_cpu_time_ns", "read_bytes",
                 "written_bytes", "io_count"):  # fmt: skip
         total[key] = (one.get(key) or 0) + (two.get(key) or 0)
-    for key, pick in (("min_time_ns", min), ("max_time_ns", max), ("min_size_bytes", min), ("max_size_bytes", max)):
+    for key, pick in (
+        ("min_time_ns", min),
+        ("max_time_ns", max),
+        ("min_size_bytes", min),
+        ("max_size_bytes", max),
+    ):
         values = [row[key] for row in (one, two) if row.get(key) is not None]
         total[key] = pick(values) if values else None
     total["errnos"] = dict(one.get("errnos") or {})

@@ -24,7 +24,11 @@ def iodock(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def truths(kind: str) -> list[Any]:
-    patterns = {"strace": "strace/*/truth.json*", "truss": "truss/*.truth.json*", "damaged": "damaged/*.expect.json*"}
+    patterns = {
+        "strace": "strace/*/truth.json*",
+        "truss": "truss/*.truth.json*",
+        "damaged": "damaged/*.expect.json*",
+    }
     return [
         pytest.param(path, id=f"{kind}-{path.parent.name if kind == 'strace' else path.name.split('.')[0]}")
         for folder in FOLDERS

@@ -57,38 +57,70 @@ def source_and_binary(folder: Path) -> None:
 
 
 def go_environment(folder: Path) -> None:
-    environment = {**os.environ, "GOCACHE": str(folder.parent / "gocache"), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
+    environment = {
+        **os.environ,
+        "GOCACHE": str(folder.parent / "gocache"),
+        "GOFLAGS": "-mod=mod",
+        "GO111MODULE": "off",
+    }
     binary = folder.parent / "files-go"
-    subprocess.run(["go", "build", "-o", binary, PROGRAMS / "files.go"], check=True, env=environment, timeout=300)
+    subprocess.run(
+        ["go", "build", "-o", binary, PROGRAMS / "files.go"], check=True, env=environment, timeout=300
+    )
 
 
 PROGRAM = {
     "cp": Program(["cp", "-r", "tree", "copy"], prepare=some_files),
-    "dd": Program(["dd", "if=tree/sub-1/file-7.txt", "of=out.bin", "bs=129", "seek=3", "status=none"], prepare=some_files),
-    "sort": Program(["sort", "-o", "sorted.txt", "tree/sub-0/file-3.txt"], prepare=some_files, everything=False),
+    "dd": Program(
+        ["dd", "if=tree/sub-1/file-7.txt", "of=out.bin", "bs=129", "seek=3", "status=none"],
+        prepare=some_files,
+    ),
+    "sort": Program(
+        ["sort", "-o", "sorted.txt", "tree/sub-0/file-3.txt"], prepare=some_files, everything=False
+    ),
     "tar": Program(["tar", "cf", "tree.tar", "tree"], needs=("tar",), prepare=some_files),
     "grep": Program(["grep", "-rc", "z", "tree"], needs=("grep",), prepare=some_files),
     "git": Program(
         ["sh", "-c", f"{GIT} init -q . && {GIT} add tree && {GIT} commit -qm first"],
-        needs=("git",), prepare=some_files, everything=False,
+        needs=("git",),
+        prepare=some_files,
+        everything=False,
     ),  # fmt: skip
     "sqlite": Program([sys.executable, "-S", "-c", SQLITE]),
-    "gcc": Program(["gcc", "-o", "hello", "hello.c"], needs=("gcc",), prepare=source_and_binary, everything=False),
+    "gcc": Program(
+        ["gcc", "-o", "hello", "hello.c"], needs=("gcc",), prepare=source_and_binary, everything=False
+    ),
     "python": Program([sys.executable, "-S", str(PROGRAMS / "mixture.py")], everything=False),
     "static": Program(
-        ["../hello-static"], needs=("gcc",),
+        ["../hello-static"],
+        needs=("gcc",),
         prepare=built("gcc", "-static", "-o", "../hello-static", str(PROGRAMS / "hello.c")),
     ),  # fmt: skip
     "go": Program(["../files-go"], needs=("go",), prepare=go_environment, everything=False),
-    "shell": Program(["sh", "-c", "for i in 1 2 3; do cat tree/sub-1/*.txt > all-$i.txt; done; ls absent tree"],
-                     prepare=some_files),  # fmt: skip
+    "shell": Program(
+        ["sh", "-c", "for i in 1 2 3; do cat tree/sub-1/*.txt > all-$i.txt; done; ls absent tree"],
+        prepare=some_files,
+    ),  # fmt: skip
     "fio": Program(
-        ["fio", "--name=a", "--rw=randrw", "--size=256k", "--bs=4k", "--ioengine=psync", "--randseed=7",
-         "--filename=fio.dat", "--thread", "--output=/dev/null"],
-        needs=("fio",), everything=False,
+        [
+            "fio",
+            "--name=a",
+            "--rw=randrw",
+            "--size=256k",
+            "--bs=4k",
+            "--ioengine=psync",
+            "--randseed=7",
+            "--filename=fio.dat",
+            "--thread",
+            "--output=/dev/null",
+        ],
+        needs=("fio",),
+        everything=False,
     ),  # fmt: skip
     "mpi": Program(
-        [*MPIRUN, "../ranks"], needs=("mpirun", "mpicc"), everything=False,
+        [*MPIRUN, "../ranks"],
+        needs=("mpirun", "mpicc"),
+        everything=False,
         prepare=built("mpicc", "-o", "../ranks", str(PROGRAMS / "ranks.c")),
     ),  # fmt: skip
 }
@@ -166,7 +198,9 @@ def test_recording_agrees_with_strace(name: str, tmp_path: Path) -> None:
     folder = fresh(program, tmp_path)
     log = tmp_path / "log"
     strace = ["strace", "-f", "-ttt", "-T", "-o", str(log), *program.command]
-    traced = subprocess.run(strace, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False)
+    traced = subprocess.run(
+        strace, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300, check=False
+    )
     assert status == traced.returncode
     done = iodock("import", str(log), "-o", str(logged), "--cwd", str(folder), "--quiet")
     assert done.returncode == 0, done.stderr

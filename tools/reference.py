@@ -37,7 +37,9 @@ def analyses_page() -> str:
     for analysis in analyses.every():
         parts += [f"## {analysis.name}\n", analysis.doc + "\n"]
         if analysis.options:
-            rows = [[f"`--{o.name.replace('_', '-')}`", str(o.default or ""), o.doc] for o in analysis.options]
+            rows = [
+                [f"`--{o.name.replace('_', '-')}`", str(o.default or ""), o.doc] for o in analysis.options
+            ]
             parts.append(table(["option", "default", ""], rows))
         rows = [[f"`{c.name}`", c.type, c.unit or "", c.doc] for c in analysis.columns]
         parts.append(table(["column", "type", "unit", "meaning"], rows))
@@ -69,7 +71,9 @@ def command_part(command: click.Command, context: click.Context) -> list[str]:
 
 
 def losses_page() -> str:
-    intro = "What could not be read, kept or known is counted under these names and shown with every result.\n"
+    intro = (
+        "What could not be read, kept or known is counted under these names and shown with every result.\n"
+    )
     rows = [[f"`{name}`", cure] for name, cure in sorted(_native.known_losses())]
     return "\n".join([GENERATED, "# Losses\n", intro, table(["name", "what to do"], rows)])
 
