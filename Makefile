@@ -33,8 +33,8 @@ test: setup
 check: setup
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests benches tools
+	$(BIN)/ruff format --check src tests benches tools
 	$(BIN)/mypy
 
 reference: setup

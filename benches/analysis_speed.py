@@ -70,7 +70,8 @@ def main() -> int:
         one = run(command)
         rate = truth["calls_total"] / one.wall / 1e6
         print(
-            f"accesses --format {form}: {one.wall:.2f} s, {rate:.2f} M rows/s, {one.peak_bytes / 2**20:.0f} MiB"
+            f"accesses --format {form}: {one.wall:.2f} s, {rate:.2f} M rows/s, "
+            f"{one.peak_bytes / 2**20:.0f} MiB"
         )
     return 0
 

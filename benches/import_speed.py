@@ -92,7 +92,8 @@ def differences(store: Path, truth: dict) -> list[str]:
 
 def row(name: str, runs: list[Run], lines: int, size: int, share: float = 1.0) -> list[str]:
     wall = median(runs, "wall") / share
-    return [name, spread(runs, "wall"), spread(runs, "cpu"), f"{lines / wall / 1e6:.2f}", f"{size / wall / 1e6:.0f}",
+    rates = f"{lines / wall / 1e6:.2f}", f"{size / wall / 1e6:.0f}"
+    return [name, spread(runs, "wall"), spread(runs, "cpu"), *rates,
             f"{median(runs, 'peak_bytes') / 2**20:.0f}"]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Whole commands, measured from outside: wall, user and system seconds, peak memory of the largest process."""
+"""Whole commands, measured from outside: wall and CPU seconds, peak memory of the largest process."""
 
 from __future__ import annotations
 

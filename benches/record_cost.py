@@ -1,10 +1,11 @@
-"""What recording costs: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer that stores
-nothing, and under `iodock record`, in turn, in one run.
+"""What recording costs: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer that
+stores nothing, and under `iodock record`, in turn, in one run.
 
     .venv/bin/python benches/record_cost.py [--rounds 5] [--only NAME,...]
 
-Ratios are of CPU seconds (user + system of the whole tree, recorder included). Programs run long enough that the
-fixed cost of a Python command line does not hide what recording costs; that cost is measured and printed too.
+Ratios are of CPU seconds (user + system of the whole tree, recorder included). Programs run long enough that
+the fixed cost of a Python command line does not hide what recording costs; that cost is measured and
+printed too.
 """
 
 from __future__ import annotations
@@ -103,12 +104,13 @@ def main() -> int:
     if not shutil.which("strace"):
         print("strace is not installed: nothing to compare with", file=sys.stderr)
         return 1
-    rows = []
+    rows: list[list[str]] = []
     with tempfile.TemporaryDirectory(prefix="iodock-bench-") as folder:
         scratch = Path(folder)
         fixed = fixed_cost(scratch, options.rounds)
         print(
-            f"start and end of iodock itself: {fixed:.3f} s (a recording of `true`); it is in every figure but the last"
+            f"start and end of iodock itself: {fixed:.3f} s (a recording of `true`); "
+            "it is in every figure but the last"
         )
         for name, command in programs(scratch).items():
             if options.only and name not in options.only.split(","):
@@ -123,6 +125,9 @@ def main() -> int:
                 f"{cpu['iodock'] / cpu['bare']:.2f}", f"{cpu['iodock'] / max(cpu['alone'], 0.001):.1f}",
                 f"{wall['iodock'] / wall['strace']:.2f}", f"{(cpu['iodock'] - fixed) / cpu['bare']:.2f}",
             ])  # fmt: skip
+            # A round takes minutes: what is measured is told, also if the rest is cut short.
+            measured = " ".join(f"{who} {seconds:.2f}" for who, seconds in cpu.items())
+            print(f"{name}: {measured}", flush=True)
     header = ["CPU seconds, medians", "alone", "strace", "bare", "iodock", "iodock/strace", "iodock/bare",
               "iodock/alone", "wall iodock/strace", "(iodock - fixed)/bare"]  # fmt: skip
     table(f"Recording, {options.rounds} rounds in turn", header, rows)

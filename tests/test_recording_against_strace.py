@@ -85,7 +85,7 @@ PROGRAM = {
         needs=("git",),
         prepare=some_files,
         everything=False,
-    ),  # fmt: skip
+    ),
     "sqlite": Program([sys.executable, "-S", "-c", SQLITE]),
     "gcc": Program(
         ["gcc", "-o", "hello", "hello.c"], needs=("gcc",), prepare=source_and_binary, everything=False
@@ -95,12 +95,12 @@ PROGRAM = {
         ["../hello-static"],
         needs=("gcc",),
         prepare=built("gcc", "-static", "-o", "../hello-static", str(PROGRAMS / "hello.c")),
-    ),  # fmt: skip
+    ),
     "go": Program(["../files-go"], needs=("go",), prepare=go_environment, everything=False),
     "shell": Program(
         ["sh", "-c", "for i in 1 2 3; do cat tree/sub-1/*.txt > all-$i.txt; done; ls absent tree"],
         prepare=some_files,
-    ),  # fmt: skip
+    ),
     "fio": Program(
         [
             "fio",
@@ -116,13 +116,13 @@ PROGRAM = {
         ],
         needs=("fio",),
         everything=False,
-    ),  # fmt: skip
+    ),
     "mpi": Program(
         [*MPIRUN, "../ranks"],
         needs=("mpirun", "mpicc"),
         everything=False,
         prepare=built("mpicc", "-o", "../ranks", str(PROGRAMS / "ranks.c")),
-    ),  # fmt: skip
+    ),
 }
 
 

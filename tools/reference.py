@@ -81,8 +81,8 @@ def losses_page() -> str:
 def calls_page() -> str:
     recorded = set(_native.recorded_calls())
     intro = (
-        "The system calls whose arguments iodock reads. Others are counted under their own name. *Recorded*: a live\n"
-        "recording stops at it (`mmap`: only with a descriptor).\n"
+        "The system calls whose arguments iodock reads. Others are counted under their own name.\n"
+        "*Recorded*: a live recording stops at it (`mmap`: only with a descriptor).\n"
     )
     rows = [
         [f"`{name}`", f"`{family}`", group, "yes" if name in recorded else ""]

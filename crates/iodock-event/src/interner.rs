@@ -27,10 +27,13 @@ impl Hasher for NameHasher {
 
 pub type NameMap<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<NameHasher>>;
 
+/// Names first seen while reading, and the same by the order of their ids.
+type Added = (NameMap<u16>, Vec<Box<[u8]>>);
+
 /// Names to dense ids. `known` names hold the first ids in their order.
 pub struct Interner {
     known: NameMap<u16>,
-    added: RwLock<(NameMap<u16>, Vec<Box<[u8]>>)>,
+    added: RwLock<Added>,
     known_count: usize,
 }
 
