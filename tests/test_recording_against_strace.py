@@ -46,6 +46,8 @@ def some_files(folder: Path) -> None:
         path = folder / "tree" / f"sub-{number % 3}" / f"file-{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(bytes(range(256)) * (number * 7 % 50 + 1))
+        # Old enough for git, which reads files once more that are as young as its index.
+        os.utime(path, (1_500_000_000, 1_500_000_000))
 
 
 def built(*command: str) -> Callable[[Path], None]:
