@@ -4,6 +4,9 @@ use crate::ImportError;
 use regex_lite::Regex;
 use std::collections::BTreeMap;
 
+/// What a log's name says of it.
+type RankAndHost = (Option<i32>, Option<String>);
+
 /// A log's place in the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlace {
@@ -23,7 +26,7 @@ pub struct LogPlace {
 /// # Errors
 /// The names don't say, or say it twice.
 pub fn place_logs(logs: &[String], rank_from: Option<&str>) -> Result<Vec<LogPlace>, ImportError> {
-    let found: Vec<(Option<i32>, Option<String>)> = match rank_from {
+    let found: Vec<RankAndHost> = match rank_from {
         None => vec![(None, None); logs.len()],
         Some("order") => (0..logs.len()).map(|rank| (Some(rank as i32), None)).collect(),
         Some("name") => ranks_by_name(logs)?.into_iter().map(|rank| (Some(rank), None)).collect(),
@@ -105,7 +108,7 @@ fn expression(pattern: &str) -> String {
     format!("(?:^|/){named}$")
 }
 
-fn by_pattern(logs: &[String], pattern: &str) -> Result<Vec<(Option<i32>, Option<String>)>, ImportError> {
+fn by_pattern(logs: &[String], pattern: &str) -> Result<Vec<RankAndHost>, ImportError> {
     let expression = Regex::new(&expression(pattern)).map_err(|error| ImportError::Usage {
         message: format!("--rank-from {pattern:?} is no regular expression: {error}"),
         hint: "a template such as 'trace.{rank}.log' is easier".into(),

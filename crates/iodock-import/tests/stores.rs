@@ -1,6 +1,6 @@
 //! Logs and recordings to stores: what is there afterwards, and what is not.
 
-use iodock_event::{LossKind, RecordSource, Sample, SampleKind, TaskUsage};
+use iodock_event::{LossKind, Sample, SampleKind, TaskUsage};
 use iodock_formats::{open_log, ReadOptions};
 use iodock_import::{finish_recording, import, ImportError, ImportOptions, ImportSummary, LogOptions};
 use iodock_journal::{Closing, JournalMeta, JournalWriter};

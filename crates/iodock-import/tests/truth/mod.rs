@@ -165,8 +165,8 @@ impl Run {
     fn sizes(&self, truth: &Value, part: &str, sizes: &[i64], out: &mut Vec<String>) {
         let Some(wanted) = truth[part].as_object() else { return };
         let mut found: BTreeMap<Key, i64> = BTreeMap::new();
-        for row in 0..self.events.len() {
-            let (size, way) = (sizes[row], self.events.direction[row]);
+        for (row, &size) in sizes.iter().enumerate() {
+            let way = self.events.direction[row];
             if self.events.bytes[row] == UNKNOWN || size == UNKNOWN || way == 0 {
                 continue;
             }
