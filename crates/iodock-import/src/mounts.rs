@@ -56,15 +56,15 @@ mod tests {
     #[test]
     fn the_longest_mount_point_counts() {
         let mut files = FileTable::default();
-        for name in ["/a", "/work/x/y", "/workshop", "/tmp/z", "pipe"] {
+        for name in ["/a", "/scratch/x/y", "/scratchpad", "/tmp/z", "pipe"] {
             let kind = if name == "pipe" { FileKind::Pipe } else { FileKind::File };
             files.push(name.as_bytes(), FileEntry::new(kind));
         }
         let mounts = [
             mount("h1", "/", "ext4"),
-            mount("h1", "/work", "autofs"),
-            mount("h1", "/work", "lustre"),
-            mount("h2", "/work", "lustre"),
+            mount("h1", "/scratch", "autofs"),
+            mount("h1", "/scratch", "lustre"),
+            mount("h2", "/scratch", "lustre"),
             mount("h1", "/tmp", "xfs"),
             mount("h2", "/tmp", "tmpfs"),
         ];
