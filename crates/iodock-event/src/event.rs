@@ -148,3 +148,34 @@ impl EventColumns {
         self.ts.is_empty()
     }
 }
+
+impl EventRow {
+    /// A call of which nothing is known: task 0, no file, no numbers. Rows are made from it, so that a new column
+    /// has its null in one place.
+    pub const BLANK: EventRow = EventRow {
+        ts: crate::UNKNOWN,
+        end_ts: crate::UNKNOWN,
+        dur: crate::UNKNOWN,
+        sys_cpu: crate::UNKNOWN,
+        call: 0,
+        errno: u16::MAX,
+        result: crate::UNKNOWN,
+        utid: 0,
+        file: crate::NONE,
+        other_file: crate::NONE,
+        side: Side::Only as u8,
+        requested: crate::UNKNOWN,
+        offset: crate::UNKNOWN,
+        bytes: crate::UNKNOWN,
+        direction: Direction::Neither as u8,
+        fd: crate::NO_FD,
+        handle: crate::NONE,
+        flags: u32::MAX,
+        pattern: AccessPattern::Unknown as u8,
+        gap: crate::UNKNOWN,
+        own_read: crate::UNKNOWN,
+        any_read: crate::UNKNOWN,
+        own_written: crate::UNKNOWN,
+        any_written: crate::UNKNOWN,
+    };
+}

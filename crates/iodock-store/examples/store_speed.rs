@@ -70,13 +70,7 @@ impl Program {
             direction: 0,
             fd: 3 + (process % 5) as i32,
             handle: self.handles[process],
-            flags: u32::MAX,
-            pattern: 0,
-            gap: UNKNOWN,
-            own_read: UNKNOWN,
-            any_read: UNKNOWN,
-            own_written: UNKNOWN,
-            any_written: UNKNOWN,
+            ..EventRow::BLANK
         };
         self.fill(kind, process, &mut row);
         row

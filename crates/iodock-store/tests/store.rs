@@ -43,32 +43,7 @@ impl Drop for Folder {
 }
 
 fn null_row() -> EventRow {
-    EventRow {
-        ts: UNKNOWN,
-        end_ts: UNKNOWN,
-        dur: UNKNOWN,
-        sys_cpu: UNKNOWN,
-        call: 0,
-        errno: u16::MAX,
-        result: UNKNOWN,
-        utid: 0,
-        file: NONE,
-        other_file: NONE,
-        side: 0,
-        requested: UNKNOWN,
-        offset: UNKNOWN,
-        bytes: UNKNOWN,
-        direction: 0,
-        fd: NO_FD,
-        handle: NONE,
-        flags: u32::MAX,
-        pattern: 0,
-        gap: UNKNOWN,
-        own_read: UNKNOWN,
-        any_read: UNKNOWN,
-        own_written: UNKNOWN,
-        any_written: UNKNOWN,
-    }
+    EventRow::BLANK
 }
 
 /// The largest value that is not null, in every column.

@@ -28,8 +28,8 @@ use descriptors::Descriptions;
 use iodock_event::event::EventRow;
 use iodock_event::tables::NO_INDEX;
 use iodock_event::{
-    Batch, CallId, EventColumns, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall, Record, Side,
-    Tables, TaskEnd, TaskOrigin, TaskUsage, Text, NONE, NO_FD, UNKNOWN,
+    Batch, CallId, EventColumns, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall, Record, Tables,
+    TaskEnd, TaskOrigin, TaskUsage, Text, NONE, UNKNOWN,
 };
 use names::Names;
 use tasks::{key, Space, Tasks};
@@ -204,22 +204,8 @@ impl Tracker {
             errno: if raw.outcome == Outcome::Failed { raw.errno.0 } else { u16::MAX },
             result: if raw.outcome == Outcome::NoResult { UNKNOWN } else { raw.result },
             utid,
-            file: NONE,
-            other_file: NONE,
-            side: Side::Only as u8,
             requested: raw.requested,
-            offset: UNKNOWN,
-            bytes: UNKNOWN,
-            direction: 0,
-            fd: NO_FD,
-            handle: NONE,
-            flags: u32::MAX,
-            pattern: 0,
-            gap: UNKNOWN,
-            own_read: UNKNOWN,
-            any_read: UNKNOWN,
-            own_written: UNKNOWN,
-            any_written: UNKNOWN,
+            ..EventRow::BLANK
         }
     }
 
