@@ -12,6 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "iodock"
 LEVELS = {
     "errors": 0,
+    "language": 0,
     "answer": 0,
     "_native": 0,
     "capture": 1,
