@@ -9,6 +9,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "record": ("iodock.cli.record", "Record a program's I/O, then show where the time went"),
     "import": ("iodock.cli.import_logs", "Turn strace or truss logs into a store"),
     "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
+    "diagnose": ("iodock.cli.diagnose", "Say what is wrong, what it costs, and what to change"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),

@@ -1,0 +1,62 @@
+"""`iodock diagnose STORE`."""
+
+from __future__ import annotations
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.output import destination
+
+_EXAMPLES = (
+    "iodock diagnose run.iodock",
+    "iodock diagnose run.iodock --format json -o findings.json",
+    "iodock diagnose run.iodock --fail-on medium --settings site.toml",
+)
+
+
+@click.command(epilog=examples(_EXAMPLES))
+@click.argument("store")
+@click.option(
+    "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
+)
+@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@click.option(
+    "--fail-on",
+    type=click.Choice(("low", "medium", "high")),
+    help="exit with 1 if there is a finding of this severity or above",
+)
+@click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@quiet
+def command(
+    store: str,
+    form: str,
+    output: str,
+    lang: str | None,
+    fail_on: str | None,
+    settings: str | None,
+    quiet: bool,
+) -> int:
+    """Say what is wrong with a run's I/O, what it costs, and what to change: few findings, the costliest
+    first, or that nothing is worth changing."""
+    from iodock.diagnosis import diagnose
+    from iodock.findings import Severity
+    from iodock.language import chosen, language_in
+    from iodock.settings import load
+    from iodock.store import Store
+
+    text = language_in(chosen(lang))
+    with Store.open(store) as opened:
+        found = diagnose(opened, load(settings))
+    if form == "json":
+        from iodock.views.diagnosis_json import diagnosis_json
+
+        with destination(output) as out:
+            out.write(diagnosis_json(found, text).encode())
+    else:
+        from iodock.views.diagnosis_text import diagnosis_text
+
+        with destination(output) as out:
+            out.write(diagnosis_text(found, text, output == "-").encode())
+    limit = Severity(fail_on) if fail_on else None
+    return int(limit is not None and any(one.severity.at_least(limit) for one in found.findings))

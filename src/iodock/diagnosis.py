@@ -1,0 +1,182 @@
+"""Runs the rules over a store: candidates become findings with severity, share and gain, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from iodock import rules
+from iodock.analyses import find as find_analysis
+from iodock.analyses.base import request
+from iodock.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Message, Severity, Silence, Verdict
+from iodock.language import N_
+from iodock.relations.profile import Profile
+from iodock.rules.base import Candidate, Facts, Rule
+from iodock.settings import Settings, SeverityLimits, load
+from iodock.store import Store
+
+FINE_SHARE = 0.05
+"""Below this share of the wall time in I/O, I/O is not the problem."""
+SHARED_COST = 0.5
+"""A finding yields to another one that covers this share of its cost."""
+
+
+def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
+    """What is wrong with a run's I/O. Raises RequestError for settings that don't fit, StoreError,
+    QueryError."""
+    facts = facts_of(store, settings or load())
+    known = rules.every()
+    _check_names(facts.settings, known)
+    found: list[Finding] = []
+    silent: list[Silence] = []
+    for rule in known:
+        missing = [need for need in rule.needs if not facts.sees(need)]
+        if missing:
+            silent.append(Silence(rule.name, missing[0].why))
+            continue
+        found.extend(_findings(rule, facts))
+    kept = _without_symptoms(found)
+    return Diagnosis(store.name, _verdict(facts, kept), tuple(sorted(kept, key=_order)), tuple(silent))
+
+
+def facts_of(store: Store, settings: Settings) -> Facts:
+    """What rules know of a store."""
+    analysis = find_analysis("overview")
+    answer = analysis.run(store, request(analysis, {}))
+    total: dict[str, Any] = dict(answer.totals.total) if answer.totals else {}
+    parts = {row["part"]: row["total_time_ns"] for row in answer.table.to_pylist()}
+    # Mapping into memory and what else a file is asked for is in the union of `io_time_ns` too.
+    known = [time for part, time in parts.items() if part != "waiting" and time is not None]
+    total["summed_io_ns"] = sum(known) if known else None
+    return Facts(store, settings, Profile(store), total)
+
+
+def _check_names(settings: Settings, known: Sequence[Rule]) -> None:
+    there = {rule.name for rule in known}
+    for name in settings.rules:
+        if name not in there:
+            rules.find(name)
+
+
+def _findings(rule: Rule, facts: Facts) -> Iterable[Finding]:
+    facts.profile.need(rule.tables)
+    thresholds = facts.settings.of_rule(rule.name, rule.settings)
+    for candidate in rule.find(facts, thresholds):
+        yield _finding(rule, candidate, facts)
+
+
+def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
+    cost = candidate.wall_seconds if candidate.wall_seconds is not None else facts.wall_of(candidate.time_ns)
+    wall = facts.wall_seconds
+    cost = cost if cost is None or wall is None else min(cost, wall)
+    share = cost / wall if cost is not None and wall else None
+    files = candidate.files[:MOST_FILES]
+    return Finding(
+        rule=rule.name,
+        severity=_severity(candidate, share, facts),
+        confidence=round(candidate.confidence, 2),
+        cost_seconds=cost,
+        cost_share=share,
+        node_hours=cost * facts.nodes / 3600 if cost is not None and facts.nodes else None,
+        gain=_gain(candidate, cost),
+        title=Message(rule.title),
+        message=candidate.message,
+        files=files,
+        file_count=len(files) if candidate.file_count is None else candidate.file_count,
+        call=candidate.call,
+        evidence=candidate.evidence,
+        query=candidate.query,
+        advice=_advice(candidate.advice or rule.advice, facts),
+        fine_when=Message(rule.fine_when),
+        case=rule.case,
+    )
+
+
+def _gain(candidate: Candidate, cost: float | None) -> Gain | None:
+    if candidate.gain is None or cost is None:
+        return None
+    low, high = candidate.gain
+    return Gain(low * cost, high * cost)
+
+
+def _severity(candidate: Candidate, share: float | None, facts: Facts) -> Severity:
+    found = _by_share(share, facts.settings.severity) if share is not None else _by_calls(candidate, facts)
+    return found if candidate.at_most.at_least(found) else candidate.at_most
+
+
+def _by_share(share: float, limits: SeverityLimits) -> Severity:
+    if share >= limits.high:
+        return Severity.HIGH
+    if share >= limits.medium:
+        return Severity.MEDIUM
+    return Severity.LOW if share >= limits.low else Severity.NOTE
+
+
+def _by_calls(candidate: Candidate, facts: Facts) -> Severity:
+    """Without durations the share of calls stands in, and nothing is called high."""
+    share = candidate.count / facts.calls if facts.calls else 0.0
+    if share >= 0.3:
+        return Severity.MEDIUM
+    return Severity.LOW if share >= 0.05 else Severity.NOTE
+
+
+def _advice(advice: Sequence[Advice], facts: Facts) -> tuple[Advice, ...]:
+    """What fits the languages that the run shows signs of; C for a program that shows none."""
+    seen = facts.languages or frozenset({"C"})
+    return tuple(one for one in advice if one.language in seen | {"any", "administrator"})
+
+
+def _without_symptoms(found: Sequence[Finding]) -> list[Finding]:
+    """Leaves out findings that only show the symptom of what another one names on the same files."""
+    causes = {rule.name: rule.yields_to for rule in rules.every()}
+    return [one for one in found if not any(_explains(other, one, causes) for other in found)]
+
+
+def _explains(other: Finding, one: Finding, causes: dict[str, tuple[str, ...]]) -> bool:
+    if other.rule not in causes[one.rule]:
+        return False
+    if one.files and other.files and not set(one.files) & set(other.files):
+        return False
+    if one.cost_seconds is None or other.cost_seconds is None:
+        return other.severity.at_least(one.severity)
+    return other.cost_seconds >= SHARED_COST * one.cost_seconds
+
+
+def _order(finding: Finding) -> tuple[bool, float, int, str]:
+    is_note = finding.severity is Severity.NOTE
+    return (is_note, -(finding.cost_seconds or 0.0), finding.severity.rank, finding.rule)
+
+
+def _verdict(facts: Facts, found: Sequence[Finding]) -> Verdict:
+    wall, io = facts.wall_seconds, facts.io_ns
+    waiting = facts.overview.get("waiting_time_ns")
+    share = io / facts.wall_ns if io is not None and facts.wall_ns else None
+    return Verdict(
+        wall_seconds=wall,
+        io_seconds=None if io is None else io / 1e9,
+        io_share=share,
+        waiting_seconds=None if waiting is None else waiting / 1e9,
+        text=_verdict_text(facts, found, share),
+    )
+
+
+def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -> Message:
+    worth = [one for one in found if one.severity is not Severity.NOTE]
+    values = {"io_share": share, "things": len(worth)}
+    if not facts.calls:
+        return Message(N_("No file I/O was seen in this run."))
+    if share is None:
+        text = (
+            N_("How long the I/O took is not known; {things} things are worth changing.")
+            if worth
+            else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
+        )
+        return Message(text, values)
+    if not worth:
+        text = (
+            N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing.")
+            if share < FINE_SHARE
+            else N_("{io_share} of the run was I/O, and it is done well: nothing worth changing.")
+        )
+        return Message(text, values)
+    return Message(N_("{io_share} of the run was I/O; {things} things are worth changing."), values)

@@ -1,0 +1,128 @@
+"""What a diagnosis says, as data: no rule, no output and no language is named here."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+Scalar = str | int | float | bool | None
+
+
+class Severity(enum.Enum):
+    """How much of the run a finding costs; the limits are settings (`[severity]`)."""
+
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+    NOTE = "note"
+    """Worth knowing, not worth changing."""
+
+    @property
+    def rank(self) -> int:
+        """0 for `high`, 3 for `note`."""
+        return list(Severity).index(self)
+
+    def at_least(self, other: Severity) -> bool:
+        """Whether this is as severe as OTHER, or more."""
+        return self.rank <= other.rank
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A sentence to be translated: the English text with `{placeholders}`, and what goes into them."""
+
+    text: str
+    values: Mapping[str, Scalar] = field(default_factory=dict)
+    """Numbers are raw, and their unit follows from the placeholder's ending: `_s` seconds, `_bytes`, `_share`
+    (0 to 1), `_bytes_per_s`; others are counts or names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to change, in one programming language or interface."""
+
+    language: str
+    """`any`, `C`, `C++`, `Fortran`, `Python`, `shell`, `MPI-IO`, `HDF5` or `administrator`."""
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What the change is expected to bring, seconds of wall time. Negative: it may cost that much."""
+
+    low_seconds: float
+    high_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, what it costs, how that is known, and what to change."""
+
+    rule: str
+    """Name of the rule, which names the pattern: `small-requests`."""
+    severity: Severity
+    confidence: float
+    """0 to 1: how sure it is that this pattern is there and costs what is said."""
+    cost_seconds: float | None
+    """Wall time spent in it; None where the source has no durations."""
+    cost_share: float | None
+    """Of the run's wall time, 0 to 1."""
+    node_hours: float | None
+    """`cost_seconds` times the nodes of the job, where its size is known."""
+    gain: Gain | None
+    title: Message
+    message: Message
+    """What was seen, in one or two sentences with the numbers."""
+    files: tuple[str, ...]
+    """The costliest files, or name patterns, first; at most `MOST_FILES`."""
+    file_count: int
+    """Files it is about, also those not named in `files`."""
+    call: str | None
+    evidence: Mapping[str, Scalar]
+    """Numbers by name, with their unit in the name: `count`, `time_ns`, `read_bytes`, ..."""
+    query: str
+    """SQL for `iodock query` that shows the evidence."""
+    advice: tuple[Advice, ...]
+    fine_when: Message
+    case: str | None
+    """The casebook's page that it resembles."""
+
+
+MOST_FILES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """A rule that could not look, and why."""
+
+    rule: str
+    why: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The run in a few numbers, and what they say."""
+
+    wall_seconds: float | None
+    io_seconds: float | None
+    """Wall time in which at least one thread was in an I/O call, waiting left out; None: not known."""
+    io_share: float | None
+    waiting_seconds: float | None
+    """Wall time only in calls on pipes and sockets."""
+    text: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `iodock diagnose` says, findings by falling cost and notes last."""
+
+    store: str
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    silent: tuple[Silence, ...]
+
+    @property
+    def worth_changing(self) -> tuple[Finding, ...]:
+        """The findings that are more than notes."""
+        return tuple(one for one in self.findings if one.severity is not Severity.NOTE)

@@ -1,0 +1,87 @@
+"""What a rule is: a header that teaches, thresholds of its own, and a function from facts to candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from iodock.findings import Advice, Message, Scalar, Severity
+from iodock.rules.facts import Facts, Need
+
+__all__ = ["Candidate", "Facts", "Need", "Rule", "advise"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What a rule found in one place. Its severity, share and gain in seconds follow from its cost."""
+
+    message: Message
+    """What was seen, in one or two sentences with the numbers."""
+    count: int
+    """Calls at fault."""
+    time_ns: int | None
+    """Time inside the calls at fault that better ones would save at most, summed over tasks; None without
+    durations."""
+    evidence: Mapping[str, Scalar]
+    query: str
+    """SQL over the store's tables that shows the evidence."""
+    files: tuple[str, ...] = ()
+    file_count: int | None = None
+    """None: as many as `files`."""
+    call: str | None = None
+    confidence: float = 0.8
+    wall_seconds: float | None = None
+    """The cost in wall time, where it does not follow from `time_ns` (waiting ranks, say)."""
+    gain: tuple[float, float] | None = (0.5, 1.0)
+    """What the change saves, least and most, as a share of the cost; most is at most three times least where
+    that is positive. None: nothing is to be changed."""
+    at_most: Severity = Severity.HIGH
+    """However much it costs: `note` for what is expected and should be left alone."""
+    advice: tuple[Advice, ...] | None = None
+    """In place of the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pattern that is looked for. Its texts are marked for translation."""
+
+    name: str
+    """The pattern, kebab-case."""
+    title: str
+    looks_for: str
+    why: str
+    """Why it hurts."""
+    advice: tuple[Advice, ...]
+    """What to do, in the caller's language; those of languages that the run shows no sign of are left out."""
+    fine_when: str
+    """When it is fine."""
+    settings: type[Any]
+    """Thresholds: a frozen dataclass, every field with a default and a docstring below it."""
+    find: Callable[[Facts, Any], Iterable[Candidate]]
+    needs: tuple[Need, ...] = ()
+    """What the source must be able to see; else the rule says so and stays silent."""
+    tables: tuple[str, ...] = ()
+    """Derived tables (iodock.relations.profile) that `find` reads."""
+    yields_to: tuple[str, ...] = ()
+    """Rules that name the cause where this one only sees a symptom: on the same files, theirs is shown."""
+    case: str | None = None
+    """The casebook's page."""
+
+
+def advise(**texts: str) -> tuple[Advice, ...]:
+    """Advice by language: `advise(any=N_("..."), c=N_("..."), python=N_("..."))`."""
+    return tuple(Advice(LANGUAGES[name], Message(text)) for name, text in texts.items())
+
+
+LANGUAGES = {
+    "any": "any",
+    "c": "C",
+    "cpp": "C++",
+    "fortran": "Fortran",
+    "python": "Python",
+    "shell": "shell",
+    "mpi_io": "MPI-IO",
+    "hdf5": "HDF5",
+    "administrator": "administrator",
+}

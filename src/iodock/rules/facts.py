@@ -1,0 +1,180 @@
+"""What rules know of a run as a whole, and how they ask for more."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.relations.profile import Profile
+from iodock.settings import FileSystem, FileSystemKind, Settings
+from iodock.store import Store
+
+NETWORK_TYPES = frozenset(
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "virtiofs", "davfs"),
+        *("fuse.sshfs", "fuse.glusterfs", "glusterfs"),
+    )
+)
+PARALLEL_TYPES = frozenset(
+    ("lustre", "gpfs", "fefs", "beegfs", "pvfs2", "orangefs", "panfs", "wekafs", "daos", "fuse.daos")
+)
+
+
+class Need(enum.Enum):
+    """What a rule needs its source to see."""
+
+    DURATIONS = N_("this source has no call durations")
+    TIMES = N_("this source does not say when calls happened")
+    OFFSETS = N_("this source gives no offsets of reads and writes")
+    COVERAGE = N_("which bytes had been read or written before is not known")
+    RANKS = N_("the ranks of a parallel job are not known")
+    PROCESS_TIMES = N_("when processes started and ended is not known")
+    PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
+    LAYOUT = N_("how files are striped is not known")
+    FLAGS = N_("the flags of open calls are not known")
+
+    @property
+    def why(self) -> Message:
+        """Why a rule stays silent without it."""
+        return Message(self.value)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """One run, as rules see it."""
+
+    store: Store
+    settings: Settings
+    profile: Profile
+    overview: Mapping[str, Any]
+    """Totals of the analysis `overview`."""
+
+    @property
+    def wall_ns(self) -> int | None:
+        """The run's length."""
+        return self.store.manifest.wall_ns
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """The run's length, s."""
+        return None if self.wall_ns is None else self.wall_ns / 1e9
+
+    @property
+    def io_ns(self) -> int | None:
+        """Wall time in which at least one thread was in an I/O call, waiting on pipes left out."""
+        found: int | None = self.overview.get("io_time_ns")
+        return found
+
+    @cached_property
+    def summed_io_ns(self) -> int | None:
+        """Time inside I/O calls, summed over tasks, waiting left out."""
+        found: int | None = self.overview.get("summed_io_ns")
+        return found
+
+    @property
+    def calls(self) -> int:
+        """I/O calls of the run."""
+        return int(self.overview.get("calls") or 0)
+
+    @property
+    def durations(self) -> bool:
+        """Whether calls have durations."""
+        return self.store.manifest.durations
+
+    def wall_of(self, time_ns: int | None) -> float | None:
+        """Seconds of wall time that TIME_NS, summed over tasks, stands for: tasks that are in I/O at the same
+        time share it."""
+        if time_ns is None or not self.durations:
+            return None
+        summed, union = self.summed_io_ns, self.io_ns
+        shared = union / summed if summed and union is not None and union < summed else 1.0
+        return time_ns * shared / 1e9
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """A small answer over the store's and the derived tables."""
+        return self.store.rows(sql)
+
+    def one(self, sql: str) -> dict[str, Any]:
+        """The first row; an empty dict where there is none."""
+        rows = self.rows(sql)
+        return rows[0] if rows else {}
+
+    def sees(self, need: Need) -> bool:
+        """Whether the source can see what is needed."""
+        return self._seen[need]
+
+    @cached_property
+    def _seen(self) -> Mapping[Need, bool]:
+        (events,) = self.rows(
+            """SELECT count(ts) > 0 AS times, count(offset_bytes) > 0 AS offsets,
+  count(own_read_bytes) + count(own_written_bytes) > 0 AS coverage FROM events"""
+        )
+        (moved,) = self.rows("SELECT count(*) = 0 AS none FROM events WHERE direction IN (1, 2)")
+        (tasks,) = self.rows(
+            """SELECT count(DISTINCT rank) > 1 AS ranks, count(start_ts) > 0 AND count(end_ts) > 0 AS times
+FROM processes"""
+        )
+        return {
+            Need.DURATIONS: self.durations,
+            Need.TIMES: bool(events["times"]),
+            # A run without a single transfer has nothing to miss.
+            Need.OFFSETS: bool(events["offsets"] or moved["none"]),
+            Need.COVERAGE: bool(events["coverage"] or moved["none"]),
+            Need.RANKS: bool(tasks["ranks"]),
+            Need.PROCESS_TIMES: bool(tasks["times"]),
+            Need.PAGE_FAULTS: False,
+            Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
+            Need.FLAGS: bool(self.one("SELECT count(flags) > 0 AS known FROM events")["known"]),
+        }
+
+    @cached_property
+    def ranks(self) -> int:
+        """MPI ranks seen; 0 for a program without."""
+        return int(self.one("SELECT count(DISTINCT rank) AS n FROM processes")["n"])
+
+    @cached_property
+    def processes(self) -> int:
+        """Processes of the run, threads not counted."""
+        return int(self.one("SELECT count(DISTINCT upid) AS n FROM processes")["n"])
+
+    @cached_property
+    def nodes(self) -> int | None:
+        """Nodes of the job, where hosts are known."""
+        hosts = self.store.manifest.raw.get("hosts") or ()
+        return len(hosts) or None
+
+    @cached_property
+    def mount_kinds(self) -> Mapping[str, FileSystemKind]:
+        """Mount point -> local, network or parallel, of the mounts that files lie on."""
+        rows = self.rows("SELECT DISTINCT mount_point, fs_type FROM files WHERE mount_point IS NOT NULL")
+        return {row["mount_point"]: self._kind(row["mount_point"], row["fs_type"]) for row in rows}
+
+    def _kind(self, mount_point: str, fs_type: str | None) -> FileSystemKind:
+        known: FileSystem | None = self.settings.file_system(mount_point)
+        if known is not None and known.kind is not None:
+            return known.kind
+        if fs_type in PARALLEL_TYPES:
+            return "parallel"
+        return "network" if fs_type in NETWORK_TYPES else "local"
+
+    @cached_property
+    def languages(self) -> frozenset[str]:
+        """Languages and interfaces that the run shows signs of, named as in `Advice.language`."""
+        return frozenset(row["language"] for row in self.rows(_LANGUAGES_SQL) if row["language"] is not None)
+
+
+# Of what a program is made shows in the interpreters it runs and the libraries it opens.
+_LANGUAGES_SQL = r"""SELECT DISTINCT language FROM (
+SELECT CASE WHEN regexp_matches(name, '/libgfortran\.so|/libifcore|/libflang|/libfj90') THEN 'Fortran'
+  WHEN regexp_matches(name, '/libstdc\+\+\.so|/libc\+\+\.so') THEN 'C++'
+  WHEN regexp_matches(name, '/libpython|/python3?(\.[0-9]+)?/|/site-packages/') THEN 'Python'
+  WHEN regexp_matches(name, '/libhdf5') THEN 'HDF5'
+  WHEN regexp_matches(name, '/libmpi|/libfmpi|/libmpich') THEN 'MPI-IO' END AS language FROM files
+UNION ALL
+SELECT CASE WHEN regexp_matches(path, '/(ba|da|z|k|c|tc)?sh$') THEN 'shell'
+  WHEN regexp_matches(path, '/python[0-9.]*$') THEN 'Python' END AS language FROM commands)"""

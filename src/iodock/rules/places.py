@@ -1,0 +1,39 @@
+"""Evidence that many rules share: transfers or calls that are at fault, added up by place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iodock.findings import MOST_FILES
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """The rows of a query with `name`, `file_count`, `count`, `time_ns` and other sums, added up."""
+
+    rows: Sequence[dict[str, Any]]
+
+    def total(self, column: str) -> int:
+        """Sum of a column; null counts as 0."""
+        return sum(int(row[column] or 0) for row in self.rows)
+
+    @property
+    def time_ns(self) -> int | None:
+        """Time inside the calls; None where no row has any."""
+        known = [int(row["time_ns"]) for row in self.rows if row.get("time_ns") is not None]
+        return sum(known) if known else None
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the first places."""
+        return tuple(str(row["name"]) for row in self.rows[:MOST_FILES] if row["name"] is not None)
+
+    @property
+    def file_count(self) -> int:
+        """Files of all places."""
+        return sum(int(row.get("file_count") or 1) for row in self.rows)
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)

@@ -1,0 +1,179 @@
+"""A site's settings: one TOML file with thresholds of rules, limits of severity, and typical values of file
+systems.
+
+    [severity]
+    high = 0.2                      # shares of the wall time
+    [rules.small-requests]
+    below_bytes = 32768
+    [file_systems."/home"]
+    kind = "network"                # local, network or parallel
+    link_bytes_per_s = 125_000_000
+    [ratio]
+    io_below = 0.1
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from iodock.errors import RequestError
+
+T = TypeVar("T")
+FileSystemKind = Literal["local", "network", "parallel"]
+VARIABLE = "IODOCK_SETTINGS"
+PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
+"""Where the file is looked for, after the variable; the first one found counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeverityLimits:
+    """From which share of the run's wall time on a finding is how severe; below `low` it is a note."""
+
+    high: float = 0.20
+    medium: float = 0.05
+    low: float = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """What a site knows of one file system: typical values, each None where not known."""
+
+    kind: FileSystemKind | None = None
+    read_bytes_per_s: float | None = None
+    """One stream, large requests."""
+    write_bytes_per_s: float | None = None
+    small_read_per_s: float | None = None
+    """Reads of 4 KiB a second, one process."""
+    small_write_per_s: float | None = None
+    metadata_per_s: float | None = None
+    """open, stat or unlink a second, one process."""
+    link_bytes_per_s: float | None = None
+    """What the link or device can carry: a higher rate measured a cache."""
+    stat_knee_processes: int | None = None
+    """Beyond so many processes metadata calls become slower."""
+    stripe_count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How to read CPU utilisation (user / real / cores)."""
+
+    io_below: float = 0.1
+    compute_above: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that a site sets; what it leaves out has our defaults."""
+
+    source: Path | None = None
+    severity: SeverityLimits = SeverityLimits()
+    ratio: Ratio = Ratio()
+    file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
+    """Mount point -> typical values."""
+    rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Rule -> threshold -> value, as the file has them."""
+
+    def of_rule(self, name: str, kind: type[T]) -> T:
+        """A rule's thresholds: its defaults with the file's values. Raises RequestError."""
+        return _filled(kind, self.rules.get(name, {}), f"[rules.{name}]", self.source)
+
+    def file_system(self, mount_point: str | None) -> FileSystem | None:
+        """Typical values of the file system mounted there, where the site gave some."""
+        return self.file_systems.get(mount_point) if mount_point else None
+
+
+def load(path: str | os.PathLike[str] | None = None) -> Settings:
+    """The settings in PATH, else in $IODOCK_SETTINGS, else in a usual place, else our defaults. Raises
+    RequestError with file and key."""
+    found = _find(path)
+    if found is None:
+        return Settings()
+    try:
+        raw = tomllib.loads(found.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RequestError(f"{found}: {error.strerror}", "name another settings file") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RequestError(f"{found}: is not TOML: {error}", "mend the line that is named") from error
+    return _checked(raw, found)
+
+
+def _find(path: str | os.PathLike[str] | None) -> Path | None:
+    named = path or os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    places = (Path(place).expanduser() for place in PLACES)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _checked(raw: dict[str, Any], source: Path) -> Settings:
+    known = {"severity", "ratio", "file_systems", "rules"}
+    for name in raw:
+        if name not in known:
+            raise _unknown(f"section [{name}]", name, known, source)
+    systems = _section(raw, "file_systems", source)
+    return Settings(
+        source=source,
+        severity=_filled(SeverityLimits, _section(raw, "severity", source), "[severity]", source),
+        ratio=_filled(Ratio, _section(raw, "ratio", source), "[ratio]", source),
+        file_systems={
+            mount: _filled(FileSystem, values, f'[file_systems."{mount}"]', source)
+            for mount, values in systems.items()
+        },
+        rules={name: _section(_section(raw, "rules", source), name, source) for name in raw.get("rules", {})},
+    )
+
+
+def _section(raw: Mapping[str, Any], name: str, source: Path) -> Mapping[str, Any]:
+    section = raw.get(name, {})
+    if not isinstance(section, dict):
+        raise RequestError(
+            f"{source}: {name} is a {type(section).__name__}, not a section", f"write [{name}]"
+        )
+    return section
+
+
+def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T:
+    """An instance of a frozen dataclass with these values in place of its defaults."""
+    if not isinstance(values, Mapping):
+        raise RequestError(f"{source}: {where} is not a section")
+    hints = get_type_hints(kind)
+    names = {one.name for one in dataclasses.fields(kind)}  # type: ignore[arg-type]
+    for name, value in values.items():
+        if name not in names:
+            raise _unknown(f"{where} {name}", name, names, source)
+        if not _fits(value, hints[name]):
+            raise RequestError(f"{source}: {where} {name} = {value!r} is not a {_shown(hints[name])}")
+    return kind(**values)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    """Whether a value of a TOML file is of a field's type."""
+    for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
+        if get_origin(kind) is Literal and value in get_args(kind):
+            return True
+        if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+            return True
+        if kind is int and type(value) is int and value >= 0:
+            return True
+        if kind in (bool, str) and isinstance(value, kind):
+            return True
+    return False
+
+
+def _shown(hint: Any) -> str:
+    return getattr(hint, "__name__", str(hint)).replace(" | None", "")
+
+
+def _unknown(what: str, name: str, known: set[str], source: Path | None) -> RequestError:
+    near = get_close_matches(name, known, 1)
+    hint = f"did you mean {near[0]}" if near else f"known: {', '.join(sorted(known))}"
+    return RequestError(f"{source}: {what} is not known", hint)

@@ -1,0 +1,54 @@
+"""A diagnosis as JSON: the form that docs/reference/findings.schema.json describes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from iodock.findings import Diagnosis, Finding
+from iodock.language import Language
+from iodock.views.diagnosis_words import say
+
+SCHEMA = "iodock-findings-1"
+
+
+def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
+    """The document, with the prose in the language of TEXT; ends with a line break."""
+    verdict = diagnosis.verdict
+    document = {
+        "schema": SCHEMA,
+        "store": diagnosis.store,
+        "verdict": {
+            "wall_seconds": verdict.wall_seconds,
+            "io_seconds": verdict.io_seconds,
+            "io_share": verdict.io_share,
+            "waiting_seconds": verdict.waiting_seconds,
+            "text": say(verdict.text, text),
+        },
+        "findings": [_finding(finding, text) for finding in diagnosis.findings],
+        "silent": [{"rule": one.rule, "why": say(one.why, text)} for one in diagnosis.silent],
+    }
+    return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _finding(finding: Finding, text: Language) -> dict[str, Any]:
+    gain = finding.gain
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "confidence": finding.confidence,
+        "cost_seconds": finding.cost_seconds,
+        "cost_share": finding.cost_share,
+        "node_hours": finding.node_hours,
+        "gain": None if gain is None else [gain.low_seconds, gain.high_seconds],
+        "title": say(finding.title, text),
+        "message": say(finding.message, text),
+        "files": list(finding.files),
+        "file_count": finding.file_count,
+        "call": finding.call,
+        "evidence": dict(finding.evidence),
+        "query": finding.query,
+        "advice": [{"language": one.language, "text": say(one.message, text)} for one in finding.advice],
+        "fine_when": say(finding.fine_when, text),
+        "case": finding.case,
+    }
