@@ -167,7 +167,7 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
         return Message(N_("No file I/O was seen in this run."))
     if share is None:
         text = (
-            N_("How long the I/O took is not known; {things} things are worth changing.")
+            N_("How long the I/O took is not known; worth changing: {things}.")
             if worth
             else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
         )
@@ -179,4 +179,4 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
             else N_("{io_share} of the run was I/O, and it is done well: nothing worth changing.")
         )
         return Message(text, values)
-    return Message(N_("{io_share} of the run was I/O; {things} things are worth changing."), values)
+    return Message(N_("{io_share} of the run was I/O; worth changing: {things}."), values)

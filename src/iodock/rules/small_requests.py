@@ -68,8 +68,8 @@ GROUP BY file, call ORDER BY time_ns DESC"""
 
 
 _MESSAGES = {
-    "read": N_("{count} reads of {mean_bytes} on average, on {files} files"),
-    "write": N_("{count} writes of {mean_bytes} on average, on {files} files"),
+    "read": N_("{count} reads of {mean_bytes} on average; files: {files}"),
+    "write": N_("{count} writes of {mean_bytes} on average; files: {files}"),
 }
 
 RULE = Rule(
