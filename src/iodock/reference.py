@@ -3,10 +3,18 @@ generated reference."""
 
 from __future__ import annotations
 
+import ast
+import dataclasses
+import inspect
+import itertools
+import textwrap
 from dataclasses import dataclass
+from typing import Any
 
-from iodock import _native, analyses
+from iodock import _native, analyses, rules
 from iodock.relations.keys import KEYS
+from iodock.relations.profile import DERIVED
+from iodock.rules.base import Rule
 from iodock.store import TABLES
 
 _CLASSES = {
@@ -33,7 +41,68 @@ class Explanation:
 
 def explanations() -> list[Explanation]:
     """All there is, in the order of the groups."""
-    return [*_columns(), *_keys(), *_stored(), *_calls(), *_losses()]
+    return [*_rules(), *_columns(), *_keys(), *_stored(), *_derived(), *_calls(), *_losses()]
+
+
+def rule_page(rule: Rule) -> list[tuple[str, str]]:
+    """The manual page of a rule: heading (empty for the advice of any language) and text, English."""
+    advice = [("" if one.language == "any" else one.language, one.message.text) for one in rule.advice]
+    return [
+        ("What it looks for", rule.looks_for),
+        ("Why it hurts", rule.why),
+        ("What to do", "\n".join(f"{language}: {text}" if language else text for language, text in advice)),
+        ("When it is fine", rule.fine_when),
+        ("It stays silent where", "\n".join(need.value for need in rule.needs)),
+        ("Settings", "\n".join(f"{one.name} = {one.default}: {one.doc}" for one in thresholds(rule))),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One setting of a rule."""
+
+    name: str
+    default: object
+    doc: str
+
+
+def thresholds(rule: Rule) -> list[Threshold]:
+    """A rule's settings with their meaning, which stands below each field."""
+    docs = _field_docs(rule.settings)
+    fields = dataclasses.fields(rule.settings)
+    return [Threshold(one.name, one.default, docs.get(one.name, "")) for one in fields]
+
+
+def _field_docs(kind: type[Any]) -> dict[str, str]:
+    """The string below each field of a class: Python keeps none of them, its source does."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
+    assert isinstance(body, ast.ClassDef)
+    docs: dict[str, str] = {}
+    for before, after in itertools.pairwise(body.body):
+        if not (isinstance(before, ast.AnnAssign) and isinstance(before.target, ast.Name)):
+            continue
+        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            docs[before.target.id] = " ".join(str(after.value.value).split())
+    return docs
+
+
+def _rules() -> list[Explanation]:
+    found = []
+    for rule in rules.every():
+        lines = [rule.title]
+        for heading, text in rule_page(rule):
+            if text:
+                lines += ["", f"  {heading}", *(f"    {line}" for line in text.split("\n"))]
+        found.append(Explanation(rule.name, "rules", "rule", "\n".join(lines)))
+    return found
+
+
+def _derived() -> list[Explanation]:
+    return [
+        Explanation(name, "derived columns", f"column of the derived table {table}", doc)
+        for table, derived in DERIVED.items()
+        for name, doc in derived.columns.items()
+    ]
 
 
 def _columns() -> list[Explanation]:

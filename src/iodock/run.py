@@ -12,6 +12,10 @@ import pyarrow as pa
 from iodock import analyses
 from iodock.analyses.base import request
 from iodock.answer import Answer, Column, Loss, Totals
+from iodock.diagnosis import diagnose
+from iodock.findings import Diagnosis
+from iodock.relations.profile import Profile, tables_in
+from iodock.settings import Settings
 from iodock.store import Store
 
 if TYPE_CHECKING:
@@ -101,8 +105,15 @@ class Run:
         found = analyses.find(analysis)
         return Result(found.run(self.store, request(found, arguments)))
 
+    def diagnose(self, settings: Settings | None = None) -> Diagnosis:
+        """What is wrong, what it costs and what to change, as data. SETTINGS: the site's, from
+        `iodock.settings.load`. Raises RequestError, StoreError and QueryError."""
+        return diagnose(self.store, settings)
+
     def query(self, sql: str) -> pa.Table:
-        """The answer to SQL over the store's tables (docs/explanation/store.md). Raises QueryError."""
+        """The answer to SQL over the store's tables (docs/explanation/store.md) and the derived ones
+        (docs/reference/derived.md). Raises QueryError."""
+        Profile(self.store).need(tables_in(sql))
         return self.store.engine.user_query(sql)
 
     def analyses(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""`iodock explain NAME`: what a column, a key, a call or a loss means."""
+"""`iodock explain NAME`: what a rule, a column, a key, a call or a loss means."""
 
 from __future__ import annotations
 
@@ -17,12 +17,17 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=examples(
-        ("iodock explain total_time_ns", "iodock explain openat", "iodock explain missing-durations")
+        (
+            "iodock explain small-requests",
+            "iodock explain total_time_ns",
+            "iodock explain openat",
+            "iodock explain missing-durations",
+        )
     )
 )
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """Say what NAME means: a column or key of an analysis, a column of a stored table, a system call, a
+    """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored table, a system call, a
     family or class of calls, or a loss. Without a name, list what can be explained."""
     from iodock.reference import explanations
 

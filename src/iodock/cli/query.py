@@ -31,12 +31,15 @@ _EXAMPLES = (
 @quiet
 def command(store: str, sql: str, form: str | None, output: str | None, quiet: bool) -> None:
     """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and
-    calls_seen: one row per event with its names."""
+    calls_seen: one row per event with its names. Those that rules read are there too: uses, transfers,
+    places, ... (iodock explain lists their columns)."""
+    from iodock.relations.profile import Profile, tables_in
     from iodock.store import Store
     from iodock.views.untyped import answer_of
 
     chosen = chosen_format(form, output)
     with Store.open(store) as opened:
+        Profile(opened).need(tables_in(sql))
         answer = answer_of(opened.engine.user_query(sql), "query", opened.manifest)
     with destination(output) as out:
         if chosen == "table":

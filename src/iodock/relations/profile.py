@@ -7,6 +7,7 @@ names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -260,3 +261,9 @@ class Profile:
             self.need(derived.after)
             self.store.keep(name, derived.sql(self.store))
             self._made.add(name)
+
+
+def tables_in(sql: str) -> tuple[str, ...]:
+    """The derived tables that a question may be about: those whose names are words in it."""
+    words = set(re.findall(r"\w+", sql.lower()))
+    return tuple(name for name in DERIVED if name in words)
