@@ -78,8 +78,7 @@ named AS (SELECT file_id, CASE WHEN first THEN name ELSE coalesce(pattern, name)
   FROM ranked),
 placed AS (SELECT file_id, name, dense_rank() OVER (ORDER BY first, name, kind,
     CASE WHEN first THEN file_id END) AS place FROM named)
-SELECT file_id, place, name, count(*) OVER (PARTITION BY place) AS file_count,
-  count(*) OVER (PARTITION BY place) = 1 AS single FROM placed"""
+SELECT file_id, place, name, count(*) OVER (PARTITION BY place) = 1 AS single FROM placed"""
     ),
     after=("uses",),
 )

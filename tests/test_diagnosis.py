@@ -1,0 +1,213 @@
+"""From candidates to findings: severity, shares, gains, order, causes before symptoms; and the verb."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from iodock import diagnosis, rules
+from iodock.cli.run import run as run_command
+from iodock.findings import Advice, Finding, Message, Severity
+from iodock.language import LANGUAGES, language_in
+from iodock.rules.base import Candidate, Facts, Need, Rule
+from iodock.run import Run
+from iodock.settings import Settings
+from iodock.store import Store
+from iodock.views.diagnosis_json import diagnosis_json
+from iodock.views.diagnosis_text import diagnosis_text
+from synthetic import event_row, file_row, process_row, write_store
+
+ROOT = Path(__file__).parent.parent
+SECOND = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    pass
+
+
+def made_store(folder: Path, seconds_in_io: float = 5.0, durations: bool = True) -> Path:
+    """A run of 10 s with one file and 100 reads that take SECONDS_IN_IO together."""
+    dur = int(seconds_in_io * SECOND / 100)
+    step, dur = SECOND // 10, int(seconds_in_io * SECOND / 100)
+    shared = {"dur": dur if durations else None, "file_id": 0, "bytes": 100, "direction": 1, "result": 100}
+    events = [event_row("read", ts=1_000 * SECOND + at * step, **shared) for at in range(100)]
+    wall = {"captured": {"how": "strace", "command": ["prog"], "wall_ns": 10 * SECOND}}
+    return write_store(folder / "made.iodock", events, [file_row(0, "/data/a")], [process_row(0, 7)], **wall)
+
+
+def candidate(**changes: Any) -> Candidate:
+    base = Candidate(
+        message=Message("seen {count} times", {"count": 3}),
+        count=3,
+        time_ns=3 * SECOND,
+        evidence={"count": 3},
+        query="SELECT 1",
+        files=("/data/a",),
+    )
+    return replace(base, **changes)
+
+
+def rule(name: str, *found: Candidate, **changes: Any) -> Rule:
+    def find(facts: Facts, settings: Any) -> Iterator[Candidate]:
+        yield from found
+
+    base = Rule(
+        name=name,
+        title=name.title(),
+        looks_for="it",
+        why="it hurts",
+        advice=(
+            Advice("any", Message("change it")),
+            Advice("C", Message("in C")),
+            Advice("Python", Message("in Python")),
+        ),
+        fine_when="never",
+        settings=NoSettings,
+        find=find,
+    )
+    return replace(base, **changes)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return made_store(tmp_path)
+
+
+def findings(
+    store: Path, monkeypatch: pytest.MonkeyPatch, *known: Rule, settings: Settings | None = None
+) -> diagnosis.Diagnosis:
+    monkeypatch.setattr(rules, "every", lambda: known)
+    with Store.open(store) as opened:
+        return diagnosis.diagnose(opened, settings or Settings())
+
+
+def only(found: diagnosis.Diagnosis) -> Finding:
+    (finding,) = found.findings
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("seconds", "severity"),
+    [(2.5, Severity.HIGH), (0.8, Severity.MEDIUM), (0.2, Severity.LOW), (0.05, Severity.NOTE)],
+)
+def test_severity_follows_the_share_of_the_run(
+    store: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, severity: Severity
+) -> None:
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate(time_ns=int(seconds * SECOND)))))
+    assert found.severity is severity
+    assert found.cost_seconds == pytest.approx(seconds)
+    assert found.cost_share == pytest.approx(seconds / 10)
+
+
+def test_gain_is_a_share_of_the_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate(gain=(-0.1, 0.5)))))
+    assert found.gain is not None
+    assert (found.gain.low_seconds, found.gain.high_seconds) == (pytest.approx(-0.3), pytest.approx(1.5))
+
+
+def test_a_cap_holds(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    capped = candidate(at_most=Severity.NOTE, gain=None)
+    found = findings(store, monkeypatch, rule("a-rule", capped))
+    assert only(found).severity is Severity.NOTE and only(found).gain is None
+    assert not found.worth_changing
+
+
+def test_the_costliest_comes_first_and_notes_last(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = findings(
+        store,
+        monkeypatch,
+        rule("note", candidate(time_ns=4 * SECOND, at_most=Severity.NOTE)),
+        rule("less", candidate(time_ns=SECOND)),
+        rule("most", candidate(time_ns=2 * SECOND)),
+    )
+    assert [one.rule for one in found.findings] == ["most", "less", "note"]
+
+
+@pytest.mark.parametrize(
+    ("cause", "kept"),
+    [
+        (candidate(), ["cause"]),
+        (candidate(time_ns=SECOND), ["symptom", "cause"]),
+        (candidate(files=("/data/b",)), ["cause", "symptom"]),
+    ],
+    ids=["same files", "too small to explain it", "other files"],
+)
+def test_a_symptom_yields_to_its_cause(
+    store: Path, monkeypatch: pytest.MonkeyPatch, cause: Candidate, kept: list[str]
+) -> None:
+    symptom = rule("symptom", candidate(), yields_to=("cause",))
+    found = findings(store, monkeypatch, symptom, rule("cause", cause))
+    assert [one.rule for one in found.findings] == kept
+
+
+def test_a_rule_that_cannot_see_says_so(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blind = rule("blind", candidate(), needs=(Need.PAGE_FAULTS,))
+    found = findings(store, monkeypatch, blind)
+    assert not found.findings
+    assert [(one.rule, one.why.text) for one in found.silent] == [("blind", Need.PAGE_FAULTS.value)]
+
+
+def test_advice_is_in_the_languages_of_the_run(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate())))
+    assert [one.language for one in found.advice] == ["any", "C"]
+
+
+def test_without_durations_the_share_of_calls_decides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = made_store(tmp_path, durations=False)
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate(time_ns=None, count=50))))
+    assert (found.severity, found.cost_seconds, found.gain) == (Severity.MEDIUM, None, None)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"), [(0.1, "Your I/O is fine"), (5.0, "done well")], ids=["little", "much"]
+)
+def test_a_run_without_a_problem_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, says: str
+) -> None:
+    found = findings(made_store(tmp_path, seconds), monkeypatch)
+    assert says in found.verdict.text.text
+    assert found.verdict.io_share == pytest.approx(seconds / 10)
+
+
+def test_json_is_what_the_schema_says(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = json.loads((ROOT / "docs" / "reference" / "findings.schema.json").read_text())
+    found = findings(store, monkeypatch, rule("a-rule", candidate()), rule("b-rule", needs=(Need.RANKS,)))
+    for code in LANGUAGES:
+        jsonschema.validate(json.loads(diagnosis_json(found, language_in(code))), schema)
+
+
+def test_hostile_names_stay_data(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hostile = candidate(files=("/data/[bold]{count}\x1b[31m\n:smile:",))
+    shown = diagnosis_text(findings(store, monkeypatch, rule("a-rule", hostile)), language_in("en"), False)
+    assert "[bold]{count}" in shown and ":smile:" in shown and "\x1b" not in shown
+
+
+def test_unknown_rule_in_the_settings(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = Settings(rules={"no-such-rule": {}})
+    with pytest.raises(Exception, match="no such rule: no-such-rule"):
+        findings(store, monkeypatch, settings=settings)
+
+
+@pytest.mark.parametrize(("limit", "status"), [("high", 0), ("medium", 0), ("low", 1)])
+def test_fail_on(
+    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, status: int
+) -> None:
+    monkeypatch.setattr(rules, "every", lambda: (rule("a-rule", candidate(time_ns=SECOND // 4)),))
+    target = str(tmp_path / "out.json")
+    assert (
+        run_command(["diagnose", str(store), "--fail-on", limit, "--format", "json", "-o", target]) == status
+    )
+    assert json.loads(Path(target).read_text())["findings"][0]["severity"] == "low"
+
+
+def test_from_python(store: Path) -> None:
+    assert Run(Store.open(store)).diagnose().verdict.wall_seconds == 10.0

@@ -1,0 +1,83 @@
+"""A site's settings: values fill defaults, and what can't be used is named with its file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from iodock.errors import RequestError
+from iodock.settings import VARIABLE, Settings, load
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    least: int = 3
+    share: float = 0.5
+    careful: bool = False
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "site.toml"
+    path.write_text(text)
+    return path
+
+
+def test_what_is_left_out_has_defaults(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "[severity]\nhigh = 0.5\n"))
+    assert (found.severity.high, found.severity.medium, found.severity.low) == (0.5, 0.05, 0.01)
+    assert found.ratio.io_below == Settings().ratio.io_below
+
+
+def test_file_systems_by_mount_point(tmp_path: Path) -> None:
+    text = (
+        '[file_systems."/home"]\nkind = "network"\nlink_bytes_per_s = 125_000_000\nstat_knee_processes = 50\n'
+    )
+    system = load(written(tmp_path, text)).file_system("/home")
+    assert system is not None
+    assert (system.kind, system.link_bytes_per_s, system.stat_knee_processes) == ("network", 125_000_000, 50)
+    assert load(written(tmp_path, text)).file_system("/other") is None
+
+
+def test_thresholds_of_a_rule(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "[rules.some-rule]\nleast = 7\nshare = 1\ncareful = true\n"))
+    assert found.of_rule("some-rule", Thresholds) == Thresholds(7, 1, True)
+    assert found.of_rule("another", Thresholds) == Thresholds()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("[severty]\nhigh = 1\n", "section [severty]"),
+        ("[severity]\nhihg = 1\n", "[severity] hihg"),
+        ('[severity]\nhigh = "much"\n', "high = 'much'"),
+        ("[severity]\nhigh = -1\n", "high = -1"),
+        ('[file_systems."/home"]\nkind = "tape"\n', "kind = 'tape'"),
+        ('[file_systems."/home"]\nstat_knee_processes = 1.5\n', "stat_knee_processes"),
+        ("severity = 3\n", "severity"),
+        ("[rules]\nsmall-requests = 3\n", "small-requests"),
+        ("[severity\n", "is not TOML"),
+    ],
+)
+def test_what_cannot_be_used_is_named(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        load(written(tmp_path, text))
+    assert says in str(caught.value) and "site.toml" in str(caught.value)
+
+
+def test_a_wrong_threshold_is_named(tmp_path: Path) -> None:
+    found = load(written(tmp_path, "[rules.some-rule]\nleats = 7\n"))
+    with pytest.raises(RequestError) as caught:
+        found.of_rule("some-rule", Thresholds)
+    assert caught.value.hint == "did you mean least"
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"nowhere\.toml"):
+        load(tmp_path / "nowhere.toml")
+
+
+def test_the_variable_names_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(written(tmp_path, "[ratio]\nio_below = 0.2\n")))
+    assert load().ratio.io_below == 0.2
