@@ -26,7 +26,8 @@ pub use record::{
 };
 pub use sample::{Mount, Sample, SampleKind, TaskUsage};
 pub use tables::{
-    shown, ByteArena, CommandRow, CommandTable, FileEntry, FileRow, FileTable, MountPoint, Tables, TaskRow,
+    shown, ByteArena, CommandRow, CommandTable, FileEntry, FileRow, FileTable, IoTime, MountPoint, Tables,
+    TaskRow,
 };
 
 /// An instant, length of time or quantity that the source does not show.

@@ -11,6 +11,8 @@ pub struct Tables {
     pub files: FileTable,
     /// Index: utid.
     pub tasks: Vec<TaskRow>,
+    /// Time in I/O calls, by utid; empty where not known.
+    pub task_io: Vec<TaskIo>,
     pub commands: CommandTable,
     /// Host names that [`TaskRow::host`] and [`FileEntry::host`] point at.
     pub hosts: Vec<String>,
@@ -231,6 +233,23 @@ pub struct TaskRow {
     /// ns; [`UNKNOWN`] unless recorded live.
     pub cpu_user: i64,
     pub cpu_system: i64,
+}
+
+/// ns that a task spent in I/O calls; plain sums, as a task is in one call at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskIo {
+    /// In calls that did not wait for another process, the network or a person.
+    pub io: i64,
+    /// In calls that did.
+    pub waiting: i64,
+}
+
+/// ns in which at least one task of the run was in an I/O call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IoTime {
+    pub any: i64,
+    /// In one that did not wait.
+    pub file: i64,
 }
 
 /// Successful execs in order.

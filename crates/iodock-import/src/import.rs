@@ -4,7 +4,7 @@ use crate::logs::{open_logs, LogOptions, Opened};
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ImportError;
 use iodock_event::{shown, EventColumns, Losses};
-use iodock_store::{Captured, HostClock, LossEntry, Manifest, Source, State, StoreOptions, StoreWriter};
+use iodock_store::{Captured, HostClock, Io, LossEntry, Manifest, Source, State, StoreOptions, StoreWriter};
 use iodock_tracker::DEFAULT_COVERAGE_BYTES;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -109,6 +109,7 @@ pub(crate) fn fill_manifest(manifest: &mut Manifest, imported: &Imported) {
         signals: imported.counts.signals.clone(),
         ..Source::default()
     };
+    manifest.io = imported.io.map(|io| Io { any_ns: io.any, file_ns: io.file, ..Io::default() });
     manifest.losses = LossEntry::from_losses(&imported.losses);
 }
 

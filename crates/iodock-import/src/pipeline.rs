@@ -2,8 +2,8 @@
 
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
-use iodock_event::{EventColumns, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
-use iodock_tracker::{Coverage, Tracked, Tracker};
+use iodock_event::{EventColumns, IoTime, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
+use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows handed to the sink at a time: large enough to make its queue cheap, small enough to stay in cache.
@@ -39,6 +39,8 @@ pub struct Imported {
     pub rows: u64,
     /// Does any call have a duration?
     pub durations: bool,
+    /// Time in I/O calls, where it can be told.
+    pub io: Option<IoTime>,
 }
 
 /// Runs `streams` dry.
@@ -55,6 +57,7 @@ pub fn run(
 ) -> Result<Imported, ImportError> {
     let mut feed = Feed::new(streams, &mut tracker)?;
     let mut coverage = Coverage::new(coverage_bytes);
+    let mut io_times = IoTimes::default();
     let mut out = EventColumns::with_capacity(ROWS * 2);
     let mut imported = Imported::default();
     let mut more = true;
@@ -64,6 +67,10 @@ pub fn run(
         }
         more = feed.track(&mut tracker, &mut out)?;
         coverage.annotate(&mut out, 0, tracker.tasks());
+        io_times.add(&out, tracker.files());
+        if io_times.is_large() {
+            io_times.shrink(&tracker.beginnings());
+        }
         imported.count(&out);
         out = sink.write(out)?;
         out.clear();
@@ -78,6 +85,8 @@ pub fn run(
         tracker.add_usages(space, &usages);
     }
     imported.tracked = tracker.finish();
+    let tables = &mut imported.tracked.tables;
+    (imported.io, tables.task_io) = io_times.finish(&tables.files.entries, tables.tasks.len());
     imported.losses.merge(&imported.tracked.losses);
     Ok(imported)
 }

@@ -44,6 +44,9 @@ pub struct Manifest {
     pub first_ts: Option<i64>,
     pub last_ts: Option<i64>,
     pub source: Source,
+    /// Time in I/O calls, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io: Option<Io>,
     /// Rows by table; filled when the store is finished.
     pub tables: BTreeMap<String, u64>,
     pub losses: Vec<LossEntry>,
@@ -102,6 +105,17 @@ pub struct Source {
     pub others: Others,
 }
 
+/// ns in which at least one task was in an I/O call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Io {
+    pub any_ns: i64,
+    /// In one that did not wait for another process, the network or a person.
+    pub file_ns: i64,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LossEntry {
@@ -147,6 +161,7 @@ impl Default for Manifest {
             first_ts: None,
             last_ts: None,
             source: Source::default(),
+            io: None,
             tables: BTreeMap::new(),
             losses: Vec::new(),
             recorder: None,

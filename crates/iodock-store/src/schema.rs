@@ -67,6 +67,8 @@ pub const PROCESSES: &str = "message processes {
     required boolean core_dumped;
     optional int64 cpu_user_ns;
     optional int64 cpu_system_ns;
+    optional int64 io_ns;
+    optional int64 waiting_ns;
 }";
 
 pub const COMMANDS: &str = "message commands {

@@ -45,6 +45,7 @@ fn write_files(folder: &Path, tables: &Tables) -> Result<u64> {
 fn write_processes(folder: &Path, tables: &Tables) -> Result<u64> {
     let mut table = TableWriter::create(&folder.join("processes.parquet"), schema::PROCESSES)?;
     for (utid, task) in tables.tasks.iter().enumerate() {
+        let io = tables.task_io.get(utid);
         table.row([
             Cell::id(utid as u32),
             Cell::id(task.upid),
@@ -63,6 +64,8 @@ fn write_processes(folder: &Path, tables: &Tables) -> Result<u64> {
             Cell::Bool(task.core_dumped),
             Cell::quantity(task.cpu_user),
             Cell::quantity(task.cpu_system),
+            io.map_or(Cell::Null, |io| Cell::Wide(io.io)),
+            io.map_or(Cell::Null, |io| Cell::Wide(io.waiting)),
         ])?;
     }
     table.finish()

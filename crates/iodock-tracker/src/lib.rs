@@ -3,7 +3,7 @@
 //! [`Tracker`] holds what a kernel would hold: tasks, descriptor tables, open file descriptions, working
 //! directories. It reads records in the order in which calls begin and end, resolves a call's descriptor
 //! where the call begins and lets the call take effect where it ends. [`Coverage`] comes after it and
-//! says of every access how many of its bytes were read or written before.
+//! says of every access how many of its bytes were read or written before, [`IoTimes`] how long calls lasted.
 
 mod access;
 mod asynchronous;
@@ -12,6 +12,7 @@ mod calls;
 mod coverage;
 mod descriptors;
 mod files;
+mod io_time;
 mod names;
 mod paths;
 mod patterns;
@@ -21,6 +22,7 @@ mod transfers;
 mod two_ended;
 
 pub use coverage::{Coverage, DEFAULT_COVERAGE_BYTES};
+pub use io_time::IoTimes;
 pub use tasks::SpaceOptions;
 
 use calls::Meta;
@@ -28,8 +30,8 @@ use descriptors::Descriptions;
 use iodock_event::event::EventRow;
 use iodock_event::tables::NO_INDEX;
 use iodock_event::{
-    Batch, CallId, EventColumns, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall, Record, Tables,
-    TaskEnd, TaskOrigin, TaskUsage, Text, NONE, UNKNOWN,
+    Batch, CallId, EventColumns, FileEntry, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall,
+    Record, Tables, TaskEnd, TaskOrigin, TaskUsage, Text, NONE, UNKNOWN,
 };
 use names::Names;
 use tasks::{key, Space, Tasks};
@@ -63,6 +65,8 @@ pub struct Tracker {
     scratch: Vec<u8>,
     text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
     unknown_offsets: u64,
+    /// When the last call began that a living task was seen beginning, ns, by its place.
+    begun: Vec<i64>,
 }
 
 impl Tracker {
@@ -79,6 +83,7 @@ impl Tracker {
             scratch: Vec::new(),
             text_ids: Default::default(),
             unknown_offsets: 0,
+            begun: Vec::new(),
         };
         for space in options.spaces {
             tracker.add_space(space);
@@ -138,6 +143,20 @@ impl Tracker {
         &self.tasks.rows
     }
 
+    /// The files so far, by file id; [`IoTimes`] wants to know their kinds.
+    pub fn files(&self) -> &[FileEntry] {
+        &self.names.table.entries
+    }
+
+    /// When the calls began that have begun but not ended, ns, rising.
+    pub fn beginnings(&self) -> Vec<i64> {
+        let places = self.begun.iter().enumerate();
+        let under_way = places.filter(|&(place, _)| self.tasks.live[place as u32].pending.is_some());
+        let mut begun: Vec<i64> = under_way.map(|(_, &start)| start).collect();
+        begun.sort_unstable();
+        begun
+    }
+
     /// What tasks had used when they ended, as a recorder saw it. Give it when all is tracked: a tid used
     /// several times is told by when its uses ended.
     pub fn add_usages(&mut self, space: u16, usages: &[TaskUsage]) {
@@ -184,10 +203,19 @@ impl Tracker {
         };
         let meta = self.meta_of(raw.call);
         if raw.phase == Phase::Enter {
+            self.note_beginning(live, raw.start);
             self.begin(live, meta, batch, raw);
         } else {
             self.end(live, meta, batch, raw, out);
         }
+    }
+
+    fn note_beginning(&mut self, live: u32, start: i64) {
+        let place = live as usize;
+        if place >= self.begun.len() {
+            self.begun.resize(place + 1, UNKNOWN);
+        }
+        self.begun[place] = start;
     }
 
     fn meta_of(&mut self, call: CallId) -> Meta {

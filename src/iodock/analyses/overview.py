@@ -7,14 +7,12 @@ from typing import Any
 
 from iodock.analyses.base import Analysis, Request, answer, select
 from iodock.answer import Answer, Column, Totals
+from iodock.relations.io_time import IO_CALLS, WAITED_FOR, WAITING_CALLS, io_time
 from iodock.relations.selection import Selection
-from iodock.relations.sweep import unions
 from iodock.store import Store
 
 LARGEST_COSTS = 3
 PARTS = ("data", "metadata", "seek", "sync", "map", "waiting", "other")
-_WAITED_FOR = "'pipe', 'socket', 'fifo', 'eventfd', 'epoll', 'timerfd', 'signalfd', 'inotify', 'pidfd'"
-_WAITING_CALLS = "'poll', 'select', 'epoll_wait', 'accept', 'connect'"
 
 COLUMNS = (
     Column(
@@ -28,9 +26,8 @@ COLUMNS = (
     Column("written_bytes", "int", "bytes", "measure", "bytes written"),
 )
 # What a call was about: waiting for another process or for the network is no cost of a file system.
-PART = f"""CASE WHEN c.family IN ({_WAITING_CALLS}) OR (c.class = 'data' AND f.kind IN ({_WAITED_FOR}))
+PART = f"""CASE WHEN c.family IN ({WAITING_CALLS}) OR (c.class = 'data' AND f.kind IN ({WAITED_FOR}))
     OR (c.class = 'data' AND f.kind = 'standard' AND direction = 1) THEN 'waiting' ELSE c.class END"""
-_IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({_WAITING_CALLS})"
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -60,7 +57,7 @@ SELECT s.file_id, f.name AS file, c.name AS call, {PART} AS part, count, failed,
   CASE WHEN direction = 1 THEN bytes END AS read_bytes,
   CASE WHEN direction = 2 THEN bytes END AS written_bytes
 FROM s JOIN calls c ON c.id = s.call_id LEFT JOIN files f ON f.file_id = s.file_id
-WHERE s.file_id IS NOT NULL OR {_IO_CALLS}"""
+WHERE s.file_id IS NOT NULL OR {IO_CALLS}"""
 
 
 _PLACES = " ".join(f"WHEN '{part}' THEN {place}" for place, part in enumerate(PARTS))
@@ -73,7 +70,8 @@ FROM costs GROUP BY part ORDER BY CASE part {_PLACES} END"""
 
 def _facts(store: Store, selection: Selection) -> dict[str, Any]:
     wall = store.manifest.wall_ns
-    any_ns, io_ns = _unions(store, selection)
+    io = io_time(store, selection)
+    io_ns = io.subset_ns if io else None
     (sums,) = store.rows(
         """SELECT CAST(coalesce(sum(count), 0) AS BIGINT) AS calls,
   CAST(coalesce(sum(failed), 0) AS BIGINT) AS failed,
@@ -84,41 +82,11 @@ def _facts(store: Store, selection: Selection) -> dict[str, Any]:
     return {
         "wall_time_ns": wall,
         "io_time_ns": io_ns,
-        "waiting_time_ns": None if any_ns is None or io_ns is None else any_ns - io_ns,
+        "waiting_time_ns": io.any_ns - io.subset_ns if io else None,
         "io_share": io_ns / wall if io_ns is not None and wall else None,
         **sums,
         "largest": _largest(store),
     }
-
-
-def _unions(store: Store, selection: Selection) -> tuple[int | None, int | None]:
-    """Wall time in any I/O call, and in one that was not waiting; null where nothing has a duration."""
-    if not store.manifest.durations:
-        return None, None
-    found = unions(store.reader(intervals_sql(store, selection)))
-    return found.any_ns, found.subset_ns
-
-
-def intervals_sql(store: Store, selection: Selection) -> str:
-    """From, to and `in_subset` (not waiting) of each I/O call."""
-    waiting = f"family IN ({_WAITING_CALLS})"
-    waits = _ids(store, waiting)
-    moves = _ids(store, "class = 'data'")
-    kinds = _ids(store, _IO_CALLS)
-    store.keep("waited_files", f"SELECT file_id, kind FROM files WHERE kind IN ({_WAITED_FOR}, 'standard')")
-    where = selection.and_where(
-        *("e.dur IS NOT NULL", f"NOT {selection.again}", "coalesce(e.ts, e.end_ts) IS NOT NULL"),
-        f"(e.file_id IS NOT NULL OR e.call_id IN {kinds})",
-    )
-    return f"""SELECT coalesce(e.ts, e.end_ts - e.dur) AS from_ts, coalesce(e.end_ts, e.ts + e.dur) AS to_ts,
-  NOT (e.call_id IN {waits} OR (w.file_id IS NOT NULL AND e.call_id IN {moves}
-    AND (w.kind <> 'standard' OR e.direction = 1))) AS in_subset
-FROM events e {selection.joins} LEFT JOIN waited_files w ON w.file_id = e.file_id {where}"""
-
-
-def _ids(store: Store, condition: str) -> str:
-    ids = [str(row["id"]) for row in store.rows(f"SELECT id FROM calls WHERE {condition}")]
-    return f"({', '.join(ids) or 'NULL'})"
 
 
 def _largest(store: Store) -> list[dict[str, Any]]:

@@ -33,6 +33,11 @@ class Selection:
     """Of a call with two ends only one can be chosen: with --direction."""
 
     @property
+    def is_everything(self) -> bool:
+        """Whether every call is chosen, each with both its ends."""
+        return not self.conditions and not self.by_file and not self.one_end
+
+    @property
     def joins(self) -> str:
         """Joins that leave the chosen rows of `events e`; `o.file_id` is the other end's file if chosen."""
         if not self.by_file:

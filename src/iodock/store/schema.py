@@ -106,6 +106,8 @@ PROCESSES = StoreTable(
     core_dumped BOOLEAN whether it left a core
     cpu_user_ns BIGINT user CPU ns, where recorded live
     cpu_system_ns BIGINT system CPU ns, where recorded live
+    io_ns BIGINT ns this task spent in I/O calls that were not waiting
+    waiting_ns BIGINT ns this task spent waiting in I/O calls
     """),
 )
 COMMANDS = StoreTable(

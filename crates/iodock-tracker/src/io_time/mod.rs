@@ -1,0 +1,150 @@
+//! How long the run and each of its tasks were in I/O calls, and how long they only waited in them.
+//!
+//! The same as `src/iodock/relations/io_time.py` says in SQL, which stores without these numbers and filtered
+//! questions use; a test compares both.
+
+mod union;
+
+use iodock_event::tables::TaskIo;
+use iodock_event::{
+    CallClass, CallId, CallSpec, Direction, EventColumns, FileEntry, FileKind, IoTime, Side, NONE, UNKNOWN,
+};
+use union::Union;
+
+/// What a call is to the time in I/O.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sort {
+    /// An I/O call even without a file.
+    is_io: bool,
+    /// Waits, whatever its file.
+    waits: bool,
+    /// Waits if its file is a pipe or the like.
+    moves: bool,
+}
+
+impl Sort {
+    fn of(spec: &CallSpec) -> Sort {
+        let waits = matches!(spec.family, "poll" | "select" | "epoll_wait" | "accept" | "connect");
+        let moves = spec.class == CallClass::Data;
+        let costs = matches!(spec.class, CallClass::Metadata | CallClass::Seek | CallClass::Sync);
+        Sort { is_io: moves || costs || waits, waits, moves }
+    }
+}
+
+/// Does moving bytes on it wait for another process, for the network or for a person?
+fn is_waited_for(kind: FileKind, direction: u8) -> bool {
+    use FileKind::*;
+    match kind {
+        Pipe | Socket | Fifo | Eventfd | Epoll | Timerfd | Signalfd | Inotify | Pidfd => true,
+        Standard => direction == Direction::Read as u8,
+        _ => false,
+    }
+}
+
+/// Sums up the I/O calls of a run as they end.
+#[derive(Debug, Default)]
+pub struct IoTimes {
+    sorts: Vec<Sort>,
+    any: Union,
+    /// Of calls that did not wait.
+    file: Union,
+    tasks: Vec<TaskIo>,
+    /// By file that a path names: bit 0, its data calls were taken as I/O; bit 1, as waiting. Such a file may
+    /// turn out to be a fifo only later.
+    taken: Vec<u8>,
+    has_intervals: bool,
+    has_durations: bool,
+}
+
+impl IoTimes {
+    /// Adds the rows. `files`: the tracker's.
+    pub fn add(&mut self, rows: &EventColumns, files: &[FileEntry]) {
+        for row in 0..rows.len() {
+            let dur = rows.dur[row];
+            let is_again = [Side::Out as u8, Side::New as u8].contains(&rows.side[row]);
+            if is_again || dur == UNKNOWN {
+                continue;
+            }
+            self.has_durations = true;
+            let (sort, file) = (self.sort(rows.call[row]), rows.file[row]);
+            if file == NONE && !sort.is_io {
+                continue;
+            }
+            let waits = sort.waits || (sort.moves && self.is_waiting(file, files, rows.direction[row]));
+            self.add_to_task(rows.utid[row], dur, waits);
+            self.add_interval(rows.ts[row], rows.end_ts[row], dur, waits);
+        }
+    }
+
+    fn sort(&mut self, call: u16) -> Sort {
+        if call as usize >= self.sorts.len() {
+            self.sorts = CallId::all().map(|call| Sort::of(call.spec())).collect();
+        }
+        self.sorts.get(call as usize).copied().unwrap_or_default()
+    }
+
+    fn is_waiting(&mut self, file: u32, files: &[FileEntry], direction: u8) -> bool {
+        let Some(entry) = files.get(file as usize) else { return false };
+        let waits = is_waited_for(entry.kind, direction);
+        if entry.kind.has_path() {
+            if file as usize >= self.taken.len() {
+                self.taken.resize(files.len(), 0);
+            }
+            self.taken[file as usize] |= 1 << u8::from(waits);
+        }
+        waits
+    }
+
+    fn add_to_task(&mut self, utid: u32, dur: i64, waits: bool) {
+        if utid as usize >= self.tasks.len() {
+            self.tasks.resize(utid as usize + 1, TaskIo::default());
+        }
+        let task = &mut self.tasks[utid as usize];
+        let sum = if waits { &mut task.waiting } else { &mut task.io };
+        *sum = sum.saturating_add(dur);
+    }
+
+    fn add_interval(&mut self, ts: i64, end_ts: i64, dur: i64, waits: bool) {
+        if ts == UNKNOWN && end_ts == UNKNOWN {
+            return;
+        }
+        self.has_intervals = true;
+        let from = if ts == UNKNOWN { end_ts.saturating_sub(dur) } else { ts };
+        let to = if end_ts == UNKNOWN { ts.saturating_add(dur) } else { end_ts };
+        self.any.add(from, to);
+        if !waits {
+            self.file.add(from, to);
+        }
+    }
+
+    /// Has it grown so that [`IoTimes::shrink`] is due?
+    pub fn is_large(&self) -> bool {
+        self.any.is_large() || self.file.is_large()
+    }
+
+    /// Gives memory back. `begun`: when the calls began that have not ended, rising.
+    pub fn shrink(&mut self, begun: &[i64]) {
+        self.any.shrink(begun);
+        self.file.shrink(begun);
+    }
+
+    /// The run's and its tasks' times; `files` as known at the end. Nothing where no call has a duration, or
+    /// where it can't be told exactly: readers then go through the events.
+    pub fn finish(mut self, files: &[FileEntry], tasks: usize) -> (Option<IoTime>, Vec<TaskIo>) {
+        let turned = |(&taken, file): (&u8, &FileEntry)| {
+            taken & !(1 << u8::from(is_waited_for(file.kind, Direction::Neither as u8))) != 0
+        };
+        if !self.has_durations || self.taken.iter().zip(files).any(turned) {
+            return (None, Vec::new());
+        }
+        self.tasks.resize(tasks, TaskIo::default());
+        let unions = (self.any.total(), self.file.total());
+        let (Some(any), Some(file), true) = (unions.0, unions.1, self.has_intervals) else {
+            return (None, self.tasks);
+        };
+        (Some(IoTime { any, file }), self.tasks)
+    }
+}
+
+#[cfg(test)]
+mod tests;
