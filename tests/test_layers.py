@@ -22,6 +22,7 @@ LEVELS = {
     "store": 2,
     "relations": 3,
     "analyses": 4,
+    "ratio": 4,
     "rules": 5,
     "diagnosis": 6,
     "reference": 6,

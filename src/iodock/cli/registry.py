@@ -11,6 +11,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
     "diagnose": ("iodock.cli.diagnose", "Say what is wrong, what it costs, and what to change"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
+    "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),
     "doctor": ("iodock.cli.doctor", "Say what this machine allows, and what follows"),

@@ -1,0 +1,53 @@
+"""`time` of csh, tcsh and zsh: one line each.
+
+0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w
+./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from iodock.ratio.clocks import clock_seconds
+from iodock.ratio.reader import Reader, Reading, Sample
+from iodock.ratio.record import Record
+
+_CSH = re.compile(r"(?<![\w.])(\d+\.\d+)u (\d+\.\d+)s (\d+:[\d:.]+) \d+(?:\.\d+)?%")
+_ZSH = re.compile(
+    r"^(.*?)\s*(?<![\w.])(\d+\.\d+)s user (\d+\.\d+)s system \d+% cpu ([\d:.]+) total\s*$", re.M
+)
+
+
+def sniff_csh(sample: Sample) -> float:
+    """Sure of its line."""
+    return 0.9 if _CSH.search(sample.text) else 0.0
+
+
+def read_csh(reading: Reading) -> Iterator[Record]:
+    """One record per line of times."""
+    for number, line in reading.source.lines():
+        if found := _CSH.search(line):
+            name = f"{reading.source.name}:{number}"
+            yield _record(name, found[3], found[1], found[2], reading.at(number))
+
+
+def sniff_zsh(sample: Sample) -> float:
+    """Sure of its line."""
+    return 0.9 if _ZSH.search(sample.text) else 0.0
+
+
+def read_zsh(reading: Reading) -> Iterator[Record]:
+    """One record per line of times, which names the command."""
+    for number, line in reading.source.lines():
+        if found := _ZSH.match(line):
+            name = found[1].strip() or f"{reading.source.name}:{number}"
+            yield _record(name, found[4], found[2], found[3], reading.at(number))
+
+
+def _record(name: str, real: str, user: str, system: str, at: str) -> Record:
+    return Record(name=name, real=clock_seconds(real), user=float(user), system=float(system), at=at)
+
+
+CSH = Reader("csh-time", "time of csh and tcsh", sniff_csh, read_csh)
+ZSH = Reader("zsh-time", "time of zsh", sniff_zsh, read_zsh)

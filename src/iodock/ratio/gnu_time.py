@@ -1,0 +1,101 @@
+"""GNU `time -v` and GNU `time` without options.
+
+Source: the manual of GNU time 1.9, and outputs of it. What the program itself wrote may stand before,
+between and, without a line break, directly in front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from iodock.ratio.clocks import clock_seconds
+from iodock.ratio.reader import Reader, Reading, Sample
+from iodock.ratio.record import Record
+
+BLOCK_BYTES = 512
+"""GNU time counts file-system inputs and outputs in blocks of this size (getrusage)."""
+_COMMAND = re.compile(r'\tCommand being timed: "(.*)"$')
+_FIELD = re.compile(r"\t([A-Z][^:]*(?: \([^)]*\))?): (.*)$")
+_ELAPSED = "Elapsed (wall clock) time (h:mm:ss or m:ss)"
+_LINE = re.compile(r"(\d+\.\d\d)user (\d+\.\d\d)system (\d+:[\d:.]+)elapsed (?:\d+|\?)%CPU")
+_INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
+
+
+def sniff_verbose(sample: Sample) -> float:
+    """Certain of the two lines that nothing else writes."""
+    found = [name in sample.text for name in ("\tCommand being timed: ", f"\t{_ELAPSED}: ")]
+    return sum(found) / 2
+
+
+def read_verbose(reading: Reading) -> Iterator[Record]:
+    """One record per block."""
+    fields: dict[str, str] = {}
+    first = 0
+    for number, line in reading.source.lines():
+        command = _COMMAND.search(line)
+        if command:
+            yield from _verbose(fields, reading, first)
+            fields, first = {"": command[1]}, number
+        elif found := _FIELD.match(line):
+            first = first or number
+            fields[found[1]] = found[2]
+            if found[1] == "Exit status":
+                yield from _verbose(fields, reading, first)
+                fields, first = {}, 0
+    yield from _verbose(fields, reading, first)
+
+
+def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Record]:
+    if not fields:
+        return
+    at = reading.at(line)
+    real = clock_seconds(fields.get(_ELAPSED, ""))
+    user = clock_seconds(fields.get("User time (seconds)", ""))
+    if real is None or user is None:
+        reading.losses.count("damaged-line", at)
+        return
+    blocks = [fields.get(f"File system {way}", "") for way in ("inputs", "outputs")]
+    known = all(count.isdigit() for count in blocks)
+    yield Record(
+        name=fields.get("") or f"{reading.source.name}:{line}",
+        real=real,
+        user=user,
+        system=clock_seconds(fields.get("System time (seconds)", "")),
+        at=at,
+        io_bytes=sum(map(int, blocks)) * BLOCK_BYTES if known else None,
+    )
+
+
+def sniff_default(sample: Sample) -> float:
+    """Its one line is hardly written by anything else."""
+    return 0.95 if _LINE.search(sample.text) else 0.0
+
+
+def read_default(reading: Reading) -> Iterator[Record]:
+    """One record per line of times; its I/O stands in the next line."""
+    waiting: Record | None = None
+    for number, line in reading.source.lines():
+        if waiting is not None:
+            blocks = _INPUTS.match(line)
+            volume = (int(blocks[1]) + int(blocks[2])) * BLOCK_BYTES if blocks else None
+            yield waiting._replace(io_bytes=volume)
+            waiting = None
+        if found := _LINE.search(line):
+            waiting = _default(found, reading, number)
+    if waiting is not None:
+        yield waiting
+
+
+def _default(found: re.Match[str], reading: Reading, line: int) -> Record:
+    return Record(
+        name=f"{reading.source.name}:{line}",
+        real=clock_seconds(found[3]),
+        user=float(found[1]),
+        system=float(found[2]),
+        at=reading.at(line),
+    )
+
+
+VERBOSE = Reader("gnu-time-verbose", "GNU time -v", sniff_verbose, read_verbose)
+DEFAULT = Reader("gnu-time", "GNU time without options", sniff_default, read_default)

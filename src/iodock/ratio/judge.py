@@ -1,0 +1,75 @@
+"""How a CPU utilisation is read, and what comes next: step 1 of the method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from iodock.ratio.record import Record, system_share, utilisation
+from iodock.settings import Ratio
+
+Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
+_ABOVE_ONE = 1.05
+"""Clocks of different fineness give a little over 1; more means more cores than were said."""
+_SYSTEM_HIGH = 0.2
+STEP_2 = "step 2: iodock volume -- CMD"
+NOT_ONLY_IO = (
+    "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
+    "person, or is stopped, looks the same; step 2 tells"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A record with its ratio and what follows from it."""
+
+    record: Record
+    cores: float
+    """What was divided by."""
+    utilisation: float | None
+    system: float | None
+    """Share of system time, as utilisation is of user time."""
+    verdict: Verdict
+    why: str
+    next: str
+
+
+def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
+    """Reads a record's ratio by a site's limits. CORES where the record has none; without both, one."""
+    share, system = utilisation(record, cores), system_share(record, cores)
+    known = record.cores is not None or cores is not None
+    verdict, why, following = _read(record, share, system, limits, known)
+    return Judged(record, record.cores or cores or 1.0, share, system, verdict, why, following)
+
+
+def _read(
+    record: Record, share: float | None, system: float | None, limits: Ratio, known: bool
+) -> tuple[Verdict, str, str]:
+    if share is None:
+        return "unknown", _why_unknown(record), "measure again: /usr/bin/time -v CMD"
+    if share > _ABOVE_ONE:
+        why = f"user time is {share:.3g} times the elapsed time: it ran on several cores"
+        missing = "say how many cores: --cores N" if not known else "check the number of cores"
+        return "unknown", why, missing
+    if share < limits.io_below:
+        return "I/O-heavy", _why_low(system, limits), f"{STEP_2}, and compare bytes moved with file sizes"
+    if share >= limits.compute_above:
+        return "compute", f"at least {limits.compute_above:g}: the CPU works", "I/O is not the problem here"
+    return "between", f"from {limits.io_below:g} to {limits.compute_above:g}", f"{STEP_2}, if the run matters"
+
+
+def _why_unknown(record: Record) -> str:
+    if record.real is None:
+        return "no elapsed time"
+    if record.real < 0:
+        return "the end lies before the start"
+    if record.real == 0:
+        return "elapsed time is zero"
+    return "no CPU time was counted"
+
+
+def _why_low(system: float | None, limits: Ratio) -> str:
+    low = f"below {limits.io_below:g}"
+    if system is not None and system >= _SYSTEM_HIGH:
+        return f"{low}; the kernel worked {system:.0%} of the time: copies into caches, page faults or calls"
+    return low

@@ -1,0 +1,172 @@
+"""Job statistics of Fujitsu's job operation software (PJM): `KEY : VALUE` lines of a job and of its nodes.
+
+Built from the form published in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9; not tried on a machine
+with PJM. real = JOB END DATE - JOB START DATE; cores = CPU NUM (USE) less the node's assistant cores; a job
+is the sum of its nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from iodock.ratio.clocks import clock_seconds, date_seconds
+from iodock.ratio.reader import Reader, Reading, Sample
+from iodock.ratio.record import Record
+
+_FIELD = re.compile(r"\s*([A-Z][A-Z0-9 /()#_-]*?)\s*:\s*(.*?)\s*$")
+_MILLISECONDS = re.compile(r"(\d+)\s*ms")
+_BYTES = re.compile(r"\((\d+)\)")
+_KNOWN = ("JOB START DATE", "JOB END DATE", "USER CPU TIME", "CPU NUM (USE)", "Job Information")
+_ASSISTANT_CORES = {34: 2}
+"""Cores that a node has, as CPU NUM (ALLOC) says -> how many of them are assistants (FX100: 32 + 2)."""
+
+
+@dataclass(slots=True)
+class _Job:
+    line: int
+    fields: dict[str, str] = field(default_factory=dict)
+    nodes: list[tuple[int, dict[str, str]]] = field(default_factory=list)
+
+
+def sniff(sample: Sample) -> float:
+    """By the share of its keys that are there."""
+    found = sum(name in sample.text for name in _KNOWN)
+    return 0.95 if found >= 3 and "USER CPU TIME" in sample.text else found * 0.1
+
+
+def read(reading: Reading) -> Iterator[Record]:
+    """One record per job, or per node of each job (`nodes_apart`)."""
+    for job in _jobs(reading):
+        yield from _records(job, reading)
+
+
+def _jobs(reading: Reading) -> Iterator[_Job]:
+    """Cuts the text into jobs: each begins with its heading, or with another JOB ID."""
+    job: _Job | None = None
+    for number, line in reading.source.lines():
+        heading = line.strip()
+        found = _FIELD.match(line)
+        another = found is not None and found[1] == "JOB ID" and job is not None and "JOB ID" in job.fields
+        if heading.startswith("Job Information") or another:
+            if job is not None and job.fields:
+                yield job
+            job = _Job(number)
+        if found is not None and job is None:
+            job = _Job(number)
+        if job is None:
+            continue
+        if heading.startswith("Node Information"):
+            job.nodes.append((number, {}))
+        elif found:
+            _keep(job, found[1], found[2], number)
+    if job is not None and job.fields:
+        yield job
+
+
+def _keep(job: _Job, key: str, value: str, number: int) -> None:
+    if key == "NODE ID" and (not job.nodes or "NODE ID" in job.nodes[-1][1]):
+        # One heading may stand above all nodes.
+        job.nodes.append((number, {}))
+    where = job.nodes[-1][1] if job.nodes else job.fields
+    where.setdefault(key, value)
+
+
+def _records(job: _Job, reading: Reading) -> Iterator[Record]:
+    real = _elapsed(job.fields)
+    nodes = [(line, node) for line, node in job.nodes if _milliseconds(node, "USER CPU TIME") is not None]
+    name = " ".join(filter(None, (job.fields.get("JOB ID"), job.fields.get("JOB NAME"))))
+    named = name or f"{reading.source.name}:{job.line}"
+    if real is None and not _ended(job.fields):
+        reading.losses.count("not-ended", reading.at(job.line))
+        return
+    if not nodes:
+        nodes = [(job.line, job.fields)]
+    records = [_node(named, real, job, line, node, reading) for line, node in nodes]
+    yield from records if reading.options.nodes_apart else [merged(records)]
+
+
+def merged(nodes: list[Record]) -> Record:
+    """A job of its nodes: they run at the same time, so CPU times and cores add up and real does not."""
+    if len(nodes) == 1:
+        return nodes[0]
+    first = nodes[0]
+    return first._replace(
+        user=_total([one.user for one in nodes]),
+        system=_total([one.system for one in nodes]),
+        cores=_total([one.cores for one in nodes]),
+        io_bytes=_volume([one.io_bytes for one in nodes]),
+        node=f"{len(nodes)} nodes",
+    )
+
+
+def _total(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _volume(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _node(
+    name: str, real: float | None, job: _Job, line: int, node: Mapping[str, str], reading: Reading
+) -> Record:
+    return Record(
+        name=name,
+        real=real,
+        user=_milliseconds(node, "USER CPU TIME"),
+        system=_milliseconds(node, "SYSTEM CPU TIME"),
+        cores=_cores(node, reading, line),
+        owner=job.fields.get("USER", ""),
+        node=node.get("NODE ID", ""),
+        at=reading.at(line),
+        io_bytes=_bytes(node.get("FILE I/O SIZE", "")),
+    )
+
+
+def _cores(node: Mapping[str, str], reading: Reading, line: int) -> float | None:
+    used, there = (
+        int(text) if (text := node.get(f"CPU NUM ({kind})", "")).isdigit() else None
+        for kind in ("USE", "ALLOC")
+    )
+    if used is None:
+        return None
+    assistants = reading.options.assistant_cores
+    if assistants is None:
+        assistants = _ASSISTANT_CORES.get(there or 0, 0)
+        if assistants:
+            reading.note(
+                f"nodes of {there} cores: {assistants} are assistant cores and were taken off; "
+                "--assistant-cores says otherwise"
+            )
+    if used <= assistants:
+        reading.note(f"{reading.at(line)}: CPU NUM (USE) {used} is not more than the assistant cores")
+        return None
+    return float(used - assistants)
+
+
+def _elapsed(fields: Mapping[str, str]) -> float | None:
+    start, end = (date_seconds(fields.get(f"JOB {which} DATE", "")) for which in ("START", "END"))
+    if start is not None and end is not None:
+        return end - start
+    return clock_seconds(fields.get("ELAPSE TIME (USE)", "").split(" ")[0])
+
+
+def _ended(fields: Mapping[str, str]) -> bool:
+    return "JOB END DATE" in fields and fields["JOB END DATE"] not in ("", "-")
+
+
+def _milliseconds(fields: Mapping[str, str], key: str) -> float | None:
+    found = _MILLISECONDS.match(fields.get(f"{key} (USE)", fields.get(key, "")))
+    return int(found[1]) / 1000 if found else None
+
+
+def _bytes(text: str) -> int | None:
+    found = _BYTES.search(text)
+    return int(found[1]) if found else None
+
+
+READER = Reader("pjm", "job statistics of PJM", sniff, read)

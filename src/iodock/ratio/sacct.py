@@ -1,0 +1,226 @@
+"""`sacct -P` or `-p` (Slurm), with its header: jobs, with their steps folded in.
+
+Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; where that is zero or the row is
+missing, the steps (`123.batch`, `123.0`) are added up instead, never both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from iodock.ratio.clocks import clock_seconds, date_seconds
+from iodock.ratio.reader import Reader, Reading, Sample
+from iodock.ratio.record import Record
+from iodock.ratio.source import RatioError
+
+_DELIMITERS = "|\t;,"
+_HINT = "sacct -P -o JobID,JobName,User,ElapsedRaw,UserCPU,SystemCPU,AllocCPUS,State"
+_NO_HEADER = re.compile(r"\d+(?:[_+]\d+)?(?:\.\w+)?\|.*\|")
+_RUNNING = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING")
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
+
+
+@dataclass(slots=True)
+class _Job:
+    """One job while its rows come in."""
+
+    line: int
+    row: Record | None = None
+    steps: Record | None = None
+    running: bool = False
+
+
+def sniff(sample: Sample) -> float:
+    """Sure of a header that names JobID; half sure of what looks like sacct in another shape."""
+    first = next((line for line in sample.lines if line.strip()), "")
+    if _delimiter(first):
+        return 0.95
+    if re.match(r"\s*JobID\s", first):
+        return 0.6
+    return 0.6 if _NO_HEADER.match(first) else 0.0
+
+
+def read(reading: Reading) -> Iterator[Record]:
+    """One record per job, in the order of the file. Raises RatioError without a header or the columns
+    needed."""
+    jobs: dict[str, _Job] = {}
+    for number, name, row, running in _rows(reading):
+        job, _, step = name.partition(".")
+        entry = jobs.get(job)
+        if entry is None:
+            # Rows of a job stand together: what came before is complete.
+            yield from _finished(jobs, reading)
+            entry = jobs[job] = _Job(number)
+        entry.running |= running
+        if not step:
+            entry.row = row
+        else:
+            entry.steps = _added(entry.steps, row)
+    yield from _finished(jobs, reading)
+
+
+def _finished(jobs: dict[str, _Job], reading: Reading) -> Iterator[Record]:
+    for job in jobs.values():
+        if job.running:
+            reading.losses.count("not-ended", reading.at(job.line))
+            continue
+        record = _folded(job)
+        if record is not None:
+            if record.real and not (record.user or record.system or record.both):
+                reading.losses.count("no-cpu-time", record.at)
+                record = record._replace(user=None, both=None)
+            yield record
+    jobs.clear()
+
+
+def _folded(job: _Job) -> Record | None:
+    if job.row is None or job.steps is None:
+        return job.row or job.steps
+    volume = job.row.io_bytes or job.steps.io_bytes
+    if job.row.user or job.row.system or job.row.both:
+        return job.row._replace(io_bytes=volume)
+    steps = job.steps
+    return job.row._replace(io_bytes=volume, user=steps.user, system=steps.system, both=steps.both)
+
+
+def _added(sum_: Record | None, step: Record) -> Record:
+    """Steps of a job: CPU times add up, they run in the same elapsed time on the same cores."""
+    if sum_ is None:
+        return step
+    return sum_._replace(
+        real=_largest(sum_.real, step.real),
+        cores=_largest(sum_.cores, step.cores),
+        user=_sum(sum_.user, step.user),
+        system=_sum(sum_.system, step.system),
+        both=_sum(sum_.both, step.both),
+        io_bytes=_whole(_sum(sum_.io_bytes, step.io_bytes)),
+    )
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else one + other
+
+
+def _largest(one: float | None, other: float | None) -> float | None:
+    return other if one is None else one if other is None else max(one, other)
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _rows(reading: Reading) -> Iterator[tuple[int, str, Record, bool]]:
+    """Line, JobID, the row as a record, and whether the job still runs."""
+    header: list[str] = []
+    delimiter = "|"
+    for number, line in reading.source.lines():
+        if not header:
+            if line.strip():
+                header, delimiter = _header(line, reading, number)
+                columns = _columns(header)
+                width = len(header)
+                state = columns.get("state")
+            continue
+        fields = line.split(delimiter)
+        if len(fields) != width:
+            _odd_line(fields, line, header, reading, number)
+            continue
+        name = fields[columns["jobid"]]
+        row = _row(fields, columns, reading, number)
+        if not name[:1].isdigit() or row is None:
+            reading.losses.count("damaged-line", reading.at(number))
+            continue
+        yield number, name, row, state is not None and fields[state].startswith(_RUNNING)
+    if not header:
+        raise RatioError(f"{reading.source.path}: is empty", _HINT)
+
+
+def _odd_line(fields: list[str], line: str, header: list[str], reading: Reading, number: int) -> None:
+    # Files of several months put together have their headers in between.
+    if line.strip() and fields[: len(header)] != header:
+        reading.losses.count("damaged-line", reading.at(number))
+
+
+def _header(line: str, reading: Reading, number: int) -> tuple[list[str], str]:
+    delimiter = _delimiter(line)
+    if delimiter is None:
+        shape = "fixed widths cut names and times" if "JobID" in line else "no header line with JobID"
+        raise RatioError(f"{reading.at(number)}: {shape}", f"write it with -P: {_HINT}")
+    header = line.split(delimiter)
+    columns = _columns(header)
+    for wanted in _TIMES_WANTED:
+        if not any(name.lower() in columns for name in wanted):
+            raise RatioError(f"{reading.at(number)}: no column {' or '.join(wanted)}", _HINT)
+    if "usercpu" not in columns and "systemcpu" not in columns:
+        reading.note(
+            f"{reading.source.path} has TotalCPU only: its utilisation contains system time; "
+            "ask sacct for UserCPU and SystemCPU"
+        )
+    if "alloccpus" not in columns and "ncpus" not in columns:
+        reading.note(f"{reading.source.path} has no AllocCPUS: jobs count as one core; add it, or --cores N")
+    return header, delimiter
+
+
+def _delimiter(line: str) -> str | None:
+    for delimiter in _DELIMITERS:
+        if "jobid" in (name.strip().lower() for name in line.split(delimiter)) and delimiter in line:
+            return delimiter
+    return None
+
+
+def _columns(header: list[str]) -> Mapping[str, int]:
+    return {name.strip().lower(): index for index, name in enumerate(header) if name.strip()}
+
+
+def _row(fields: list[str], columns: Mapping[str, int], reading: Reading, number: int) -> Record | None:
+    def text(name: str) -> str:
+        index = columns.get(name)
+        return "" if index is None else fields[index]
+
+    real = _elapsed(text("elapsedraw"), text("elapsed"), text("start"), text("end"))
+    total, user, system = (clock_seconds(text(name)) for name in ("totalcpu", "usercpu", "systemcpu"))
+    if user is None and total is not None and system is not None:
+        user = max(0.0, total - system)
+    cores = text("alloccpus") or text("ncpus")
+    if real is None:
+        return None
+    name = text("jobname")
+    return Record(
+        f"{text('jobid')} {name}" if name else text("jobid"),
+        real,
+        user,
+        system,
+        float(cores) if cores.isdigit() and cores != "0" else None,
+        1,
+        text("user"),
+        text("nodelist"),
+        reading.at(number),
+        total if user is None else None,
+        _volume(text("maxdiskread"), text("maxdiskwrite")),
+    )
+
+
+def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
+    """Elapsed seconds; from the dates where there is nothing else, or where they run back."""
+    # Dates of this form sort as text, which saves parsing them.
+    if end[:1].isdigit() and start[:1].isdigit() and end < start:
+        first, last = date_seconds(start), date_seconds(end)
+        return None if first is None or last is None else last - first
+    if raw:
+        return float(raw) if raw.isdigit() else None
+    if clock:
+        return clock_seconds(clock)
+    first, last = date_seconds(start), date_seconds(end)
+    return None if first is None or last is None else last - first
+
+
+def _volume(*sizes: str) -> int | None:
+    found = [re.fullmatch(r"([\d.]+)([KMGTP]?)", size) for size in sizes]
+    known = [float(one[1]) * _SIZES[one[2]] for one in found if one]
+    return int(sum(known)) if known else None
+
+
+READER = Reader("sacct", "sacct -P of Slurm", sniff, read)

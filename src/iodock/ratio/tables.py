@@ -1,0 +1,94 @@
+"""Judged records as an answer, which any view can show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.answer import Answer, Column, Loss
+from iodock.ratio.judge import NOT_ONLY_IO, Judged
+
+COLUMNS = (
+    Column("name", "str", None, "key", "command, job, or FILE:LINE where the source names none"),
+    Column("node", "str", None, "detail", "node, or file where each file is of one node"),
+    Column("owner", "str", None, "detail", "user name or id"),
+    Column("count", "int", None, "measure", "processes, runs or jobs added up in this row"),
+    Column("real_seconds", "float", "s", "measure", "elapsed time; of several processes added up"),
+    Column("user_seconds", "float", "s", "measure", "user CPU time; null where the source has no such time"),
+    Column("system_seconds", "float", "s", "measure", "system CPU time; never part of utilisation"),
+    Column("both_seconds", "float", "s", "measure", "user and system time, where they are not told apart"),
+    Column("cores", "float", None, "measure", "cores that user time was divided by"),
+    Column("cores_known", "bool", None, "detail", "whether the source or --cores said so; else it is 1"),
+    Column("utilisation", "float", None, "measure", "(user / cores) / real; null without an elapsed time"),
+    Column("basis", "str", None, "detail", "what utilisation is made of: user, or user+system"),
+    Column("system_share", "float", None, "measure", "(system / cores) / real"),
+    Column("io_bytes", "int", "bytes", "measure", "file I/O as the source counts it, where it does"),
+    Column("reading", "str", None, "detail", "I/O-heavy, between, compute or unknown"),
+    Column("why", "str", None, "detail", "which limit or what is missing"),
+    Column("next", "str", None, "detail", "what to do next"),
+    Column("at", "str", None, "detail", "FILE:LINE of the source"),
+)
+_TYPES: Mapping[str, pa.DataType] = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "str": pa.string(),
+    "bool": pa.bool_(),
+}
+
+
+def answer_of(
+    judged: Iterable[Judged],
+    losses: Iterable[Loss],
+    notes: Iterable[str],
+    options: Mapping[str, Any],
+    cores_given: bool = False,
+) -> Answer:
+    """One row per record, in their order. OPTIONS are the limits it was read by."""
+    rows = [_row(one, cores_given) for one in judged]
+    table = table_of(rows, COLUMNS)
+    low = any(row["reading"] == "I/O-heavy" for row in rows)
+    said = (*notes, *([NOT_ONLY_IO] if low else []))
+    return Answer(
+        analysis="ratio",
+        title="CPU utilisation",
+        columns=COLUMNS,
+        table=table,
+        clock="none",
+        source={},
+        losses=tuple(losses),
+        notes=said,
+        keys=("name",),
+        options=dict(options),
+    )
+
+
+def table_of(rows: list[dict[str, Any]], columns: tuple[Column, ...]) -> pa.Table:
+    """Rows as Arrow, typed as the columns declare."""
+    schema = pa.schema([pa.field(column.name, _TYPES[column.type]) for column in columns])
+    return pa.Table.from_pylist(rows, schema=schema)
+
+
+def _row(one: Judged, cores_given: bool) -> dict[str, Any]:
+    record = one.record
+    return {
+        "name": record.name,
+        "node": record.node or None,
+        "owner": record.owner or None,
+        "count": record.runs,
+        "real_seconds": record.real,
+        "user_seconds": record.user,
+        "system_seconds": record.system,
+        "both_seconds": record.both,
+        "cores": one.cores,
+        "cores_known": cores_given or record.cores is not None,
+        "utilisation": one.utilisation,
+        "basis": "user" if record.user is not None else "user+system" if record.both is not None else None,
+        "system_share": one.system,
+        "io_bytes": record.io_bytes,
+        "reading": one.verdict,
+        "why": one.why,
+        "next": one.next,
+        "at": record.at,
+    }

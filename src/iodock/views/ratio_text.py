@@ -1,0 +1,134 @@
+"""The I/O ratio in the terminal: a table as wide as the window, and below it what each reading means."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from iodock.answer import Answer
+from iodock.views.charts.units import NANOSECONDS
+from iodock.views.charts.words import shorten, visible
+
+MOST_ROWS = 1_000
+WIDTH_WITHOUT_TERMINAL = 120
+_NARROWEST_NAME = 14
+_GAP = 2
+_STYLES = {"I/O-heavy": "bold red", "between": "yellow", "compute": "green", "unknown": "dim"}
+_ALWAYS = ("utilisation", "reading")
+# Left out from the right of this list where the window is narrow.
+_TELLING = ("user", "real", "system", "cores", "count", "node")
+_ORDER = ("node", "count", "real", "user", "system", "cores", "utilisation", "reading")
+_HEADINGS = {"utilisation": "use"}
+_EXPLAINED = 8
+
+Row = Mapping[str, Any]
+
+
+def render(answer: Answer, width: int | None = None, colour: bool = False) -> str:
+    """The whole answer as text. WIDTH is in cells; None is no terminal."""
+    out = io.StringIO()
+    size = width or WIDTH_WITHOUT_TERMINAL
+    console = Console(
+        file=out, width=size, force_terminal=colour, no_color=not colour, highlight=False, soft_wrap=False
+    )
+    rows = answer.table.slice(0, MOST_ROWS).to_pylist()
+    console.print(Text("CPU utilisation: use = (user / cores) / real", style="bold"))
+    if not rows:
+        console.print("no times found")
+        return out.getvalue()
+    console.print(_table(rows, size))
+    if answer.table.num_rows > len(rows):
+        console.print(f"the first {len(rows):,} of {answer.table.num_rows:,} rows; --format csv has all")
+    _explain(answer, console)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def _table(rows: Sequence[Row], width: int) -> Table:
+    cells = {name: [_cell(row, name) for row in rows] for name in _ORDER}
+    names = [visible(row["name"]) for row in rows]
+    kept, room = _fitting(cells, names, width)
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", width=None)
+    table.add_column("name", no_wrap=True)
+    for name in kept:
+        right = name not in ("node", "reading")
+        table.add_column(_HEADINGS.get(name, name), justify="right" if right else "left", no_wrap=True)
+    for at, label in enumerate(names):
+        texts = [Text(cells[name][at], style=_style(rows[at], name)) for name in kept]
+        table.add_row(Text(shorten(label, room)), *texts)
+    return table
+
+
+def _style(row: Row, name: str) -> str:
+    return _STYLES.get(row["reading"], "") if name == "reading" else ""
+
+
+def _fitting(cells: Mapping[str, list[str]], names: list[str], width: int) -> tuple[list[str], int]:
+    """The columns that fit and the cells left for the name."""
+    sizes = {
+        name: max(len(_HEADINGS.get(name, name)), *map(len, texts)) + _GAP for name, texts in cells.items()
+    }
+    longest = max(len("name"), *map(len, names))
+    used = sum(sizes[name] for name in _ALWAYS) + min(longest, _NARROWEST_NAME) + _GAP
+    kept = set(_ALWAYS)
+    for name in _TELLING:
+        if _says_something(name, cells[name]) and used + sizes[name] <= width + _GAP:
+            kept.add(name)
+            used += sizes[name]
+    spare = width + _GAP - used
+    return [name for name in _ORDER if name in kept], min(longest, _NARROWEST_NAME) + max(0, spare)
+
+
+def _says_something(name: str, texts: Sequence[str]) -> bool:
+    return any(text not in ("", "1") for text in texts) if name in ("node", "count") else True
+
+
+def _cell(row: Row, name: str) -> str:
+    if name == "user":
+        return _seconds(row["user_seconds"]) or _both(row)
+    if name in ("real", "system"):
+        return _seconds(row[f"{name}_seconds"])
+    if name == "utilisation":
+        return share_text(row["utilisation"]) + ("*" if row["basis"] == "user+system" else "")
+    if name == "cores":
+        return f"{row['cores']:,.4g}" + ("" if row["cores_known"] else "?")
+    if name == "count":
+        return f"{row['count']:,}"
+    return visible(row[name] or "")
+
+
+def _both(row: Row) -> str:
+    return f"{_seconds(row['both_seconds'])}*" if row["both_seconds"] is not None else ""
+
+
+def _seconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    return NANOSECONDS.text(value * 1e9) if value > 0 else f"{value:,.0f} s"
+
+
+def share_text(value: float | None) -> str:
+    """A utilisation to three significant digits: `0.000479`, `0.927`; `-` where there is none."""
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _explain(answer: Answer, console: Console) -> None:
+    """Each reading once, with its reason and what comes next."""
+    columns = [answer.table.column(name).to_pylist() for name in ("reading", "why", "next")]
+    found = Counter(zip(*columns, strict=True))
+    console.print()
+    for (reading, why, following), count in found.most_common(_EXPLAINED):
+        times = f" ({count:,})" if len(found) > 1 or count > 1 else ""
+        console.print(Text.assemble((f"{reading}{times}", _STYLES.get(reading, "")), f": {why}"))
+        console.print(f"  next: {following}")
+    if len(found) > _EXPLAINED:
+        console.print(f"and {len(found) - _EXPLAINED} other reasons; --format csv has all")
+    if any(answer.table.column("both_seconds").is_valid().to_pylist()):
+        console.print("*: user and system time together; the source does not tell them apart")
+    if not all(answer.table.column("cores_known").to_pylist()):
+        console.print("?: the source does not say how many cores; --cores N does")
