@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test check reference bench wheel clean
+.PHONY: setup demo test check reference messages bench wheel clean
 
-setup: $(VENV)/.built
+setup: $(VENV)/.built $(CATALOGUES)
 
 $(VENV)/.requirements: requirements.txt requirements-dev.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,6 +17,11 @@ $(VENV)/.requirements: requirements.txt requirements-dev.txt
 # Rebuilt only when Rust sources change: Python sources are used where they lie.
 $(VENV)/.built: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	touch $@
+
+# Translations as the program reads them; only the .po files are kept in git.
+%.mo: %.po tools/messages.py $(VENV)/.requirements
+	$(BIN)/python tools/messages.py --compile
 	touch $@
 
 # The main job on a real program of this machine: record it, print the check-up, write the report.
@@ -40,6 +46,10 @@ check: setup
 reference: setup
 	COLUMNS=100 $(BIN)/python tools/reference.py
 
+# New texts of the code into the catalogues; lists what is to be translated.
+messages: setup
+	$(BIN)/python tools/messages.py
+
 bench: setup
 	$(BIN)/python benches/import_speed.py
 	$(BIN)/python benches/analysis_speed.py
@@ -51,4 +61,4 @@ wheel: setup
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig --compatibility manylinux_2_28 --out dist
 
 clean:
-	rm -rf $(VENV) dist build target
+	rm -rf $(VENV) dist build target $(CATALOGUES)

@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from iodock.language import LANGUAGES
 from iodock.views.checkup import Checkup, Line, TopList, print_checkup
-from iodock.views.text import LANGUAGES
 from report_samples import HOSTILE, SAMPLES, overview
 
 

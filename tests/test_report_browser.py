@@ -114,7 +114,7 @@ def test_from_call_to_file_by_keyboard_alone(opened: Any) -> None:
     page.keyboard.press("ArrowUp")
     assert shown.focused() == "read"
     page.keyboard.press("Enter")
-    assert "Files of read" in shown.focused()
+    page.wait_for_function("document.activeElement.textContent === 'Files of read'")
     page.locator("#call-panel tbody button.open").first.focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

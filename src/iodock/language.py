@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 LANGUAGES = ("en", "ja")
 """English is in the code; the others have a catalogue."""
@@ -76,8 +76,8 @@ def _of_locale(environment: Mapping[str, str]) -> str:
     return code if code in LANGUAGES else "en"
 
 
-def _catalogue(code: str) -> resources.abc.Traversable:
-    return resources.files("iodock") / "locale" / code / "LC_MESSAGES" / "iodock.mo"
+def _catalogue(code: str) -> Path:
+    return Path(__file__).parent / "locale" / code / "LC_MESSAGES" / "iodock.mo"
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:

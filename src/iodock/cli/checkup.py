@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 
-def print_checkup_of(folder: Path) -> None:
-    """Prints the check-up of a store on stderr: stdout belongs to the program that was recorded."""
+def print_checkup_of(folder: Path, language: str) -> None:
+    """Prints the check-up of a store on stderr: stdout belongs to the program that was recorded. LANGUAGE is
+    a code."""
     from rich.console import Console
 
     from iodock.store import Store
@@ -16,4 +17,4 @@ def print_checkup_of(folder: Path) -> None:
     console = Console(file=sys.stderr, highlight=False)
     with Store.open(folder) as store:
         console.print()
-        print_checkup(checkup_of(store, str(folder)), console)
+        print_checkup(checkup_of(store, str(folder)), console, language)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+from iodock.language import LANGUAGES, chosen, language_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -69,6 +72,21 @@ def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
 def quiet(function: Function) -> Function:
     """--quiet."""
     return click.option("--quiet", "-q", is_flag=True, help="no progress and no remarks on stderr")(function)
+
+
+def language(function: Function) -> Function:
+    """--lang; what it says is for `spoken`."""
+    return click.option(
+        "--lang", type=click.Choice(LANGUAGES), help="language of the texts; default: that of the locale"
+    )(function)
+
+
+def spoken(lang: str | None) -> str:
+    """The code of the language to speak, by --lang or the locale; says on stderr if it has to be another."""
+    asked = chosen(lang)
+    if (there := language_in(asked).code) != asked:
+        print(f"note: the texts in {asked!r} were not compiled (`make setup` does that)", file=sys.stderr)
+    return there
 
 
 def examples(lines: tuple[str, ...]) -> str:

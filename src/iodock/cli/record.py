@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.naming import free_name
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.errors import IodockError, RequestError
 
 if TYPE_CHECKING:
@@ -37,10 +37,17 @@ _EXAMPLES = (
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
 )
 @click.option("--force", is_flag=True, help="replace a store of that name")
+@language
 @quiet
 @click.argument("command", metavar="[--] CMD ARG...", nargs=-1, type=click.UNPROCESSED)
 def command(
-    command: tuple[str, ...], output: str | None, backend: str, pid: tuple[str, ...], force: bool, quiet: bool
+    command: tuple[str, ...],
+    output: str | None,
+    backend: str,
+    pid: tuple[str, ...],
+    force: bool,
+    lang: str | None,
+    quiet: bool,
 ) -> int:
     """Record the I/O of a program, or of processes that run already, then print the check-up. The program
     runs as it would without: its output, exit status and signals are its own; what iodock has to say goes to
@@ -57,7 +64,7 @@ def command(
     else:
         store = Path(output) if output else free_name(Path(command[0]).name)
         recorded = capture.record(command, store, backend=backend, force=force)
-    _after(recorded, store, quiet)
+    _after(recorded, store, lang, quiet)
     return _pass_on(recorded)
 
 
@@ -75,7 +82,7 @@ def _name_of_process(pid: int) -> str:
         return str(pid)
 
 
-def _after(recorded: Recorded, store: Path, quiet: bool) -> None:
+def _after(recorded: Recorded, store: Path, lang: str | None, quiet: bool) -> None:
     """Tables and check-up. Whatever fails here is said, and the program's status passed on all the same."""
     from iodock.cli.run import say_error
 
@@ -86,14 +93,14 @@ def _after(recorded: Recorded, store: Path, quiet: bool) -> None:
     if not recorded.must_finish:
         return
     try:
-        _finish(store, quiet)
+        _finish(store, lang, quiet)
     except KeyboardInterrupt:
         print(f"note: interrupted; {store} becomes whole when it is next opened", file=sys.stderr)
     except (IodockError, OSError, ValueError) as error:
         say_error(error)
 
 
-def _finish(store: Path, quiet: bool) -> None:
+def _finish(store: Path, lang: str | None, quiet: bool) -> None:
     from iodock import capture
     from iodock.cli.progress import ProgressBar
 
@@ -102,7 +109,7 @@ def _finish(store: Path, quiet: bool) -> None:
     if not quiet:
         from iodock.cli.checkup import print_checkup_of
 
-        print_checkup_of(store)
+        print_checkup_of(store, spoken(lang))
 
 
 def _pass_on(recorded: Recorded) -> int:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from iodock.analyses import find
 from iodock.analyses.base import request
+from iodock.language import Language, language_in
 from iodock.views import verdict as words
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import shorten, visible
+from iodock.views.labels import COLUMNS, PARTS
 from iodock.views.overview import overview_of
-from iodock.views.text import Text, text_in
 from iodock.views.verdict import Cost, Overview
 
 if TYPE_CHECKING:
@@ -87,19 +88,17 @@ def _line(
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
     """Writes the check-up to a rich console, as wide as that is. ValueError for a language without texts."""
-    text = text_in(language)
+    text = language_in(language)
     _print_verdict(checkup.overview, console, text)
-    timed = checkup.overview.durations
     for kind, top in (("calls", checkup.calls), ("files", checkup.files)):
         if top.lines:
-            title = text(f"checkup.{kind}" if timed else f"checkup.{kind}_counts")
             console.print()
-            console.print(_table(kind, title, top, checkup, console.width, text))
+            console.print(_table(kind, top, checkup, console.width, text))
     _print_losses(checkup, console, text)
     _print_next(checkup, console, text)
 
 
-def _print_verdict(overview: Overview, console: Console, text: Text) -> None:
+def _print_verdict(overview: Overview, console: Console, text: Language) -> None:
     verdict = words.judge(overview, text)
     _say(console, verdict.headline, "bold")
     for sentence in verdict.sentences:
@@ -116,51 +115,61 @@ def _say(console: Console, sentence: str, style: str | None = None) -> None:
     console.print(sentence, style=style, markup=False, highlight=False, emoji=False)
 
 
-def _split(overview: Overview, text: Text) -> str | None:
+def _split(overview: Overview, text: Language) -> str | None:
     """`reading and writing 3.32 s, metadata 980 ms, ...`, parts above one per cent of the I/O."""
     if not overview.durations:
         return None
     total = sum(part.time_ns or 0 for part in overview.parts)
     shown = [
-        f"{text('part.' + part.name)} {NANOSECONDS.text(part.time_ns)}"
+        f"{text.gettext(PARTS[part.name])} {NANOSECONDS.text(part.time_ns)}"
         for part in overview.parts
         if part.time_ns and part.time_ns >= 0.01 * total
     ]
     if len(shown) < 2:
         return None
-    listed = ("、" if text.language == "ja" else ", ").join(shown)
-    return f"{text('verdict.split')}: {listed}"
+    return text.gettext("Where the time went: {parts}", parts=text.listed(shown))
 
 
-def _largest(cost: Cost, overview: Overview, text: Text) -> str:
-    figures = words.cost_figures(cost, overview, text)
-    return f"{text('checkup.largest')}: {words.cost_title(cost, text)}: {figures}"
+def _largest(cost: Cost, overview: Overview, text: Language) -> str:
+    title, figures = words.cost_title(cost, text), words.cost_figures(cost, overview, text)
+    return text.gettext("largest cost: {cost}: {figures}", cost=title, figures=figures)
 
 
-def _table(kind: str, title: str, top: TopList, checkup: Checkup, width: int, text: Text) -> RenderableType:
+def _table(kind: str, top: TopList, checkup: Checkup, width: int, text: Language) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text as RichText
 
     timed = checkup.overview.durations
-    heading = RichText(title, style="bold")
+    heading = RichText(_title(kind, timed, text), style="bold")
     if top.of > len(top.lines):
-        of = text.counted(f"unit.{kind}", top.of)
-        heading.append("  " + text("top_of", shown=str(len(top.lines)), of=of), style="not bold dim")
+        of = _kinds(top.of, text) if kind == "calls" else text.ngettext("{n} file", "{n} files", top.of)
+        some = text.gettext("{shown} of {of} shown", shown=len(top.lines), of=of)
+        heading.append("  " + some, style="not bold dim")
     table = Table(
         box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False
     )
     name_column = "call" if kind == "calls" else "file"
-    table.add_column(RichText(text(f"column.{name_column}")), overflow="fold", min_width=8)
+    table.add_column(RichText(text.gettext(COLUMNS[name_column])), overflow="fold", min_width=8)
     columns = _columns(timed, width)
     for column in columns:
-        table.add_column(RichText(text(f"column.{column}")), justify="right", no_wrap=True)
+        table.add_column(RichText(text.gettext(COLUMNS[column])), justify="right", no_wrap=True)
     for line in top.lines:
         table.add_row(
             RichText(shorten(line.name, _name_cells(width))),
             *(RichText(_shown(line, name)) for name in columns),
         )
     return table
+
+
+def _title(kind: str, timed: bool, text: Language) -> str:
+    if kind == "calls":
+        return text.gettext("Calls by time") if timed else text.gettext("Calls by number")
+    return text.gettext("Files by time") if timed else text.gettext("Files by number of calls")
+
+
+def _kinds(count: int, text: Language) -> str:
+    return text.ngettext("{n} kind of call", "{n} kinds of call", count)
 
 
 def _columns(timed: bool, width: int) -> list[str]:
@@ -184,24 +193,34 @@ def _shown(line: Line, column: str) -> str:
     return f"{getattr(line, column):,}"
 
 
-def _print_losses(checkup: Checkup, console: Console, text: Text) -> None:
+def _print_losses(checkup: Checkup, console: Console, text: Language) -> None:
     if not checkup.losses:
         return
     console.print()
     for name, count, cure in checkup.losses[:3]:
-        _say(console, f"{text('checkup.loss')}: {count:,} {visible(name)}: {text.get('loss.' + name, cure)}")
-    if len(checkup.losses) > 3:
-        _say(console, text.counted("checkup.more", len(checkup.losses) - 3))
+        _say(console, _loss(name, count, cure, text))
+    more = len(checkup.losses) - 3
+    if more > 0:
+        _say(
+            console,
+            text.ngettext("{n} more loss is in the report", "{n} more losses are in the report", more),
+        )
 
 
-def _print_next(checkup: Checkup, console: Console, text: Text) -> None:
+def _loss(name: str, count: int, cure: str, text: Language) -> str:
+    cure = text.gettext(cure)
+    return text.gettext("not seen: {count} {name}: {cure}", count=f"{count:,}", name=visible(name), cure=cure)
+
+
+def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
     store = shlex.quote(visible(checkup.store))
-    steps = [(f"iodock report {store}", text("checkup.next_report"))]
+    steps = [(f"iodock report {store}", text.gettext("one page to look through and pass on"))]
     if checkup.calls.lines:
         call = shlex.quote(visible(checkup.calls.lines[0].name))
-        steps.append((f"iodock show summary {store} --call {call} --by file", text("checkup.next_files")))
+        why = text.gettext("what a call was doing, file by file")
+        steps.append((f"iodock show summary {store} --call {call} --by file", why))
     console.print()
-    _say(console, text("checkup.next"), "bold")
+    _say(console, text.gettext("next:"), "bold")
     for command, why in steps:
         # One line each and never wrapped: a command is there to be copied.
         console.print(f"  {command}", markup=False, highlight=False, emoji=False, soft_wrap=True)

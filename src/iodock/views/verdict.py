@@ -5,15 +5,32 @@ The numbers come from the analysis `overview`; here they only become sentences.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import visible
-from iodock.views.text import Text
 
 Level = Literal["fine", "some", "heavy", "no_durations", "no_wall", "no_io"]
+HEADLINES: Mapping[Level, str] = {
+    "fine": N_("Your I/O is fine: {share} of the run was spent in it."),
+    "some": N_("{share} of the run was spent in I/O."),
+    "heavy": N_("I/O dominates this run: {share} of the time was spent in it."),
+    "no_durations": N_("How long the I/O took is not known: no call has a duration."),
+    "no_wall": N_("The calls took {io}; how long the run took is not known."),
+    "no_io": N_("No file I/O was seen in this run."),
+}
+
+
+_WAITING = N_(
+    "A further {time} passed only in waiting on pipes and sockets: time of another program or machine, "
+    "not of the file system."
+)
+_FINE_ADVICE = N_(
+    "There is little to gain from tuning it; if the program is slow, look at its computation first."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +101,12 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def judge(overview: Overview, text: Text, thresholds: Thresholds | None = None) -> Verdict:
+def judge(overview: Overview, text: Language, thresholds: Thresholds | None = None) -> Verdict:
     """The verdict on a run, in the language of `text`."""
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
-    headline = text(f"verdict.{level}", share=share, io=io)
+    headline = text.gettext(HEADLINES[level], share=share, io=io)
     return Verdict(level, headline, tuple(_sentences(overview, level, text)))
 
 
@@ -114,30 +131,30 @@ def share_text(share: float) -> str:
     return f"{percent:.0f} %" if percent >= 10 else f"{percent:.1f} %"
 
 
-def cost_title(cost: Cost, text: Text) -> str:
+def cost_title(cost: Cost, text: Language) -> str:
     """`read on /data/x.dat`."""
     if cost.file is None:
-        return text("verdict.cost_no_file", call=visible(cost.call))
-    return text("verdict.cost", call=visible(cost.call), file=visible(cost.file))
+        return visible(cost.call)
+    return text.gettext("{call} on {file}", call=visible(cost.call), file=visible(cost.file))
 
 
-def cost_figures(cost: Cost, overview: Overview, text: Text) -> str:
+def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
     """`3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4 s`."""
-    calls = text.counted("count.calls", cost.count)
+    calls = text.ngettext("{n} call", "{n} calls", cost.count)
     share = _cost_share(cost, overview, text)
     if cost.time_ns is None:
         figures = [f"{calls} ({share})"]
     else:
-        figures = [
-            text("verdict.cost_figures", time=NANOSECONDS.text(cost.time_ns), share=share, calls=calls)
-        ]
+        time = NANOSECONDS.text(cost.time_ns)
+        figures = [text.gettext("{time} ({share}) in {calls}", time=time, share=share, calls=calls)]
     if cost.bytes and cost.count > cost.failed:
-        figures.append(text("verdict.cost_bytes", bytes=BYTES.text(cost.bytes / (cost.count - cost.failed))))
+        size = BYTES.text(cost.bytes / (cost.count - cost.failed))
+        figures.append(text.gettext("{bytes} each", bytes=size))
     if cost.longest_ns is not None and cost.count > 1:
-        figures.append(text("verdict.cost_longest", time=NANOSECONDS.text(cost.longest_ns)))
+        figures.append(text.gettext("longest {time}", time=NANOSECONDS.text(cost.longest_ns)))
     if cost.failed:
-        figures.append(text("verdict.cost_failed", failed=f"{cost.failed:,}"))
-    return ("、" if text.language == "ja" else ", ").join(figures)
+        figures.append(text.ngettext("{n} failed", "{n} failed", cost.failed))
+    return text.listed(figures)
 
 
 def parts_fit_wall(overview: Overview) -> bool:
@@ -146,37 +163,39 @@ def parts_fit_wall(overview: Overview) -> bool:
     return overview.wall_ns is not None and total <= overview.wall_ns * 1.001
 
 
-def _cost_share(cost: Cost, overview: Overview, text: Text) -> str:
+def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
     if cost.time_ns is None:
-        return text("verdict.of_calls", share=share_text(cost.count / max(1, overview.calls)))
+        return text.gettext("{share} of all calls", share=share_text(cost.count / max(1, overview.calls)))
     if parts_fit_wall(overview) and overview.wall_ns:
-        return text("verdict.of_run", share=share_text(cost.time_ns / overview.wall_ns))
+        return text.gettext("{share} of the run", share=share_text(cost.time_ns / overview.wall_ns))
     total = sum(part.time_ns or 0 for part in overview.parts)
-    return text("verdict.of_io", share=share_text(cost.time_ns / max(1, total)))
+    return text.gettext("{share} of the I/O time", share=share_text(cost.time_ns / max(1, total)))
 
 
-def _sentences(overview: Overview, level: Level, text: Text) -> list[str]:
+def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
     said = []
     if level in ("fine", "some", "heavy"):
-        said.append(text("verdict.times", io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
+        times = N_("In {io} of {wall} at least one thread was in a call on a file.")
+        said.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
     if level != "no_io":
         said.append(_volume(overview, text))
     if overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns:
-        said.append(text("verdict.waiting", time=_time(overview.waiting_ns)))
+        said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
     if level == "fine":
-        said.append(text("verdict.fine_advice"))
+        said.append(text.gettext(_FINE_ADVICE))
     if level == "no_durations" and overview.cure:
-        said.append(text("verdict.cure", cure=text.get("loss.missing-durations", overview.cure)))
+        said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
     return said
 
 
-def _volume(overview: Overview, text: Text) -> str:
+def _volume(overview: Overview, text: Language) -> str:
     moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
-    calls = text.counted("count.calls", overview.calls)
+    calls = text.ngettext("{n} call", "{n} calls", overview.calls)
     if not overview.failed:
-        return text("verdict.volume", calls=calls, **moved)
-    return text(
-        "verdict.volume_failed", calls=calls, failed=text.counted("count.failed", overview.failed), **moved
+        return text.gettext("{calls}: {read} read, {written} written.", calls=calls, **moved)
+    failed = text.ngettext("{n} failed", "{n} failed", overview.failed)
+    return text.gettext(
+        "{calls} ({failed}): {read} read, {written} written.", calls=calls, failed=failed, **moved
     )
 
 

@@ -16,14 +16,15 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from iodock.language import Language, language_in
 from iodock.views import verdict as words
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import shorten, visible
+from iodock.views.labels import PARTS
 from iodock.views.report.markup import Markup, file_name, join, tag
-from iodock.views.text import Text, text_in
+from iodock.views.report.words import FACTS, SECTIONS, script_words
 from iodock.views.verdict import Cost, Overview
 
-SECTIONS = ("verdict", "calls", "files", "time", "sizes", "processes", "failures", "unseen")
 _HOLDERS = {"calls": "call-holder", "files": "file-holder"}
 
 
@@ -51,32 +52,32 @@ class Report:
     """Date and time at which the page was made."""
     overview: Overview
     facts: Sequence[tuple[str, str]]
-    """Key in the dictionary (`facts.KEY`) and value."""
+    """Key in `FACTS` and value."""
     losses: Sequence[LossNote]
     data: Mapping[str, Any]
     """The tables that the script draws; see `model.py`."""
     remarks: Sequence[str] = field(default=())
-    """Keys of sentences that must stand beside the verdict."""
+    """Sentences, not yet translated, that must stand beside the verdict."""
     links: Sequence[int | None] = field(default=())
     """For each of the largest costs the number of its file among the page's names."""
 
 
 def render(report: Report, language: str = "en") -> str:
     """The HTML document. ValueError for a language without texts."""
-    text = text_in(language)
+    text = language_in(language)
     script, style = _assets("js"), _assets("css")
     pieces = {
-        "LANG": language,
+        "LANG": text.code,
         "SCRIPT_HASH": _hash(script),
         "STYLE_HASH": _hash(style),
-        "TITLE": join(shorten(text("title", name=report.command or report.name), 120)),
-        "SKIP": join(text("skip")),
+        "TITLE": join(shorten(text.gettext("I/O check-up: {name}", name=report.command or report.name), 120)),
+        "SKIP": join(text.gettext("Skip to the content")),
         "HEADER": _header(report, text),
-        "NAV_LABEL": join(text("nav")),
-        "NAV": join(*(tag("li", tag("a", text(f"nav.{name}"), href=f"#{name}")) for name in SECTIONS)),
+        "NAV_LABEL": join(text.gettext("Sections")),
+        "NAV": _navigation(text),
         "BODY": join(*(_section(name, report, text) for name in SECTIONS), _print_panels()),
         "FOOTER": _footer(report, text),
-        "DATA": embedded_json({"page": report.data, "text": text.entries}),
+        "DATA": embedded_json({"page": report.data, "text": script_words(script, text)}),
         "STYLE": style,
         "SCRIPT": script,
     }
@@ -126,42 +127,35 @@ def _hash(content: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
 
 
-def _header(report: Report, text: Text) -> Markup:
+def _header(report: Report, text: Language) -> Markup:
     shown = report.command or report.name
     heading = tag(
         "h1", tag("bdi", shorten(shown, 200), class_="command", title=visible(shown), translate="no")
     )
-    return join(tag("p", text("kicker"), class_="kicker"), heading)
+    return join(tag("p", text.gettext("I/O check-up"), class_="kicker"), heading)
 
 
-def _section(name: str, report: Report, text: Text) -> Markup:
+def _navigation(text: Language) -> Markup:
+    links = (tag("a", text.gettext(section.short), href=f"#{name}") for name, section in SECTIONS.items())
+    return join(*(tag("li", link) for link in links))
+
+
+def _section(name: str, report: Report, text: Language) -> Markup:
     if name == "verdict":
         return _verdict(report, text)
-    if name == "unseen":
-        return tag(
-            "section",
-            tag("h2", text("unseen.title"), id="unseen-title"),
-            _losses(report, text),
-            id=name,
-            aria_labelledby="unseen-title",
-        )
-    holder = tag("div", id=_HOLDERS[name]) if name in _HOLDERS else None
-    return tag(
-        "section",
-        tag("h2", text(f"{name}.title"), id=f"{name}-title"),
-        tag("p", text(f"{name}.lead"), class_="note"),
-        tag("div", id=f"{name}-body"),
-        holder,
-        id=name,
-        aria_labelledby=f"{name}-title",
-    )
+    heading = tag("h2", text.gettext(SECTIONS[name].title), id=f"{name}-title")
+    lead = tag("p", text.gettext(SECTIONS[name].lead), class_="note")
+    body = [_losses(report, lead, text)] if name == "unseen" else [lead, tag("div", id=f"{name}-body")]
+    if name in _HOLDERS:
+        body.append(tag("div", id=_HOLDERS[name]))
+    return tag("section", heading, *body, id=name, aria_labelledby=f"{name}-title")
 
 
-def _verdict(report: Report, text: Text) -> Markup:
+def _verdict(report: Report, text: Language) -> Markup:
     overview = report.overview
     verdict = words.judge(overview, text)
     sentences = [tag("p", sentence, class_="lead") for sentence in verdict.sentences]
-    remarks = [tag("p", text(key), class_="lead") for key in report.remarks]
+    remarks = [tag("p", text.gettext(remark), class_="lead") for remark in report.remarks]
     left = tag(
         "div",
         tag("p", verdict.headline, class_="headline"),
@@ -170,14 +164,19 @@ def _verdict(report: Report, text: Text) -> Markup:
         _split(overview, text),
         _costs(report, text),
     )
-    right = tag("div", tag("h2", text("facts.title")), _facts(report, text))
-    hidden_heading = tag("h2", text("nav.verdict"), class_="visually-hidden", id="verdict-title")
-    noscript = tag("noscript", tag("p", text("noscript"), class_="empty"))
+    right = tag("div", tag("h2", text.gettext("The run")), _facts(report, text))
+    hidden_heading = tag(
+        "h2", text.gettext(SECTIONS["verdict"].title), class_="visually-hidden", id="verdict-title"
+    )
+    scriptless = text.gettext(
+        "The tables and charts of this page need JavaScript; the verdict above does not."
+    )
+    noscript = tag("noscript", tag("p", scriptless, class_="empty"))
     body = tag("div", left, right, class_="verdict")
     return tag("section", hidden_heading, body, noscript, id="verdict", aria_labelledby="verdict-title")
 
 
-def _split(overview: Overview, text: Text) -> Markup | None:
+def _split(overview: Overview, text: Language) -> Markup | None:
     if not overview.parts:
         return None
     if not overview.durations:
@@ -185,7 +184,7 @@ def _split(overview: Overview, text: Text) -> Markup | None:
             _split_row(part.name, f"{part.count:,}", part.count / max(1, overview.calls), text)
             for part in overview.parts
         ]
-        return join(tag("h2", text("verdict.split_counts")), tag("ul", *rows, class_="split-list"))
+        return join(tag("h2", text.gettext("Where the calls went")), tag("ul", *rows, class_="split-list"))
     whole = whole_ns(overview)
     rows = [
         _split_row(part.name, NANOSECONDS.text(part.time_ns), (part.time_ns or 0) / whole, text)
@@ -194,10 +193,13 @@ def _split(overview: Overview, text: Text) -> Markup | None:
     rest = whole - sum(part.time_ns or 0 for part in overview.parts)
     if rest > 0:
         rows.append(_split_row("rest", NANOSECONDS.text(rest), rest / whole, text))
-    note = "verdict.of_wall" if words.parts_fit_wall(overview) else "verdict.summed"
+    if words.parts_fit_wall(overview):
+        note = text.gettext("The bar is the wall time.")
+    else:
+        note = text.gettext("The bar shows times summed over threads, which may exceed the wall time.")
     bar = tag("div", id="split-bar")
     listed = tag("ul", *rows, class_="split-list")
-    return join(tag("h2", text("verdict.split")), bar, listed, tag("p", text(note), class_="note"))
+    return join(tag("h2", text.gettext("Where the time went")), bar, listed, tag("p", note, class_="note"))
 
 
 def whole_ns(overview: Overview) -> int:
@@ -206,32 +208,32 @@ def whole_ns(overview: Overview) -> int:
     return max(1, total, overview.wall_ns or 0)
 
 
-def _split_row(name: str, amount: str, share: float, text: Text) -> Markup:
+def _split_row(name: str, amount: str, share: float, text: Language) -> Markup:
     key = tag("span", class_=f"key part-{name}", aria_hidden="true")
     return tag(
         "li",
         key,
-        tag("span", text(f"part.{name}")),
+        tag("span", text.gettext(PARTS[name])),
         tag("span", amount),
         tag("span", words.share_text(share), class_="share"),
     )
 
 
-def _costs(report: Report, text: Text) -> Markup | None:
+def _costs(report: Report, text: Language) -> Markup | None:
     overview = report.overview
     if not overview.costs:
         return None
     links = [*report.links, *([None] * len(overview.costs))]
     items = [_cost(cost, link, overview, text) for cost, link in zip(overview.costs, links, strict=False)]
-    title = "verdict.costs" if overview.durations else "verdict.costs_counts"
-    return join(tag("h2", text(title)), tag("ol", *items, class_="costs"))
+    title = text.gettext("Largest costs") if overview.durations else text.gettext("Most frequent calls")
+    return join(tag("h2", title), tag("ol", *items, class_="costs"))
 
 
-def _cost(cost: Cost, link: int | None, overview: Overview, text: Text) -> Markup:
+def _cost(cost: Cost, link: int | None, overview: Overview, text: Language) -> Markup:
     call = tag("code", visible(cost.call))
     title = call
     if cost.file is not None:
-        before, _, after = text("verdict.cost", call="\0", file="\1").partition("\0")
+        before, _, after = text.gettext("{call} on {file}", call="\0", file="\1").partition("\0")
         middle, _, end = after.partition("\1")
         title = join(before, call, middle, file_name(cost.file), end)
         if link is not None:
@@ -240,51 +242,54 @@ def _cost(cost: Cost, link: int | None, overview: Overview, text: Text) -> Marku
     return tag("li", title, tag("span", words.cost_figures(cost, overview, text), class_="figures"))
 
 
-def _facts(report: Report, text: Text) -> Markup:
+def _facts(report: Report, text: Language) -> Markup:
     rows = []
     for key, value in report.facts:
         literal = key in ("command", "directory", "logs")
         shown = file_name(value, 160) if literal else join(visible(value))
-        rows.append(tag("div", tag("dt", text(f"facts.{key}")), tag("dd", shown)))
+        rows.append(tag("div", tag("dt", text.gettext(FACTS[key])), tag("dd", shown)))
     return tag("dl", *rows, class_="facts")
 
 
-def _losses(report: Report, text: Text) -> Markup:
+def _losses(report: Report, lead: Markup, text: Language) -> Markup:
     if not report.losses:
-        return tag("p", text("unseen.none"), class_="empty")
+        return tag("p", text.gettext("Nothing is known to be missing from this run."), class_="empty")
     items = [_loss(loss, text) for loss in report.losses]
-    return join(tag("p", text("unseen.lead"), class_="note"), tag("ul", *items, class_="losses"))
+    return join(lead, tag("ul", *items, class_="losses"))
 
 
-def _loss(loss: LossNote, text: Text) -> Markup:
-    first = None
-    if loss.file is not None:
-        key = "unseen.first" if loss.sample else "unseen.first_file"
-        sample = shorten(loss.sample or "", 120)
-        first = tag(
-            "span",
-            text(key, file=shorten(loss.file, 90), line=f"{loss.line or 0:,}", sample=sample),
-            class_="first",
-        )
-    cure = text.get(f"loss.{loss.name}", loss.cure)
+def _loss(loss: LossNote, text: Language) -> Markup:
     return tag(
         "li",
         tag("span", f"{loss.count:,}", class_="count"),
         " ",
         tag("code", loss.name),
-        tag("span", cure, class_="cure"),
-        first,
+        tag("span", text.gettext(loss.cure), class_="cure"),
+        None if loss.file is None else tag("span", _first_place(loss, loss.file, text), class_="first"),
     )
+
+
+def _first_place(loss: LossNote, file: str, text: Language) -> str:
+    place = {"file": shorten(file, 90), "line": f"{loss.line or 0:,}"}
+    if not loss.sample:
+        return text.gettext("first in {file}, line {line}", **place)
+    return text.gettext("first in {file}, line {line}: {sample}", sample=shorten(loss.sample, 120), **place)
 
 
 def _print_panels() -> Markup:
     return tag("div", id="print-panels", class_="print-only")
 
 
-def _footer(report: Report, text: Text) -> Markup:
-    made = text("footer.made", writer=report.writer, store=visible(report.name), date=report.made)
+def _footer(report: Report, text: Language) -> Markup:
+    made = text.gettext(
+        "Made by {writer} from {store}, {date}.",
+        writer=report.writer,
+        store=visible(report.name),
+        date=report.made,
+    )
     command = f"iodock show summary {shell_word(report.name)} --by file,call"
-    return join(tag("p", made), tag("p", text("footer.query"), " ", tag("code", command), class_="no-print"))
+    same = text.gettext("The same numbers in the terminal:")
+    return join(tag("p", made), tag("p", same, " ", tag("code", command), class_="no-print"))
 
 
 def shell_word(word: str) -> str:

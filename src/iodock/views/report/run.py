@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from iodock.language import N_, Language, language_in
 from iodock.store import Store
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.overview import command_line, overview_of
@@ -12,10 +13,18 @@ from iodock.views.report.ask import Names
 from iodock.views.report.budget import fit
 from iodock.views.report.model import Limits, page_data
 from iodock.views.report.page import LossNote, Report, render
-from iodock.views.text import Text, text_in
+from iodock.views.report.words import CAPTURED, CLOCKS
 from iodock.views.verdict import Overview
 
 _DAY_NS = 86_400_000_000_000
+_UNFINISHED = {
+    "cut": N_("This store is a recording that was cut; what was flushed before is shown."),
+    "recording": N_("This recording is still going on; what was flushed so far is shown."),
+}
+"""State of a store -> what to say of it."""
+_OWN_FILE_SYSTEM = N_(
+    "The store lay on the measured file system, so the recorder's own writes weigh on these numbers."
+)
 
 
 def report_html(store: Store, language: str = "en") -> str:
@@ -26,7 +35,7 @@ def report_html(store: Store, language: str = "en") -> str:
 
 def report_of(store: Store, language: str = "en", limits: Limits | None = None) -> Report:
     """What the report shows, with its facts in one language."""
-    text = text_in(language)
+    text = language_in(language)
     overview = overview_of(store)
     data = page_data(store, overview, limits)
     links = _links(data["names"], overview)
@@ -52,13 +61,10 @@ def _links(names: list[str], overview: Overview) -> list[int | None]:
 
 
 def _remarks(store: Store) -> list[str]:
-    remarks = [
-        f"verdict.{key}"
-        for state, key in (("cut", "incomplete"), ("recording", "recording"))
-        if store.manifest.state == state
-    ]
+    state = store.manifest.state
+    remarks = [_UNFINISHED[state]] if state in _UNFINISHED else []
     if (store.manifest.raw.get("recorder") or {}).get("on_measured_file_system"):
-        remarks.append("verdict.own_file_system")
+        remarks.append(_OWN_FILE_SYSTEM)
     return remarks
 
 
@@ -72,7 +78,7 @@ def _losses(store: Store) -> list[LossNote]:
     return sorted(notes, key=lambda note: -note.count)
 
 
-def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Text) -> list[tuple[str, str]]:
+def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Language) -> list[tuple[str, str]]:
     raw = store.manifest.raw
     captured, host, source = raw.get("captured") or {}, raw.get("host") or {}, store.manifest.source
     how = captured.get("how")
@@ -83,12 +89,12 @@ def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Text) -
         ("kernel", host.get("kernel")),
         ("started", _started(store)),
         ("wall", None if overview.wall_ns is None else NANOSECONDS.text(overview.wall_ns)),
-        ("clock", text(f"clock.{store.manifest.clock}")),
-        ("captured", None if how is None else text.get(f"captured.{how}", str(how))),
+        ("clock", text.gettext(CLOCKS[store.manifest.clock])),
+        ("captured", None if how is None else text.gettext(CAPTURED.get(how, str(how)))),
         ("logs", "  ".join(map(str, captured.get("logs") or ()))),
         ("lines", _grouped(source.get("lines"))),
         ("exit", _ended(captured, text)),
-        ("processes", text.counted("count.processes", data["processes"]["of"])),
+        ("processes", text.ngettext("{n} process", "{n} processes", data["processes"]["of"])),
         ("ranks", _grouped(raw.get("ranks"))),
         ("hosts", _grouped(len(raw.get("hosts") or ())) if len(raw.get("hosts") or ()) > 1 else None),
         ("calls", _grouped(source.get("calls"))),
@@ -115,13 +121,15 @@ def _started(store: Store) -> str | None:
         return None  # a damaged stamp beyond the calendar
 
 
-def _ended(captured: dict[str, Any], text: Text) -> str | None:
+def _ended(captured: dict[str, Any], text: Language) -> str | None:
     if captured.get("exit_signal"):
-        return text("exit.signal", signal=captured["exit_signal"])
+        return text.gettext("killed by {signal}", signal=captured["exit_signal"])
     status = captured.get("exit_status")
-    return None if status is None else text("exit.status", status=status)
+    return None if status is None else text.gettext("exit status {status}", status=status)
 
 
-def _loss_count(store: Store, text: Text) -> str:
+def _loss_count(store: Store, text: Language) -> str:
     kinds = len(store.manifest.losses)
-    return text.counted("facts.losses_count", kinds) if kinds else text("facts.no_losses")
+    if not kinds:
+        return text.gettext("nothing is known to be missing")
+    return text.ngettext("{n} kind of loss, listed below", "{n} kinds of loss, listed below", kinds)

@@ -1,18 +1,24 @@
-// Words from the dictionary, and numbers for people. Every shown number carries its exact value in its title.
+// Texts in the page's language, and numbers for people. Every shown number carries its exact value in its title.
 
 function fill(template, values) {
   return template.replace(/\{(\w+)\}/g, (whole, key) => (values && key in values ? String(values[key]) : whole));
 }
 
-function words(key, values) {
-  return fill(TEXT[key] === undefined ? key : TEXT[key], values);
+// Texts are English sentences, as in the Python code; the page holds the translations of those that stand here.
+// They are written in single quotes without escapes, so that they can be found.
+function gettext(text, values) {
+  return fill(Object.hasOwn(TEXT.sentences, text) ? TEXT.sentences[text] : text, values);
 }
 
-// 'one|many' in the dictionary; a language without plurals has just one form.
-function counted(key, count, values) {
-  const forms = String(TEXT[key] === undefined ? key : TEXT[key]).split('|');
-  const template = count === 1 ? forms[0] : forms[forms.length - 1];
-  return fill(template, Object.assign({ n: grouped(count) }, values));
+function ngettext(one, many, count, values) {
+  const forms = Object.hasOwn(TEXT.plurals, one) ? TEXT.plurals[one] : [one, many];
+  return fill(forms[count === 1 ? 0 : 1], Object.assign({ n: grouped(count) }, values));
+}
+
+// Part of a text replaced by a node.
+function gettextAround(translated, place, node) {
+  const [before, after] = translated.split(place);
+  return [before, node, after];
 }
 
 function grouped(number) {

@@ -1,16 +1,16 @@
 // A table with sortable columns. Its body is one tab stop: arrow keys, Home, End and Page keys go from row to row.
 
 function columnLabel(name) {
-  return words('column.' + name);
+  return Object.hasOwn(TEXT.columns, name) ? TEXT.columns[name] : name;
 }
 
 function valueText(column, value) {
-  const key = 'value.' + column + '.' + value;
-  return TEXT[key] === undefined ? null : TEXT[key];
+  const words = TEXT.values[column] || {};
+  return Object.hasOwn(words, value) ? words[value] : null;
 }
 
 function cellContent(kind, value, column) {
-  if (value === null || value === undefined) return element('span', { class: 'unknown', title: words('not_known'), text: '–' });
+  if (value === null || value === undefined) return element('span', { class: 'unknown', title: gettext('not known'), text: '–' });
   if (kind === 'file') return nameNode(NAMES[value]);
   const word = kind === 'text' ? valueText(column, value) : null;
   if (word !== null) return element('span', { text: word });
@@ -35,7 +35,7 @@ function compareValues(a, b, kind) {
 }
 
 class Table {
-  // options: caption, unit (what the rows are, for 'N of M'), open(row) for drill-down, bar (column drawn as bars),
+  // options: caption, unit(n) (N rows in words, for 'N of M'), open(row) for drill-down, bar (column drawn as bars),
   // sort (column, descending first), limit (rows before 'show all'), row(tr, row, table) to dress a row
   constructor(data, options) {
     this.data = data;
@@ -68,8 +68,8 @@ class Table {
     const of = this.data.of;
     if (of === undefined || of === null || !this.options.unit) return '';
     return shown < of
-      ? words('top_of', { shown: grouped(shown), of: counted(this.options.unit, of) })
-      : counted(this.options.unit, of);
+      ? gettext('{shown} of {of} shown', { shown: grouped(shown), of: this.options.unit(of) })
+      : this.options.unit(of);
   }
 
   header() {
@@ -78,7 +78,7 @@ class Table {
       const numeric = isNumeric(this.kinds[index]);
       const content = numeric ? [arrow, columnLabel(name)] : [columnLabel(name), arrow];
       const button = element('button', { type: 'button', class: 'sort', onclick: () => this.sortBy(index) }, content);
-      return element('th', { scope: 'col', title: TEXT['doc.' + name], class: numeric ? 'number' : this.kinds[index] }, button);
+      return element('th', { scope: 'col', title: TEXT.columnDocs[name], class: numeric ? 'number' : this.kinds[index] }, button);
     });
     return element('thead', {}, element('tr', {}, this.headers));
   }
@@ -119,7 +119,7 @@ class Table {
     const shown = this.matches ? sorted : sorted.slice(0, this.limit);
     replaceContent(this.body, shown.map((row) => this.bodyRow(row, barColumn)));
     this.note.textContent = this.countNote(shown.length);
-    this.more.textContent = words('show_all', { n: grouped(sorted.length) });
+    this.more.textContent = gettext('Show all {n} listed', { n: grouped(sorted.length) });
     this.more.hidden = shown.length === sorted.length;
     const first = this.stops()[0];
     if (first) first.tabIndex = 0;
@@ -153,19 +153,20 @@ class Table {
 
   footer() {
     const foot = element('tfoot');
-    for (const [key, values] of [['other', this.data.other], ['total', this.data.total]]) {
-      if (values) foot.append(this.footRow(key, values));
+    const rows = [['other', gettext('not listed'), this.data.other], ['total', gettext('total'), this.data.total]];
+    for (const [key, label, values] of rows) {
+      if (values) foot.append(this.footRow(key, label, values));
     }
     return foot;
   }
 
-  footRow(key, values) {
+  footRow(key, label, values) {
     const cells = values.slice(1).map((value, index) => {
       const kind = this.kinds[index + 1];
       const content = value === null && !isNumeric(kind) ? null : cellContent(kind, value, null);
       return element('td', { class: isNumeric(kind) ? 'number' : 'word' }, content);
     });
-    return element('tr', { class: key }, element('th', { scope: 'row', class: 'word', text: words('row.' + key) }), cells);
+    return element('tr', { class: key }, element('th', { scope: 'row', class: 'word', text: label }), cells);
   }
 
   stops() {

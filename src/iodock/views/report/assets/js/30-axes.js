@@ -77,7 +77,7 @@ class Chart {
   }
 
   description() {
-    const hint = this.options.steps ? ' ' + words('chart.hint') : '';
+    const hint = this.options.steps ? ' ' + gettext('Use the arrow keys for exact values.') : '';
     return this.options.title + '. ' + (this.options.describe || '') + hint;
   }
 
@@ -149,7 +149,7 @@ class Chart {
       if (!details.open || holder.firstChild) return;
       const data = this.options.numbers();
       holder.append(new Table(data, { caption: this.options.title }).node);
-    } }, element('summary', { text: words('chart.numbers') }), holder);
+    } }, element('summary', { text: gettext('As a table') }), holder);
     return details;
   }
 }
@@ -178,7 +178,7 @@ function legend(...entries) {
 }
 
 function readWriteLegend() {
-  return legend(['read', words('read')], ['write', words('write')]);
+  return legend(['read', gettext('read')], ['write', gettext('write')]);
 }
 
 function timeAxis(chart, seconds) {
@@ -190,6 +190,6 @@ function timeAxis(chart, seconds) {
     chart.add(textAt(x, chart.plotBottom + 16, tickText('time', Math.round(tick * 1e9)), 'middle'));
   }
   chart.add(line(chart.left, chart.plotBottom, chart.plotRight, chart.plotBottom, 'axis'));
-  chart.add(textAt(chart.plotRight, chart.height - 4, words('axis.time'), 'end', 'axis-title'));
+  chart.add(textAt(chart.plotRight, chart.height - 4, gettext('time since the start'), 'end', 'axis-title'));
   return scale;
 }

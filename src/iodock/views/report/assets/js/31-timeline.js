@@ -1,9 +1,18 @@
 // Throughput over time: reads above the line, writes below it.
 
 const TIMELINE_MEASURES = {
-  bytes: { read: 'read_bytes', write: 'written_bytes', kind: 'byterate', perSecond: true },
-  calls: { read: 'read_count', write: 'write_count', kind: 'rate', perSecond: true },
-  time: { read: 'read_time_ns', write: 'write_time_ns', kind: 'share', perSecond: false },
+  bytes: {
+    read: 'read_bytes', write: 'written_bytes', kind: 'byterate', perSecond: true, name: gettext('Bytes'),
+    title: (every) => gettext('Bytes per second, in intervals of {every}', { every }),
+  },
+  calls: {
+    read: 'read_count', write: 'write_count', kind: 'rate', perSecond: true, name: gettext('Number of calls'),
+    title: (every) => gettext('Reads and writes per second, in intervals of {every}', { every }),
+  },
+  time: {
+    read: 'read_time_ns', write: 'write_time_ns', kind: 'share', perSecond: false, name: gettext('Time in calls'),
+    title: (every) => gettext('Time inside reads and writes, as a share of each interval of {every} (above 100 % with several threads)', { every }),
+  },
 };
 
 // Sparse rows [interval, ...] to one value per interval.
@@ -64,7 +73,7 @@ function drawTimeline(chart, series, measure, reads, writes) {
 function timelineReadout(series, name, measure, reads, writes, step) {
   const at = timeText(step * series.every_ns) + ' – ' + timeText((step + 1) * series.every_ns);
   const show = (value) => SHOWN[measure.kind](value)[0];
-  return words('readout.timeline', { at, read: show(reads[step]), write: show(writes[step]) });
+  return gettext('{at}: read {read}, write {write}', { at, read: show(reads[step]), write: show(writes[step]) });
 }
 
 function timelineChart(series, measureName, options) {
@@ -73,8 +82,8 @@ function timelineChart(series, measureName, options) {
   const [reads, writes] = timelineValues(series, measure, length);
   const peak = (values) => SHOWN[measure.kind](Math.max(...values))[0];
   return new Chart({
-    title: words('chart.timeline.' + measureName, { every: timeText(series.every_ns) }),
-    describe: words('chart.timeline.describe', { read: peak(reads), write: peak(writes) }),
+    title: measure.title(timeText(series.every_ns)),
+    describe: gettext('Highest: read {read}, write {write}.', { read: peak(reads), write: peak(writes) }),
     height: (options && options.height) || 220,
     left: 82,
     legend: readWriteLegend(),
@@ -104,7 +113,7 @@ function timelineWithChoice(parent, series, fixed) {
     replaceContent(holder);
     placeChart(holder, timelineChart(series, name), fixed);
   };
-  if (!fixed) parent.append(choice(words('choice.measure'), names.map((n) => [n, words('measure.' + n)]), 'bytes', show));
+  if (!fixed) parent.append(choice(gettext('What to show'), names.map((n) => [n, TIMELINE_MEASURES[n].name]), 'bytes', show));
   parent.append(holder);
   show('bytes');
 }

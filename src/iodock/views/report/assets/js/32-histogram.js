@@ -46,7 +46,7 @@ function drawHistogram(chart, bins, most) {
     if (index % every === 0) chart.add(textAt(middle, chart.plotBottom + 15, sizeLabel(bin.upper), 'middle'));
   });
   chart.add(line(chart.left, chart.plotBottom, chart.plotRight, chart.plotBottom, 'axis'));
-  chart.add(textAt(chart.plotRight, chart.height - 4, words('axis.size'), 'end', 'axis-title'));
+  chart.add(textAt(chart.plotRight, chart.height - 4, gettext('size of one access, up to'), 'end', 'axis-title'));
 }
 
 function histogramChart(sizes, options) {
@@ -54,14 +54,14 @@ function histogramChart(sizes, options) {
   const most = Math.max(...bins.map((bin) => Math.max(bin.read, bin.write)));
   const commonest = bins.reduce((a, b) => (b.read + b.write > a.read + a.write ? b : a));
   return new Chart({
-    title: words('chart.sizes'),
-    describe: words('chart.sizes.describe', { range: sizeRange(commonest.upper) }),
+    title: gettext('Accesses by size'),
+    describe: gettext('The commonest size is {range}.', { range: sizeRange(commonest.upper) }),
     height: (options && options.height) || 220,
     left: 82,
     legend: readWriteLegend(),
     steps: bins.length,
     place: (step) => (step + 0.5) / bins.length,
-    readout: (step) => words('readout.sizes', {
+    readout: (step) => gettext('{range}: {read} reads, {write} writes', {
       range: sizeRange(bins[step].upper), read: grouped(bins[step].read), write: grouped(bins[step].write),
     }),
     draw: (chart) => drawHistogram(chart, bins, most),

@@ -57,13 +57,14 @@ function columnsOfCells(offsets) {
 function offsetReadout(offsets, columns, step) {
   if (offsets.points) {
     const [start, offset, size, isWrite] = offsets.points[step];
-    return words('readout.access', {
-      what: words(isWrite ? 'write' : 'read'), at: timeText(start), size: bytesText(size), offset: grouped(offset),
-    });
+    const shown = { at: timeText(start), size: bytesText(size), offset: grouped(offset) };
+    return isWrite
+      ? gettext('{at}: write of {size} at offset {offset}', shown)
+      : gettext('{at}: read of {size} at offset {offset}', shown);
   }
   const [time, sum] = columns[step];
   const width = (offsets.high_bytes - offsets.low_bytes) / offsets.offset_bins;
-  return words('readout.cells', {
+  return gettext('{at}: {read} reads, {write} writes between {low} and {high}', {
     at: timeText((time * offsets.span_ns) / offsets.time_bins), read: grouped(sum.reads), write: grouped(sum.writes),
     low: bytesText(offsets.low_bytes + sum.low * width), high: bytesText(offsets.low_bytes + (sum.high + 1) * width),
   });
@@ -87,8 +88,8 @@ function offsetsChart(offsets, options) {
   const columns = columnsOfCells(offsets);
   const { steps, place } = offsetSteps(offsets, columns);
   return new Chart({
-    title: words('chart.offsets'),
-    describe: words('chart.offsets.describe', { low: bytesText(offsets.low_bytes), high: bytesText(offsets.high_bytes) }),
+    title: gettext('Place in the file over time'),
+    describe: gettext('From {low} to {high}.', { low: bytesText(offsets.low_bytes), high: bytesText(offsets.high_bytes) }),
     height: (options && options.height) || 240,
     left: 82,
     legend: readWriteLegend(),

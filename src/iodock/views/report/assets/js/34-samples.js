@@ -1,8 +1,8 @@
 // The machine's own state under the throughput, on the same time axis.
 
 function sampleTitle(series) {
-  const key = 'sample.' + series.source + '.' + series.metric;
-  const name = TEXT[key] === undefined ? series.source + ' ' + series.metric : words(key);
+  const key = series.source + '.' + series.metric;
+  const name = Object.hasOwn(TEXT.samples, key) ? TEXT.samples[key] : series.source + ' ' + series.metric;
   return series.target ? name + ' · ' + visibleName(series.target) : name;
 }
 
@@ -22,7 +22,7 @@ function sampleChart(series, spanNs) {
   const place = (step) => series.points[step][0] / (spanNs || 1);
   return new Chart({
     title: sampleTitle(series),
-    describe: words('chart.sample.describe', { high: SHOWN[series.unit](highest)[0] }),
+    describe: gettext('highest {high}', { high: SHOWN[series.unit](highest)[0] }),
     height: 86,
     bottom: 8,
     left: 82,

@@ -10,12 +10,12 @@ function filePath(index) {
 
 function drawCalls(parent) {
   if (!PAGE.calls.rows.length) {
-    parent.append(element('p', { class: 'empty', text: words('calls.none') }));
+    parent.append(element('p', { class: 'empty', text: gettext('No calls on files were seen.') }));
     return;
   }
   const timed = PAGE.run.durations;
   const table = new Table(PAGE.calls, {
-    caption: words('calls.caption'), unit: 'unit.calls', open: (row) => go(callPath(row[0])),
+    caption: gettext('System calls'), unit: (n) => ngettext('{n} kind of call', '{n} kinds of call', n), open: (row) => go(callPath(row[0])),
     bar: timed ? 'total_time_ns' : 'count', sort: timed ? 'total_time_ns' : 'count', limit: 20,
   });
   parent.append(table.node);
@@ -27,14 +27,14 @@ function panelHead(title) {
 
 function callPanel(call) {
   const data = PAGE.call_files[call];
-  const title = [words('call.files_of') + ' ', element('code', { text: visibleName(call) })];
+  const title = gettextAround(gettext('Files of {call}'), '{call}', element('code', { text: visibleName(call) }));
   const panel = element('section', { class: 'panel', id: 'call-panel' }, panelHead(title));
   if (!data || !data.rows.length) {
-    panel.append(element('p', { class: 'empty', text: words('call.no_files') }));
+    panel.append(element('p', { class: 'empty', text: gettext('None of these calls names a file.') }));
     return panel;
   }
   panel.append(new Table(data, {
-    caption: words('call.caption', { call: visibleName(call) }), unit: 'unit.files',
+    caption: gettext('Files that {call} was called on', { call: visibleName(call) }), unit: (n) => ngettext('{n} file', '{n} files', n),
     open: (row) => go(filePath(row[0])), bar: PAGE.run.durations ? 'total_time_ns' : 'count',
     sort: PAGE.run.durations ? 'total_time_ns' : 'count', limit: 10,
   }).node);

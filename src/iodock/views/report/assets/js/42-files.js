@@ -3,11 +3,11 @@
 function searchBox(table, total) {
   const status = element('span', { class: 'search-status', 'aria-live': 'polite' });
   const input = element('input', {
-    type: 'search', id: 'file-search', autocomplete: 'off', spellcheck: 'false', placeholder: words('search.placeholder'),
+    type: 'search', id: 'file-search', autocomplete: 'off', spellcheck: 'false', placeholder: gettext('part of its name'),
     oninput: () => {
       const wanted = input.value.toLowerCase();
       const shown = table.filter(wanted ? (row) => visibleName(NAMES[row[0]]).toLowerCase().includes(wanted) : null);
-      status.textContent = wanted ? counted('search.found', shown, { of: grouped(total) }) : '';
+      status.textContent = wanted ? gettext('{n} of {of} listed files', { n: grouped(shown), of: grouped(total) }) : '';
     },
     onkeydown: (event) => {
       if (event.key !== 'ArrowDown') return;
@@ -17,21 +17,21 @@ function searchBox(table, total) {
       first.focus();
     },
   });
-  return element('div', { class: 'search no-print' }, element('label', { for: 'file-search', text: words('search.label') }), input, status);
+  return element('div', { class: 'search no-print' }, element('label', { for: 'file-search', text: gettext('Find a file') }), input, status);
 }
 
 function drawFiles(parent) {
   const data = PAGE.files;
   if (!data.rows.length) {
-    parent.append(element('p', { class: 'empty', text: words('files.none') }));
+    parent.append(element('p', { class: 'empty', text: gettext('No file was touched.') }));
     return;
   }
   const measure = PAGE.run.durations ? 'total_time_ns' : 'count';
   const table = new Table(data, {
-    caption: words('files.caption'), unit: 'unit.files', open: (row) => go(filePath(row[0])), bar: measure, sort: measure, limit: 15,
+    caption: gettext('I/O by file'), unit: (n) => ngettext('{n} file', '{n} files', n), open: (row) => go(filePath(row[0])), bar: measure, sort: measure, limit: 15,
   });
   parent.append(searchBox(table, data.rows.length), table.node);
-  if (data.of > data.rows.length) parent.append(element('p', { class: 'note', text: words('search.only_listed', { n: grouped(data.rows.length) }) }));
+  if (data.of > data.rows.length) parent.append(element('p', { class: 'note', text: gettext('The search looks at the {n} files listed; the row "not listed" holds the rest.', { n: grouped(data.rows.length) }) }));
 }
 
 function filePanel(index, fixed) {
@@ -42,7 +42,7 @@ function filePanel(index, fixed) {
   panel.append(fileFacts(index));
   if (detail && detail.calls) {
     panel.append(new Table(detail.calls, {
-      caption: words('file.calls'), unit: 'unit.calls', bar: PAGE.run.durations ? 'total_time_ns' : 'count',
+      caption: gettext('Calls on this file'), unit: (n) => ngettext('{n} kind of call', '{n} kinds of call', n), bar: PAGE.run.durations ? 'total_time_ns' : 'count',
       sort: PAGE.run.durations ? 'total_time_ns' : 'count',
     }).node);
   }
@@ -63,7 +63,7 @@ function fileFacts(index) {
 
 // Details are kept for the files that cost most; for the others, the command that shows the same.
 function noDetail(index) {
-  const note = element('div', { class: 'note' }, element('p', { text: words('file.no_detail') }));
+  const note = element('div', { class: 'note' }, element('p', { text: gettext('Sizes, timeline and offsets are kept here for the costliest files only. The same for this file:') }));
   if ((PAGE.cut || []).includes(index)) return note;
   const command = 'iodock show timeline ' + shellWord(PAGE.run.store) + ' --file ' + shellWord(NAMES[index]);
   note.append(element('pre', {}, element('code', { text: command })));
@@ -72,7 +72,7 @@ function noDetail(index) {
 
 function drawFileCharts(panel, detail, fixed) {
   if (detail.sizes.rows.length) placeChart(panel, histogramChart(detail.sizes), fixed);
-  else panel.append(element('p', { class: 'empty', text: words('file.no_data') }));
+  else panel.append(element('p', { class: 'empty', text: gettext('No bytes were read from or written to this file.') }));
   if (detail.timeline && detail.timeline.rows.length) timelineWithChoice(panel, detail.timeline, fixed);
   if (detail.offsets && ((detail.offsets.points || []).length || (detail.offsets.cells || []).length)) {
     placeChart(panel, offsetsChart(detail.offsets), fixed);

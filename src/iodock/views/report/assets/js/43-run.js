@@ -2,7 +2,7 @@
 
 function drawTime(parent) {
   if (!PAGE.timeline || !PAGE.timeline.rows.length) {
-    parent.append(element('p', { class: 'empty', text: words('time.none') }));
+    parent.append(element('p', { class: 'empty', text: gettext('No bytes could be placed in time: either none were read or written, or the source has no times.') }));
     return;
   }
   timelineWithChoice(parent, PAGE.timeline);
@@ -11,32 +11,32 @@ function drawTime(parent) {
 
 function drawSampleSeries(parent) {
   if (!(PAGE.samples || []).length) return;
-  parent.append(element('h3', { text: words('samples.title') }), element('p', { class: 'note', text: words('samples.note') }));
+  parent.append(element('h3', { text: gettext('The machine meanwhile') }), element('p', { class: 'note', text: gettext('Sampled once a second, of the whole machine: other programs are in these numbers too.') }));
   const span = PAGE.timeline.intervals * PAGE.timeline.every_ns;
   for (const series of PAGE.samples) placeChart(parent, sampleChart(series, span));
 }
 
 function drawSizes(parent) {
   if (PAGE.sizes && PAGE.sizes.rows.length) placeChart(parent, histogramChart(PAGE.sizes));
-  else parent.append(element('p', { class: 'empty', text: words('sizes.none') }));
+  else parent.append(element('p', { class: 'empty', text: gettext('No bytes were read or written.') }));
 }
 
 function drawProcesses(parent) {
   const depth = new Map(PAGE.processes.rows.map((row, index) => [row, PAGE.processes.depth[index]]));
   if (!PAGE.processes.rows.length) {
-    parent.append(element('p', { class: 'empty', text: words('processes.none') }));
+    parent.append(element('p', { class: 'empty', text: gettext('No processes are known.') }));
     return;
   }
   const table = new Table(PAGE.processes, {
-    caption: words('processes.caption'), unit: 'unit.processes', bar: PAGE.run.durations ? 'total_time_ns' : 'count',
+    caption: gettext('I/O by process'), unit: (n) => ngettext('{n} process', '{n} processes', n), bar: PAGE.run.durations ? 'total_time_ns' : 'count',
     limit: 20,
     row: (node, row, drawn) => {
       if (drawn.sortColumn >= 0) return;
       node.cells[0].style.setProperty('--depth', Math.min(12, depth.get(row)));
-      node.cells[0].title = words('processes.depth', { depth: depth.get(row) });
+      node.cells[0].title = gettext('level {depth} of the tree', { depth: depth.get(row) });
     },
   });
-  const asTree = element('button', { type: 'button', class: 'quiet no-print', text: words('processes.as_tree'), onclick: () => {
+  const asTree = element('button', { type: 'button', class: 'quiet no-print', text: gettext('Order as a tree'), onclick: () => {
     table.sortColumn = -1;
     table.fillBody();
   } });
@@ -46,13 +46,13 @@ function drawProcesses(parent) {
 function drawRanks(parent) {
   if (!PAGE.ranks || PAGE.ranks.rows.length < 2) return;
   const measure = PAGE.run.durations ? 'total_time_ns' : 'count';
-  parent.append(new Table(PAGE.ranks, { caption: words('ranks.caption'), unit: 'unit.ranks', bar: measure, limit: 20 }).node);
+  parent.append(new Table(PAGE.ranks, { caption: gettext('MPI ranks'), unit: (n) => ngettext('{n} rank', '{n} ranks', n), bar: measure, limit: 20 }).node);
 }
 
 function drawFailures(parent) {
   if (!PAGE.failures.rows.length) {
-    parent.append(element('p', { class: 'empty', text: words('failures.none') }));
+    parent.append(element('p', { class: 'empty', text: gettext('No call failed.') }));
     return;
   }
-  parent.append(new Table(PAGE.failures, { caption: words('failures.caption'), unit: 'unit.failures', bar: 'count', sort: 'count', limit: 15 }).node);
+  parent.append(new Table(PAGE.failures, { caption: gettext('Failures by error'), unit: (n) => ngettext('{n} kind of failure', '{n} kinds of failure', n), bar: 'count', sort: 'count', limit: 15 }).node);
 }

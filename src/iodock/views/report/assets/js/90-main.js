@@ -46,7 +46,7 @@ function preparePrint() {
   const holder = section('print-panels');
   const files = PAGE.print_files || [];
   if (!files.length) return;
-  holder.append(element('h2', { text: words('print.title') }));
+  holder.append(element('h2', { text: gettext('The costliest files in detail') }));
   for (const index of files) holder.append(filePanel(index, 660));
 }
 

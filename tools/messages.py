@@ -1,0 +1,123 @@
+"""Brings the texts of the code into the catalogues under `src/iodock/locale/`, and compiles these.
+
+`make messages` updates every .po file, compiles it, and lists what is not translated; `make setup` and
+`make wheel` only compile. A .po file has no dates and no places, so that it changes only when a text does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog, Message
+from babel.messages.extract import extract_from_file
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po, write_po
+
+SOURCE = Path(__file__).parent.parent / "src" / "iodock"
+LOCALE = SOURCE / "locale"
+KEYWORDS = {"N_": None, "gettext": None, "ngettext": (1, 2)}
+LANGUAGES = ("ja",)
+_NOISE = re.compile(
+    rb'^"(Project|Report|POT-Creation|PO-Revision|Generated|Last-Translator|Language-Team)[\w-]*: .*\n',
+    re.MULTILINE,
+)
+_HEADER = "Texts of iodock: translate `msgstr`, keep the {places}; terms are in docs/explanation/terms.md."
+
+
+def sources() -> list[tuple[str, Path]]:
+    """(Language of the source, file) of every file that may hold texts, sorted."""
+    scripts = sorted((SOURCE / "views" / "report" / "assets" / "js").glob("*.js"))
+    return [("python", path) for path in sorted(SOURCE.rglob("*.py"))] + [
+        ("javascript", path) for path in scripts
+    ]
+
+
+def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
+    """The texts that a file marks; (one, many) where there are two forms."""
+    for _, text, _, _ in extract_from_file(kind, path, KEYWORDS):
+        yield (text[0], text[1]) if isinstance(text, tuple) else text
+
+
+def cures() -> list[str]:
+    """What to do about each kind of loss: these texts stand in the Rust code."""
+    from iodock import _native
+
+    return [cure for _, cure in _native.known_losses()]
+
+
+def template() -> Catalog:
+    """Every text of the code, untranslated."""
+    catalog = Catalog(project="iodock", charset="utf-8")
+    for kind, path in sources():
+        for text in texts_of(kind, path):
+            catalog.add(text)
+    for cure in cures():
+        catalog.add(cure)
+    return catalog
+
+
+def po_file(language: str) -> Path:
+    return LOCALE / language / "LC_MESSAGES" / "iodock.po"
+
+
+def read(language: str) -> Catalog:
+    """A language's catalogue as it lies on disk; empty if there is none."""
+    if not po_file(language).exists():
+        return Catalog(locale=language, project="iodock", charset="utf-8")
+    with po_file(language).open("rb") as file:
+        return read_po(file, locale=language, abort_invalid=True)
+
+
+def updated(language: str, texts: Catalog) -> Catalog:
+    """The language's catalogue with the texts of the code: new ones are empty, or fuzzy where an old one is
+    much like it; those that the code has no more are left out."""
+    catalog = read(language)
+    catalog.update(texts, update_creation_date=False)
+    catalog.obsolete.clear()
+    catalog.fuzzy = False
+    catalog.header_comment = f"# {_HEADER}"
+    return catalog
+
+
+def write(language: str, catalog: Catalog) -> None:
+    content = BytesIO()
+    write_po(content, catalog, width=100, no_location=True, sort_output=True)
+    po_file(language).parent.mkdir(parents=True, exist_ok=True)
+    po_file(language).write_bytes(_NOISE.sub(b"", content.getvalue()))
+
+
+def compile_catalogue(language: str) -> None:
+    """The .mo file that the program reads, beside the .po file. Fuzzy texts are left out."""
+    with po_file(language).with_suffix(".mo").open("wb") as file:
+        write_mo(file, read(language))
+
+
+def untranslated(catalog: Catalog) -> list[Message]:
+    """Messages without a translation that somebody has looked at."""
+    return [message for message in catalog if message.id and (message.fuzzy or not all(forms(message)))]
+
+
+def forms(message: Message) -> list[str]:
+    """The translation's forms: one, or as many as its language has plurals."""
+    return [message.string] if isinstance(message.string, str) else list(message.string)
+
+
+def main(arguments: list[str]) -> None:
+    texts = None if "--compile" in arguments else template()
+    for language in LANGUAGES:
+        if texts is not None:
+            write(language, updated(language, texts))
+        compile_catalogue(language)
+        missing = untranslated(read(language))
+        if texts is not None:
+            print(f"{po_file(language).relative_to(SOURCE.parent.parent)}: {len(missing)} texts to translate")
+            for message in missing:
+                print(f"  {'fuzzy' if message.fuzzy else 'new'}: {message.id}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
