@@ -25,6 +25,7 @@ LEVELS = {
     "ratio": 4,
     "rules": 5,
     "diagnosis": 6,
+    "volume": 6,
     "reference": 6,
     "views": 7,
     "run": 8,

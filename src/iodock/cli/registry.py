@@ -10,6 +10,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "import": ("iodock.cli.import_logs", "Turn strace or truss logs into a store"),
     "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
     "diagnose": ("iodock.cli.diagnose", "Say what is wrong, what it costs, and what to change"),
+    "volume": ("iodock.cli.volume", "Compare the bytes a program moves with what its files hold"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),

@@ -1,0 +1,109 @@
+"""`iodock volume -- CMD` and `iodock volume -p PID`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.output import destination
+from iodock.errors import RequestError
+
+_EXAMPLES = (
+    "iodock volume -- ./a.out input.dat",
+    "iodock volume --expect 500M -- ./a.out input.dat",
+    "iodock volume -p 4711 --every 30",
+)
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+
+
+@click.command(
+    epilog=examples(_EXAMPLES),
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option(
+    "-p", "--pid", type=int, metavar="PID", help="watch a process that runs already, with its children"
+)
+@click.option(
+    "--every", type=float, default=30.0, metavar="SECONDS", help="with -p: a line each so often; default 30"
+)
+@click.option(
+    "--expect", metavar="SIZE", help="the volume you expect, 500M or 2G: in place of the files' sizes"
+)
+@click.option(
+    "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
+)
+@click.option(
+    "-o", "--output", metavar="FILE", help="where to write the answer; default: stderr for a command"
+)
+@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@quiet
+@click.argument("command", metavar="[--] CMD ARG...", nargs=-1, type=click.UNPROCESSED)
+def command(
+    command: tuple[str, ...],
+    pid: int | None,
+    every: float,
+    expect: str | None,
+    form: str,
+    output: str | None,
+    lang: str | None,
+    settings: str | None,
+    quiet: bool,
+) -> int:
+    """Step 2 of the method: how many bytes a program moves against what its files hold, without tracing it.
+    The program runs as it would without; its output and exit status are its own."""
+    if (pid is None) == (not command):
+        raise RequestError("give a command, or -p PID", "iodock volume -- CMD ARG...")
+    from iodock.language import chosen, language_in
+    from iodock.settings import load
+    from iodock.volume.reading import read_volume
+
+    text = language_in(chosen(lang))
+    known = load(settings)
+    expected = None if expect is None else _size(expect)
+    if pid is not None:
+        return _watch(pid, every, text, quiet)
+    from iodock.volume.measure import run
+
+    sys.stdout.flush()
+    volume = run(command)
+    reading = read_volume(volume, known, expected)
+    from iodock.views.volume_text import volume_json, volume_text
+
+    said = volume_json(volume, reading, text) if form == "json" else volume_text(volume, reading, text)
+    if output is None:
+        # stdout belongs to the program.
+        sys.stderr.write(said)
+    else:
+        with destination(output) as out:
+            out.write(said.encode())
+    if volume.exit_signal is not None:
+        return 128 + volume.exit_signal
+    return volume.exit_code or 0
+
+
+def _watch(pid: int, every: float, text: object, quiet: bool) -> int:
+    from iodock.language import Language
+    from iodock.views.volume_text import interval_text
+    from iodock.volume.measure import watch
+
+    assert isinstance(text, Language)
+    if every <= 0:
+        raise RequestError(f"--every must be above 0, not {every}")
+    for volume in watch(pid, every):
+        click.echo(interval_text(volume, text))
+    if not quiet:
+        print(f"note: process {pid} has ended", file=sys.stderr)
+    return 0
+
+
+def _size(given: str) -> int:
+    """500M, 2G, 1.5TiB or bytes."""
+    number = given.strip().upper().removesuffix("IB").removesuffix("B")
+    unit = number[-1:] if number[-1:].isalpha() else ""
+    try:
+        return int(float(number.removesuffix(unit)) * _UNITS[unit])
+    except (KeyError, ValueError) as error:
+        raise RequestError(f"{given} is not a size", "500M, 2G, or a number of bytes") from error
