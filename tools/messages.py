@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -38,8 +39,29 @@ def sources() -> list[tuple[str, Path]]:
 
 def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
     """The texts that a file marks; (one, many) where there are two forms."""
+    if kind == "python":
+        yield from python_texts(ast.parse(path.read_text(encoding="utf-8")))
+        return
     for _, text, _, _ in extract_from_file(kind, path, KEYWORDS):
         yield (text[0], text[1]) if isinstance(text, tuple) else text
+
+
+def python_texts(tree: ast.AST) -> Iterator[str | tuple[str, str]]:
+    """Texts given as they are. Babel's own reader would take `"name"` of `gettext(WORDS["name"])` for one."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or called(node) not in KEYWORDS:
+            continue
+        given = [part.value for part in node.args if isinstance(part, ast.Constant) and part.value]
+        texts = [text for text in given if isinstance(text, str)]
+        if called(node) == "ngettext" and len(texts) >= 2:
+            yield texts[0], texts[1]
+        elif texts and isinstance(node.args[0], ast.Constant):
+            yield texts[0]
+
+
+def called(node: ast.Call) -> str:
+    """The name of the function or method that is called."""
+    return getattr(node.func, "attr", None) or getattr(node.func, "id", "")
 
 
 def cures() -> list[str]:
@@ -83,11 +105,16 @@ def updated(language: str, texts: Catalog) -> Catalog:
     return catalog
 
 
+def content(catalog: Catalog) -> bytes:
+    """A .po file, sorted by text."""
+    written = BytesIO()
+    write_po(written, catalog, width=100, no_location=True, sort_output=True)
+    return _NOISE.sub(b"", written.getvalue())
+
+
 def write(language: str, catalog: Catalog) -> None:
-    content = BytesIO()
-    write_po(content, catalog, width=100, no_location=True, sort_output=True)
     po_file(language).parent.mkdir(parents=True, exist_ok=True)
-    po_file(language).write_bytes(_NOISE.sub(b"", content.getvalue()))
+    po_file(language).write_bytes(content(catalog))
 
 
 def compile_catalogue(language: str) -> None:
