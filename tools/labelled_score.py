@@ -1,0 +1,200 @@
+"""Labels of runs, what was found in them, and the shares that follow. labelled.py does the recording."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+KINDS = ("fault", "clean", "mixed", "harmless")
+RULES = frozenset(
+    [
+        "small-requests",
+        "unaligned-requests",
+        "random-access",
+        "backward-access",
+        "redundant-reads",
+        "redundant-writes",
+        "read-after-write",
+        "seek-storm",
+        "failed-open-storm",
+        "failed-xattr",
+        "stat-storm",
+        "open-close-loop",
+        "process-storm",
+        "metadata-heavy",
+        "directory-scan-storm",
+        "tiny-file-flood",
+        "shared-file-contention",
+        "file-per-process",
+        "rank-imbalance",
+        "straggler",
+        "slow-call",
+        "sync-heavy",
+        "synchronous-flags",
+        "direct-io-unaligned",
+        "mmap-random",
+        "copy-through-user-space",
+        "unused-output",
+        "whole-file-for-a-few-bytes",
+        "stdout-unbuffered",
+        "serial-phases",
+        "io-not-overlapped",
+        "pipe-bound",
+        "bytewise-read",
+        "write-in-compute-loop",
+        "cache-speed",
+    ]
+)
+
+
+class LabelError(ValueError):
+    """A label that can't be meant; says which run and what."""
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file, or `count` numbered files, that the program finds in its folder."""
+
+    name: str
+    size_bytes: int = 0
+    lines: int = 0
+    count: int = 1
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Label:
+    """One run of a labelled set: how it is made, and what is true of it."""
+
+    name: str
+    kind: str
+    program: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    ranks: int = 0
+    stdin: str = ""
+    stdout: str = ""
+    inputs: tuple[Input, ...] = ()
+    prepare: tuple[str, ...] = ()
+    background: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    faults: frozenset[str] = frozenset()
+    top: str = ""
+    allowed: frozenset[str] = frozenset()
+    twin: str = ""
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        for wrong, what in self._objections():
+            if wrong:
+                raise LabelError(f"{self.name}: {what}")
+
+    def _objections(self) -> Iterable[tuple[bool, str]]:
+        strange = sorted((self.faults | self.allowed | ({self.top} if self.top else set())) - RULES)
+        yield self.kind not in KINDS, f"kind {self.kind!r} is none of {', '.join(KINDS)}"
+        yield bool(self.program) == bool(self.command), "needs either a program or a command"
+        yield bool(strange), f"no such rule: {', '.join(strange)}"
+        yield bool(self.top) and self.top not in self.faults, f"top {self.top!r} is not among its faults"
+        yield (
+            self.kind == "fault" and (len(self.faults) != 1 or not self.top),
+            "a fault run has one fault, its top",
+        )
+        yield self.kind == "mixed" and len(self.faults) < 2, "a mixed run has two faults or more"
+        yield self.kind in ("clean", "harmless") and bool(self.faults), "a clean run has no faults"
+
+
+def label_from(table: dict[str, Any]) -> Label:
+    """A label from its TOML table; tables of unknown keys are refused."""
+    values: dict[str, Any] = dict(table)
+    values["inputs"] = tuple(Input(**one) for one in values.pop("input", ()))
+    for key in ("command", "args", "prepare", "background", "needs"):
+        values[key] = tuple(values.get(key, ()))
+    for key in ("faults", "allowed"):
+        values[key] = frozenset(values.get(key, ()))
+    try:
+        return Label(**values)
+    except TypeError as error:
+        raise LabelError(f"{table.get('name', 'a run without name')}: {error}") from None
+
+
+def read_labels(path: Path) -> list[Label]:
+    """All runs of a `labels.toml`. Raises LabelError where names repeat or a twin is missing."""
+    labels = [label_from(table) for table in tomllib.loads(path.read_text(encoding="utf-8"))["run"]]
+    names = [label.name for label in labels]
+    for label in labels:
+        if names.count(label.name) > 1:
+            raise LabelError(f"{label.name}: the name is there twice")
+        if label.twin and label.twin not in names:
+            raise LabelError(f"{label.name}: no run is named {label.twin}, its twin")
+    return labels
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the diagnosis said of one run: (rule, severity) in its own order, or why there is none."""
+
+    label: Label
+    findings: Sequence[tuple[str, str]] = ()
+    error: str = ""
+    skipped: str = ""
+    seconds: float = 0.0
+    store: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> bool:
+        return not self.skipped
+
+    @property
+    def found(self) -> list[str]:
+        """Rules with a finding above a note, each once, in the order of the diagnosis."""
+        return list(dict.fromkeys(rule for rule, severity in self.findings if severity != "note"))
+
+    @property
+    def missed(self) -> list[str]:
+        return sorted(self.label.faults - set(self.found))
+
+    @property
+    def false(self) -> list[str]:
+        """Found, but neither a labelled fault nor allowed."""
+        return sorted(set(self.found) - self.label.faults - self.label.allowed)
+
+    @property
+    def top(self) -> str:
+        return self.found[0] if self.found else ""
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share as its two counts, so that nobody has to trust a percentage of three runs."""
+
+    part: int
+    whole: int
+
+    def __str__(self) -> str:
+        return f"{self.part}/{self.whole}" + (f" = {self.part / self.whole:.3f}" if self.whole else "")
+
+
+@dataclass(frozen=True)
+class Score:
+    recall: Share
+    false_alarms: Share
+    top_right: Share
+
+
+def score(outcomes: Iterable[Outcome]) -> Score:
+    """Recall over expected faults, false alarms over clean and harmless runs, top over single-fault runs.
+
+    A run that failed misses its faults, or is a false alarm if it has none; a skipped one counts nowhere.
+    """
+    counted = [outcome for outcome in outcomes if outcome.counts]
+    quiet = [o for o in counted if o.label.kind in ("clean", "harmless")]
+    single = [o for o in counted if o.label.kind == "fault"]
+    expected = sum(len(o.label.faults) for o in counted)
+    return Score(
+        recall=Share(expected - sum(len(o.missed) for o in counted), expected),
+        false_alarms=Share(sum(bool(o.false or o.error) for o in quiet), len(quiet)),
+        top_right=Share(sum(o.top == o.label.top for o in single), len(single)),
+    )
