@@ -24,7 +24,11 @@ SHARED_COST = 0.5
 def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
     """What is wrong with a run's I/O. Raises RequestError for settings that don't fit, StoreError,
     QueryError."""
-    facts = facts_of(store, settings or load())
+    return diagnosis_of(facts_of(store, settings or load()))
+
+
+def diagnosis_of(facts: Facts) -> Diagnosis:
+    """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
     _check_names(facts.settings, known)
     found: list[Finding] = []
@@ -36,7 +40,7 @@ def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
             continue
         found.extend(_findings(rule, facts))
     kept = _without_symptoms(found)
-    return Diagnosis(store.name, _verdict(facts, kept), tuple(sorted(kept, key=_order)), tuple(silent))
+    return Diagnosis(facts.store.name, _verdict(facts, kept), tuple(sorted(kept, key=_order)), tuple(silent))
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
