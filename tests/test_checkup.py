@@ -10,7 +10,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iodock.language import LANGUAGES
+from iodock.views.charts.words import visible
 from iodock.views.checkup import Checkup, Line, TopList, print_checkup
+from iodock.views.lines import wrapped
 from report_samples import HOSTILE, SAMPLES, overview
 
 
@@ -47,6 +49,30 @@ def test_it_fits_the_terminal_whatever_the_names(width: int, language: str) -> N
         line for index, line in enumerate(lines) if index not in commands and index - 1 not in commands
     ]
     assert max(cell_len(line) for line in tables_and_words) <= width
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_no_column_is_cut(width: int, language: str) -> None:
+    shown = checkup(["/data/mesh.h5"])
+    last = "13.3 GiB" if width > 50 else "120,000"
+    rows = [line for line in printed(shown, width, language).splitlines() if line.startswith("read ")]
+    assert [row.rstrip().endswith(last) for row in rows[-1:]] == [True]
+
+
+@pytest.mark.parametrize("width", [2, 7, 20, 40, 200])
+def test_lines_lose_nothing_and_fit(width: int) -> None:
+    for text in (*HOSTILE, "最長 3.79 ms、「23 %」 は、 1 つのスレッド:", "", "a  b"):
+        text = visible(text)
+        lines = wrapped(text, width)
+        assert "".join("".join(lines).split()) == "".join(text.split())
+        assert max(map(cell_len, lines)) <= width
+
+
+def test_japanese_breaks_where_it_may() -> None:
+    text = "経過時間 12 s のうち 4.4 s の間、少なくとも 1 つのスレッドが実行していました。"
+    lines = wrapped(text, 30)
+    assert lines == ["経過時間 12 s のうち 4.4 s の", "間、少なくとも 1 つのスレッド", "が実行していました。"]
 
 
 def test_names_cannot_write_escape_sequences() -> None:

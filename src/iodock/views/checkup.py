@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 from iodock.analyses import find
 from iodock.analyses.base import request
+from iodock.diagnosis import diagnose
+from iodock.findings import Diagnosis
 from iodock.language import Language, language_in
 from iodock.views import verdict as words
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import shorten, visible
+from iodock.views.diagnosis_text import print_findings
 from iodock.views.labels import COLUMNS, PARTS
+from iodock.views.lines import wrapped
 from iodock.views.overview import overview_of
 from iodock.views.verdict import Cost, Overview
 
@@ -24,8 +28,11 @@ if TYPE_CHECKING:
 
 NOTHING = "-"
 """Stands where a value is not known or does not apply."""
+MOST_FINDINGS = 3
 NARROW = 72
 """Below this many columns the tables leave out what can be missed most easily."""
+VERY_NARROW = 50
+"""Below this many columns they keep time and number of calls only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,8 @@ class Checkup:
     files: TopList
     losses: Sequence[tuple[str, int, str]] = ()
     """Name, count, cure."""
+    diagnosis: Diagnosis | None = None
+    """What to change; None leaves it out."""
 
 
 def checkup_of(store: Store, typed: str | None = None, rows: int = 5) -> Checkup:
@@ -68,6 +77,7 @@ def checkup_of(store: Store, typed: str | None = None, rows: int = 5) -> Checkup
         calls=_top(store, "call", rows),
         files=_top(store, "file", rows),
         losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
+        diagnosis=diagnose(store),
     )
 
 
@@ -87,13 +97,16 @@ def _line(
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
-    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without texts."""
+    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without "
+    "texts."""
     text = language_in(language)
     _print_verdict(checkup.overview, console, text)
+    if checkup.diagnosis is not None:
+        print_findings(checkup.diagnosis, console, text, MOST_FINDINGS)
     for kind, top in (("calls", checkup.calls), ("files", checkup.files)):
         if top.lines:
             console.print()
-            console.print(_table(kind, top, checkup, console.width, text))
+            _print_table(kind, top, checkup, console, text)
     _print_losses(checkup, console, text)
     _print_next(checkup, console, text)
 
@@ -111,8 +124,9 @@ def _print_verdict(overview: Overview, console: Console, text: Language) -> None
 
 
 def _say(console: Console, sentence: str, style: str | None = None) -> None:
-    # Names are data: no markup, no highlighting, no emoji codes in them.
-    console.print(sentence, style=style, markup=False, highlight=False, emoji=False)
+    for line in wrapped(sentence, console.width):
+        # Names are data: no markup, no highlighting, no emoji codes in them.
+        console.print(line, style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def _split(overview: Overview, text: Language) -> str | None:
@@ -135,20 +149,21 @@ def _largest(cost: Cost, overview: Overview, text: Language) -> str:
     return text.gettext("largest cost: {cost}: {figures}", cost=title, figures=figures)
 
 
-def _table(kind: str, top: TopList, checkup: Checkup, width: int, text: Language) -> RenderableType:
+def _print_table(kind: str, top: TopList, checkup: Checkup, console: Console, text: Language) -> None:
+    timed = checkup.overview.durations
+    _say(console, _title(kind, timed, text), "bold")
+    if top.of > len(top.lines):
+        of = _kinds(top.of, text) if kind == "calls" else text.ngettext("{n} file", "{n} files", top.of)
+        _say(console, text.gettext("{shown} of {of} shown", shown=len(top.lines), of=of), "dim")
+    console.print(_table(kind, top, timed, console.width, text))
+
+
+def _table(kind: str, top: TopList, timed: bool, width: int, text: Language) -> RenderableType:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text as RichText
 
-    timed = checkup.overview.durations
-    heading = RichText(_title(kind, timed, text), style="bold")
-    if top.of > len(top.lines):
-        of = _kinds(top.of, text) if kind == "calls" else text.ngettext("{n} file", "{n} files", top.of)
-        some = text.gettext("{shown} of {of} shown", shown=len(top.lines), of=of)
-        heading.append("  " + some, style="not bold dim")
-    table = Table(
-        box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False, padding=(0, 1), show_edge=False
-    )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     name_column = "call" if kind == "calls" else "file"
     table.add_column(RichText(text.gettext(COLUMNS[name_column])), overflow="fold", min_width=8)
     columns = _columns(timed, width)
@@ -174,11 +189,13 @@ def _kinds(count: int, text: Language) -> str:
 
 def _columns(timed: bool, width: int) -> list[str]:
     wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
+    if width < VERY_NARROW:
+        return [name for name in wide if name in ("total_time_ns", "count")]
     return [name for name in wide if width >= NARROW or name not in ("mean_time_ns", "failed")]
 
 
 def _name_cells(width: int) -> int:
-    return max(8, min(64, width - (56 if width >= NARROW else 36)))
+    return max(8, min(64, width - (56 if width >= NARROW else 36 if width >= VERY_NARROW else 24)))
 
 
 def _shown(line: Line, column: str) -> str:
@@ -215,6 +232,10 @@ def _loss(name: str, count: int, cure: str, text: Language) -> str:
 def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
     store = shlex.quote(visible(checkup.store))
     steps = [(f"iodock report {store}", text.gettext("one page to look through and pass on"))]
+    if checkup.diagnosis is not None and checkup.diagnosis.findings:
+        steps.insert(
+            0, (f"iodock diagnose {store}", text.gettext("everything that was found, and what to change"))
+        )
     if checkup.calls.lines:
         call = shlex.quote(visible(checkup.calls.lines[0].name))
         why = text.gettext("what a call was doing, file by file")
