@@ -40,7 +40,13 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
             continue
         found.extend(_findings(rule, facts))
     kept = _without_symptoms(found)
-    return Diagnosis(facts.store.name, _verdict(facts, kept), tuple(sorted(kept, key=_order)), tuple(silent))
+    return Diagnosis(
+        store=facts.store.name,
+        verdict=_verdict(facts, kept),
+        findings=tuple(sorted(kept, key=_order)),
+        silent=tuple(silent),
+        next_step=_next_step(facts, kept),
+    )
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
@@ -184,3 +190,22 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
         )
         return Message(text, values)
     return Message(N_("{io_share} of the run was I/O; worth changing: {things}."), values)
+
+
+def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
+    """The method's next step (SS-ken report, 2.3): change and measure again, the administrator, or "
+    "nothing."""
+    share = facts.io_ns / facts.wall_ns if facts.io_ns is not None and facts.wall_ns else None
+    if any(one.severity is not Severity.NOTE for one in found):
+        return Message(
+            N_("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
+        )
+    if not facts.calls or (share is not None and share < FINE_SHARE):
+        return Message(N_("Next: if the program is slow, look at its computation, not at its I/O."))
+    return Message(
+        N_(
+            "Next, if this was slower than usual: iodock bundle collects what an administrator needs to "
+            "see "
+            "whether the file system was overloaded at that time."
+        )
+    )

@@ -121,6 +121,8 @@ class Diagnosis:
     verdict: Verdict
     findings: tuple[Finding, ...]
     silent: tuple[Silence, ...]
+    next_step: Message
+    """Which step of the method comes next, and why."""
 
     @property
     def worth_changing(self) -> tuple[Finding, ...]:

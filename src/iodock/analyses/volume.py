@@ -14,7 +14,7 @@ COLUMNS = (
     Column("read_factor", "float", None, "measure", "bytes read over the size"),
     Column("written_factor", "float", None, "measure", "bytes written over the size"),
     Column("read_again_bytes", "int", "bytes", "measure", "bytes read again, where known"),
-    Column("mapped", "int", "calls", "measure", "times mapped; what is read through a mapping is not counted"),
+    Column("mapped", "int", "calls", "measure", "times mapped; bytes read through a map are not counted"),
 )  # fmt: skip
 
 

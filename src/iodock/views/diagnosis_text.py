@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
-from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import shorten, visible
-from iodock.views.diagnosis_words import say
-from iodock.views.verdict import share_text
+from iodock.views.diagnosis_words import SEVERITIES, cost_text, say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,12 +17,6 @@ FILE_WIDTH = 100
 """Columns of a diagnosis that goes to a file or a pipe."""
 MOST_SHOWN = 5
 """Findings in full; the others a line each."""
-_SEVERITIES = {
-    Severity.HIGH: N_("high"),
-    Severity.MEDIUM: N_("medium"),
-    Severity.LOW: N_("low"),
-    Severity.NOTE: N_("note"),
-}
 
 
 def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> str:
@@ -45,11 +37,18 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
 def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> None:
     """Writes the diagnosis to a rich console, as wide as that is."""
     _say(console, say(diagnosis.verdict.text, text), "bold")
+    print_findings(diagnosis, console, text)
+    console.print()
+    _say(console, say(diagnosis.next_step, text))
+
+
+def print_findings(diagnosis: Diagnosis, console: Console, text: Language, most: int = MOST_SHOWN) -> None:
+    """The findings and notes, without verdict and next step; MOST of them in full."""
     worth = diagnosis.worth_changing
-    for number, finding in enumerate(worth[:MOST_SHOWN], 1):
+    for number, finding in enumerate(worth[:most], 1):
         console.print()
         _print_finding(number, finding, console, text)
-    _print_lines(text.gettext(N_("Also")), worth[MOST_SHOWN:], console, text)
+    _print_lines(text.gettext(N_("Also")), worth[most:], console, text)
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     _print_lines(text.gettext(N_("Notes")), notes, console, text)
     if diagnosis.silent:
@@ -63,10 +62,10 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> N
 
 
 def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
-    severity = text.gettext(_SEVERITIES[finding.severity])
+    severity = text.gettext(SEVERITIES[finding.severity])
     _say(console, f"{number}. {say(finding.title, text)} [{severity}] {finding.rule}", "bold")
     _indent(console, say(finding.message, text))
-    cost = _cost(finding, text)
+    cost = cost_text(finding, text)
     if cost:
         _indent(console, cost)
     if finding.files:
@@ -74,23 +73,6 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
     for advice in finding.advice:
         said = say(advice.message, text)
         _indent(console, f"-> {said}" if advice.language == "any" else f"-> {advice.language}: {said}")
-
-
-def _cost(finding: Finding, text: Language) -> str:
-    if finding.cost_seconds is None:
-        return ""
-    cost = NANOSECONDS.text(finding.cost_seconds * 1e9)
-    share = share_text(finding.cost_share) if finding.cost_share is not None else None
-    said = (
-        text.gettext(N_("Cost: {cost}"), cost=cost)
-        if share is None
-        else text.gettext(N_("Cost: {cost}, {share} of the run"), cost=cost, share=share)
-    )
-    if finding.gain is None:
-        return said
-    low, high = (NANOSECONDS.text(one * 1e9) for one in (finding.gain.low_seconds, finding.gain.high_seconds))
-    gain = text.gettext(N_("expected gain {low} to {high}"), low=low, high=high)
-    return f"{said}; {gain}"
 
 
 def _files(finding: Finding, width: int, text: Language) -> str:
@@ -113,7 +95,7 @@ def _indent(console: Console, sentence: str) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    console.print(Padding(Text(sentence), (0, 0, 0, 3)))
+    console.print(Padding(Text(sentence), (0, 0, 0, 3), expand=False))
 
 
 def _say(console: Console, sentence: str, style: str | None = None) -> None:

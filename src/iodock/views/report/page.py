@@ -16,11 +16,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from iodock.findings import Diagnosis
 from iodock.language import Language, language_in
 from iodock.views import verdict as words
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import shorten, visible
 from iodock.views.labels import PARTS
+from iodock.views.report.findings import findings_body
 from iodock.views.report.markup import Markup, file_name, join, tag
 from iodock.views.report.words import FACTS, SECTIONS, script_words
 from iodock.views.verdict import Cost, Overview
@@ -58,6 +60,8 @@ class Report:
     """The tables that the script draws; see `model.py`."""
     remarks: Sequence[str] = field(default=())
     """Sentences, not yet translated, that must stand beside the verdict."""
+    diagnosis: Diagnosis | None = None
+    """What to change; None leaves the section out."""
     links: Sequence[int | None] = field(default=())
     """For each of the largest costs the number of its file among the page's names."""
 
@@ -74,8 +78,8 @@ def render(report: Report, language: str = "en") -> str:
         "SKIP": join(text.gettext("Skip to the content")),
         "HEADER": _header(report, text),
         "NAV_LABEL": join(text.gettext("Sections")),
-        "NAV": _navigation(text),
-        "BODY": join(*(_section(name, report, text) for name in SECTIONS), _print_panels()),
+        "NAV": _navigation(_sections(report), text),
+        "BODY": join(*(_section(name, report, text) for name in _sections(report)), _print_panels()),
         "FOOTER": _footer(report, text),
         "DATA": embedded_json({"page": report.data, "text": script_words(script, text)}),
         "STYLE": style,
@@ -135,8 +139,12 @@ def _header(report: Report, text: Language) -> Markup:
     return join(tag("p", text.gettext("I/O check-up"), class_="kicker"), heading)
 
 
-def _navigation(text: Language) -> Markup:
-    links = (tag("a", text.gettext(section.short), href=f"#{name}") for name, section in SECTIONS.items())
+def _sections(report: Report) -> list[str]:
+    return [name for name in SECTIONS if name != "findings" or report.diagnosis is not None]
+
+
+def _navigation(names: Sequence[str], text: Language) -> Markup:
+    links = (tag("a", text.gettext(SECTIONS[name].short), href=f"#{name}") for name in names)
     return join(*(tag("li", link) for link in links))
 
 
@@ -144,6 +152,9 @@ def _section(name: str, report: Report, text: Language) -> Markup:
     if name == "verdict":
         return _verdict(report, text)
     heading = tag("h2", text.gettext(SECTIONS[name].title), id=f"{name}-title")
+    if name == "findings" and report.diagnosis is not None:
+        found = findings_body(report.diagnosis, text)
+        return tag("section", heading, found, id=name, aria_labelledby=f"{name}-title")
     lead = tag("p", text.gettext(SECTIONS[name].lead), class_="note")
     body = [_losses(report, lead, text)] if name == "unseen" else [lead, tag("div", id=f"{name}-body")]
     if name in _HOLDERS:

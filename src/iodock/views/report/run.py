@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from iodock.diagnosis import diagnose
 from iodock.language import N_, Language, language_in
 from iodock.store import Store
 from iodock.views.charts.units import NANOSECONDS
@@ -49,6 +50,7 @@ def report_of(store: Store, language: str = "en", limits: Limits | None = None) 
         losses=_losses(store),
         data=fit(data),
         remarks=_remarks(store),
+        diagnosis=diagnose(store),
         links=links,
     )
 

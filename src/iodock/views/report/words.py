@@ -20,6 +20,7 @@ class SectionWords(NamedTuple):
 
 SECTIONS = {
     "verdict": SectionWords(N_("Verdict"), N_("Verdict"), ""),
+    "findings": SectionWords(N_("What to change"), N_("What to change"), ""),
     "calls": SectionWords(
         N_("Calls"),
         N_("Calls"),
