@@ -1,0 +1,114 @@
+"""Opens of what is not there: long search paths, a loader's or an interpreter's, asked again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message, Scalar
+from iodock.language import N_
+from iodock.rules import programs
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `failed-open-storm`."""
+
+    least_count: int = 300
+    """Failed look-ups of one process, or of one name by all of them; fewer belong to a program's start."""
+    waiting_count: int = 20
+    """Stats of one missing file by one process from which on it waits for the file: that is `stat-storm`."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: everything that was looked for in vain."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count:
+        return
+    most = faults.rows[0]
+    values: dict[str, Scalar] = {
+        "count": count,
+        "files": faults.file_count,
+        "name": str(most["name"]),
+        "name_count": int(most["count"]),
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "time_ns": faults.time_ns, "missing_files": faults.file_count},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call=most["call"],
+        confidence=0.85,
+        gain=(0.4, 1.0),
+    )
+
+
+def _sql(settings: Settings) -> str:
+    return f"""WITH missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, c.name AS call, c.family
+  FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
+    JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
+  WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
+    AND NOT {programs.is_tool("g.program")}),
+waited AS (SELECT file_id, upid FROM missed WHERE family = 'stat' GROUP BY ALL
+  HAVING sum(count) >= {settings.waiting_count}),
+storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
+  WHERE m.family <> 'stat' OR w.file_id IS NULL
+  QUALIFY sum(m.count) OVER (PARTITION BY m.upid) >= {settings.least_count}
+    OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_count})
+SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
+  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns
+FROM storms m JOIN places p ON p.file_id = m.file_id
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, call, errno, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+WHERE errno IN ('ENOENT', 'ENOTDIR') AND family IN ('open', 'access', 'stat', 'execve', 'readlink')
+GROUP BY file, call, errno ORDER BY count DESC"""
+_MESSAGE = N_(
+    "{count} calls looked for files that are not there; different names: {files}. Most often, "
+    "{name_count} times, it was {name}."
+)
+
+RULE = Rule(
+    name="failed-open-storm",
+    title=N_("Files looked for in vain"),
+    looks_for=N_(
+        "Many opens and look-ups of names that do not exist: long search paths, or the same name again."
+    ),
+    why=N_(
+        "Each look-up in vain is a trip to the metadata server: clients rarely remember what is not "
+        "there. With "
+        "many processes it becomes a storm."
+    ),
+    advice=advise(
+        any=N_("Name the file by its full path, or put the folder that has it first in the search path."),
+        c=N_(
+            "Remember where a file was found, and open it there; take unneeded folders out of "
+            "LD_LIBRARY_PATH."
+        ),
+        cpp=N_(
+            "Remember where a file was found, and open it there; take unneeded folders out of "
+            "LD_LIBRARY_PATH."
+        ),
+        fortran=N_("Give OPEN the full path, and remember the folder in which the first file was found."),
+        python=N_(
+            "Shorten sys.path and PYTHONPATH, or pack the modules into one zip file or a container image."
+        ),
+        shell=N_("Call programs by their full path, or shorten PATH."),
+        administrator=N_(
+            "Short search paths in modules; an empty configuration file stops a loader's search for it."
+        ),
+    ),
+    fine_when=N_("A program looks for optional settings once when it starts."),
+    settings=Settings,
+    find=find,
+    tables=("uses", "places", "programs"),
+    yields_to=("process-storm",),
+    case="failed-opens",
+)

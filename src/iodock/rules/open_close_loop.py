@@ -1,0 +1,104 @@
+"""The same file opened, used a little and closed, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `open-close-loop`."""
+
+    least_count: int = 200
+    """Fewer opens beyond the needed ones than this are not worth a word."""
+    least_opens: int = 20
+    """Opens of one file by one process from which on it should have stayed open."""
+    most_bytes: int = 262144
+    """Moved for each open on average; who moves more hardly notices the open."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that a process opened too often. One open and close of each is free."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count:
+        return
+    opens = faults.total("opens")
+    values = {
+        "opens": opens,
+        "files": faults.file_count,
+        "mean_bytes": faults.total("bytes") / opens,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "opens": opens, "time_ns": faults.time_ns, "bytes": faults.total("bytes")},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="open",
+        confidence=0.9,
+        gain=(0.5, 1.0),
+    )
+
+
+# What goes with an open goes with it: the close, and the fstat or seek to the end before the first access.
+def _sql(settings: Settings) -> str:
+    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS opens,
+  CAST(sum(w.opens - 1) AS BIGINT) AS count, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
+  CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + coalesce(w.stat_ns, 0) * least(1, w.opens / w.stats))
+    * (w.opens - 1) / w.opens) AS BIGINT) AS time_ns
+FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
+WHERE w.opens >= {settings.least_opens} AND f.kind IN ('file', 'regular') AND w.reads + w.writes > 0
+  AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
+  count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
+FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""
+_MESSAGE = N_(
+    "{opens} opens of files that the same process had had open before; files: {files}. Each time "
+    "{mean_bytes} "
+    "were read or written."
+)
+
+RULE = Rule(
+    name="open-close-loop",
+    title=N_("Opened and closed again and again"),
+    looks_for=N_("Files that one process opens, reads or writes a little, and closes, many times over."),
+    why=N_(
+        "An open and a close cost more than a small write. On a network file system each close sends the "
+        "data to "
+        "the server and waits, and each open asks whether the file has changed."
+    ),
+    advice=advise(
+        any=N_(
+            "Open the file once before the loop and close it after; flush where others must see the lines."
+        ),
+        c=N_("Keep the FILE* or descriptor open; use fflush where the line must be seen at once."),
+        cpp=N_("Keep the stream as a member or outside of the loop; use std::flush where needed."),
+        fortran=N_(
+            "OPEN once before the time loop and use FLUSH(unit) in place of CLOSE and OPEN with APPEND."
+        ),
+        python=N_("Put the with open(...) around the loop; logging handlers keep their file open, too."),
+        shell=N_("Redirect the whole loop (done >> file) in place of each command in it."),
+        mpi_io=N_("MPI_File_open once; MPI_File_sync where the others must see the data."),
+        hdf5=N_("Keep the file open with H5Fflush, or SWMR for readers, in place of H5Fopen in each step."),
+    ),
+    fine_when=N_(
+        "It happens rarely (a checkpoint every some minutes), or the file must be free for others between."
+    ),
+    settings=Settings,
+    find=find,
+    tables=("file_work", "places"),
+    yields_to=("shared-file-contention",),
+    case="open-close",
+)

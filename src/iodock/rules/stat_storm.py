@@ -1,0 +1,98 @@
+"""The same files asked for their state again and again, far more often than they are opened."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `stat-storm`."""
+
+    least_count: int = 500
+    """Fewer stats beyond the needed ones than this are not worth a word."""
+    least_repeats: int = 4
+    """Stats of one file by one process from which on it is asked too often."""
+    least_ratio: float = 3.0
+    """Stats for each open: a program that opens as often has another problem."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that a process asked too often. The first question about each is free."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count:
+        return
+    asked = faults.total("asked")
+    values = {
+        "asked": asked,
+        "files": faults.file_count,
+        "mean": asked / max(1, asked - count),
+        "opens": faults.total("opens"),
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "asked": asked, "time_ns": faults.time_ns, "opens": values["opens"]},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="stat",
+        gain=(0.5, 1.0),
+    )
+
+
+def _sql(settings: Settings) -> str:
+    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
+  CAST(sum(w.stats - 1) AS BIGINT) AS count, CAST(sum(w.opens) AS BIGINT) AS opens,
+  CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
+FROM file_work w JOIN places p ON p.file_id = w.file_id
+WHERE w.stats >= {settings.least_repeats} AND w.stats >= {settings.least_ratio} * w.opens
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, call, pid, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+WHERE family = 'stat' GROUP BY file, call, pid ORDER BY count DESC"""
+_MESSAGE = N_(
+    "{asked} stats of files that were asked {mean} times on average; files: {files}. They were opened "
+    "{opens} times."
+)
+
+RULE = Rule(
+    name="stat-storm",
+    title=N_("The same files asked for their state again and again"),
+    looks_for=N_("Files that one process stats many times, far more often than it opens them."),
+    why=N_(
+        "Each stat may be a trip to the metadata server, which serves everybody; on many file systems it "
+        "becomes "
+        "slower the more processes ask."
+    ),
+    advice=advise(
+        any=N_("Ask once and keep the answer; wait for a file with inotify, or with longer pauses."),
+        c=N_("Keep the struct stat; use fstat on an open descriptor in place of stat on the name."),
+        cpp=N_(
+            "Keep a std::filesystem::directory_entry, which remembers the state, in place of asking by name."
+        ),
+        fortran=N_("INQUIRE once and keep the answer in a variable; don't ask before each OPEN."),
+        python=N_(
+            "Use os.scandir, whose entries remember the state, in place of os.path.exists, isfile and "
+            "getsize on "
+            "each name; open and catch FileNotFoundError in place of asking first."
+        ),
+        shell=N_("Don't test a file in each pass of a loop: let find select by age, size or kind in one go."),
+        mpi_io=N_("Let rank 0 ask, and send the answer to the others with MPI_Bcast."),
+    ),
+    fine_when=N_("Each file is asked once (ls -l, git status, make), or a change must be noticed at once."),
+    settings=Settings,
+    find=find,
+    tables=("file_work", "places"),
+    yields_to=("process-storm",),
+    case="stat-storm",
+)
