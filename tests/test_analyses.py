@@ -355,3 +355,30 @@ def test_direction_counts_a_call_once_by_its_end(mixed: Run, way: str) -> None:
     assert set(sizes["direction"].to_pylist()) == {way}
     files = mixed.show("files", direction=way, kind="all").to_arrow()
     assert sum(files["count"].to_pylist()) == len([row for row in ends if row["file_id"] is not None])
+
+
+@pytest.mark.parametrize("kind", ["file", "file,pipe,standard"])
+@pytest.mark.parametrize("top", [1, 3, 5])
+def test_files_leave_a_row_other_and_totals_as_the_summary_does(mixed: Run, kind: str, top: int) -> None:
+    files, summary = (
+        mixed.show("files", kind=kind, top=top),
+        mixed.show("summary", by="file", kind=kind, top=top),
+    )
+    assert files.to_arrow()["file"].to_pylist() == summary.to_arrow()["file"].to_pylist()
+    assert files.totals is not None and summary.totals is not None
+    assert files.totals.other is not None and summary.totals.other is not None
+    for name in ("count", "failed", "total_time_ns", "read_bytes", "written_bytes", "io_count"):
+        assert files.totals.other[name] == summary.totals.other[name], name
+        assert files.totals.total[name] == summary.totals.total[name], name
+    assert files.totals.other["handles"] == sum(files_after(mixed, kind, top))
+    assert mixed.show("files", kind=kind).totals.other is None
+
+
+def files_after(run: Run, kind: str, top: int) -> list[int]:
+    return run.show("files", kind=kind).to_arrow()["handles"].to_pylist()[top:]
+
+
+def test_analyses_made_for_the_report_are_not_listed_but_answer(mixed: Run) -> None:
+    assert "call_files" not in mixed.analyses() and "call_files" in analyses.names()
+    assert mixed.analyses().index("machine") == mixed.analyses().index("errors") + 1
+    assert mixed.show("call_files").to_arrow().num_rows > 0

@@ -174,6 +174,11 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["query", "{store}", "SELECT nothing FROM events"], 1, ["nothing"]),
         (["explain", "total_tim_ns"], 2, ["did you mean total_time_ns"]),
         (["import", "none.log"], 1, ["none.log"]),
+        (
+            ["import", "none.log", "--format", "word"],
+            2,
+            ["no such log format: word", "hint: formats: strace, truss"],
+        ),
         (["show", "summary", "{store}", "-o", "/nowhere/at/all.csv"], 1, ["no such folder"]),
         (["show", "summary", "{store}", "--chart", "pie", "--format", "svg"], 2, ["pie"]),
     ],

@@ -118,7 +118,7 @@ class Run:
 
     def analyses(self) -> tuple[str, ...]:
         """Names for `show`."""
-        return analyses.names()
+        return analyses.listed()
 
     @property
     def manifest(self) -> Mapping[str, Any]:

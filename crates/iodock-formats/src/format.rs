@@ -105,6 +105,11 @@ pub trait LogFormat: Sync {
     /// What `--format` calls it.
     fn name(&self) -> &'static str;
 
+    /// Is it read, and not only recognised to be refused?
+    fn is_read(&self) -> bool {
+        true
+    }
+
     /// How sure the format is that this is one of its logs: 0 not, 100 without doubt.
     fn confidence(&self, head: &Head<'_>) -> u8;
 

@@ -14,7 +14,7 @@ mod recording;
 
 pub use error::ImportError;
 pub use import::{import, ImportOptions, ImportSummary};
-pub use logs::{open_logs, LogOptions, Opened};
+pub use logs::{format_names, open_logs, LogOptions, Opened};
 pub use merge::Stream;
 pub use pipeline::{run, EventSink, Imported, Progress};
 pub use places::{place_logs, LogPlace};

@@ -5,7 +5,7 @@ use crate::merge::Stream;
 use crate::places::{place_logs, LogPlace};
 use crate::ImportError;
 use iodock_event::{Clock, LossKind, Losses};
-use iodock_formats::{open_log, ReadOptions};
+use iodock_formats::{open_log, ReadOptions, FORMATS};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 
 /// What to read, and what the logs themselves don't say.
@@ -45,7 +45,7 @@ const LEAST_CHUNK: usize = 64 << 10;
 /// Opens `options.logs`.
 ///
 /// # Errors
-/// A log can't be opened or is none, the names don't say the ranks, or there is not one working directory
+/// A log can't be opened or is none, there is no such format, the names don't say the ranks, or there is not one working directory
 /// for each log.
 pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     check(options)?;
@@ -72,12 +72,24 @@ pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
     Ok(Opened { streams, tracker, clock, formats, hosts, ranks, losses })
 }
 
+/// The formats that can be read, as [`LogOptions::format`] has them.
+pub fn format_names() -> Vec<&'static str> {
+    FORMATS.iter().filter(|format| format.is_read()).map(|format| format.name()).collect()
+}
+
 fn check(options: &LogOptions) -> Result<(), ImportError> {
     let (logs, directories) = (options.logs.len(), options.working_directories.len());
     if logs == 0 {
         return Err(ImportError::Usage {
             message: "no log given".into(),
             hint: "iodock import LOG...".into(),
+        });
+    }
+    let format = options.format.as_deref();
+    if let Some(unknown) = format.filter(|name| FORMATS.iter().all(|format| format.name() != *name)) {
+        return Err(ImportError::Usage {
+            message: format!("no such log format: {unknown}"),
+            hint: format!("formats: {}", format_names().join(", ")),
         });
     }
     if directories > 1 && directories != logs {

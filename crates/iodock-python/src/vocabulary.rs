@@ -15,6 +15,12 @@ fn known_losses() -> Vec<(&'static str, &'static str)> {
     LossKind::ALL.iter().map(|kind| (kind.name(), kind.cure())).collect()
 }
 
+/// Formats of logs that can be imported.
+#[pyfunction]
+fn known_formats() -> Vec<&'static str> {
+    iodock_import::format_names()
+}
+
 /// Calls that a live recorder stops at. Of mmap only those with a descriptor.
 #[pyfunction]
 fn recorded_calls() -> Vec<&'static str> {
@@ -24,5 +30,6 @@ fn recorded_calls() -> Vec<&'static str> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(known_calls, module)?)?;
     module.add_function(wrap_pyfunction!(known_losses, module)?)?;
+    module.add_function(wrap_pyfunction!(known_formats, module)?)?;
     module.add_function(wrap_pyfunction!(recorded_calls, module)?)
 }

@@ -10,7 +10,18 @@ from importlib.metadata import entry_points
 from iodock.analyses.base import Analysis
 from iodock.errors import RequestError
 
-_ORDER = ("overview", "summary", "sizes", "timeline", "accesses", "offsets", "files", "processes", "errors")
+_ORDER = (
+    "overview",
+    "summary",
+    "sizes",
+    "timeline",
+    "accesses",
+    "offsets",
+    "files",
+    "processes",
+    "errors",
+    "machine",
+)
 _NOT_ANALYSES = {"base"}
 
 
@@ -22,6 +33,11 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(own | outside, key=lambda name: (ranked.get(name, len(ranked)), name)))
 
 
+def listed() -> tuple[str, ...]:
+    """Names of those that are offered to people; the others are made for the report, and answer too."""
+    return tuple(name for name in names() if not find(name).hidden)
+
+
 @cache
 def find(name: str) -> Analysis:
     """The analysis of that name. Raises RequestError."""
@@ -31,7 +47,7 @@ def find(name: str) -> Analysis:
     for point in entry_points(group="iodock.analyses", name=name):
         loaded: Analysis = point.load()
         return loaded
-    raise RequestError(f"no such analysis: {name}", f"analyses: {', '.join(names())}")
+    raise RequestError(f"no such analysis: {name}", f"analyses: {', '.join(listed())}")
 
 
 def every() -> tuple[Analysis, ...]:

@@ -56,6 +56,7 @@ class Analysis:
     stream: Callable[[Store, Request], Stream] | None = None
     """Where there is one row per event: the same rows, batch by batch."""
     hidden: bool = field(default=False)
+    """Made for the report: answers, but is not offered."""
 
 
 @dataclass(frozen=True, slots=True)

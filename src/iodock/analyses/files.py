@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column, Totals
 from iodock.relations.selection import Selection
@@ -45,22 +47,64 @@ COLUMNS = (
     Column("first_ts", "int", "ns", "time", "first call"),
     Column("last_ts", "int", "ns", "time", "end of the last call"),
 )
+_COSTLIEST = "ORDER BY total_time_ns DESC NULLS LAST, count DESC, file, file_id"
+_OF_CALLS = ("count", "failed", "total_time_ns", "io_count")
+"""Sums over calls, in which a call between two files is in both files' row."""
 _PATTERNS = {2: "consecutive", 3: "sequential", 4: "strided", 5: "backward", 6: "random", 7: "repeated"}
+_ADDED_UP = (
+    *_OF_CALLS, "opens", "handles", "read_bytes", "written_bytes", *_PATTERNS.values(), "read_again_bytes",
+)  # fmt: skip
 
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per file, the costliest first."""
     selection = select(store, asked.filters)
-    store.keep("file_sums", sums_sql(selection))
+    store.keep(
+        "file_sums", f"SELECT *, row_number() OVER ({_COSTLIEST}) AS place FROM ({sums_sql(selection)}) s"
+    )
     top = asked.options["top"]
-    limit = f" LIMIT {top}" if top else ""
-    order = "total_time_ns DESC NULLS LAST, count DESC, file"
-    table = store.table(f"SELECT * FROM file_sums ORDER BY {order}{limit}")
-    (total,) = store.rows("SELECT count(*) AS files, CAST(sum(read_bytes) AS BIGINT) AS read_bytes, "
-                          "CAST(sum(written_bytes) AS BIGINT) AS written_bytes FROM file_sums")  # fmt: skip
-    files = int(total.pop("files"))
-    totals = Totals(total, None, table.num_rows, files, "files")
+    limit = f"WHERE place <= {top}" if top else ""
+    table = store.table(f"SELECT * EXCLUDE (file_id, place) FROM file_sums {limit} ORDER BY place")
+    totals = _totals(store, selection, table.num_rows)
     return answer("files", "Files", store, asked, table, COLUMNS, selection, totals, keys=("file",))
+
+
+def _totals(store: Store, selection: Selection, shown: int) -> Totals:
+    store.keep("shared_calls", _shared_sql(selection))
+    (found,) = store.rows("SELECT count(*) AS files FROM file_sums")
+    files = int(found["files"])
+    other = _added_up(store, shown) if shown < files else None
+    return Totals(_added_up(store, 0), other, shown, files, "files")
+
+
+def _added_up(store: Store, shown: int) -> dict[str, Any]:
+    """One row for all files after the first SHOWN: a call between two of them counts once. How many processes
+    used them does not follow from the single files."""
+    shared = ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in _OF_CALLS)
+    (row,) = store.rows(
+        f"""SELECT {", ".join(_sum(name) for name in _ADDED_UP)},
+  min(f.first_ts) AS first_ts, max(f.last_ts) AS last_ts
+FROM file_sums f, (SELECT {shared} FROM shared_calls WHERE least(place, other_place) > {shown}) c
+WHERE f.place > {shown}"""
+    )
+    return row
+
+
+def _sum(name: str) -> str:
+    less = f" - any_value(c.{name})" if name in _OF_CALLS else ""
+    known = f"sum(f.{name}){less}"
+    whole = known if name.endswith(("_bytes", "_ns")) else f"coalesce({known}, 0)"
+    return f"CAST({whole} AS BIGINT) AS {name}"
+
+
+def _shared_sql(selection: Selection) -> str:
+    """Calls between two chosen files: each of the two counts them."""
+    where = selection.and_where("e.side IN (2, 4)", "e.file_id <> e.other_file_id")
+    ends = f"FROM events e {selection.joins} {where if not selection.one_end else 'WHERE false'}"
+    return f"""WITH s AS (SELECT e.file_id, e.other_file_id, count(*) AS count, count(e.errno_id) AS failed,
+  sum(e.dur) AS total_time_ns, count(e.bytes) AS io_count {ends} GROUP BY 1, 2)
+SELECT a.place, b.place AS other_place, s.count, s.failed, s.total_time_ns, s.io_count
+FROM s JOIN file_sums a ON a.file_id = s.file_id JOIN file_sums b ON b.file_id = s.other_file_id"""
 
 
 def sums_sql(selection: Selection) -> str:
@@ -86,7 +130,7 @@ FROM events e {selection.joins} {selection.and_where("e.file_id IS NOT NULL")} G
     largest = f"greatest({', '.join(names)})"
     whens = " ".join(f"WHEN {name} = {largest} THEN '{name}'" for name in names)
     return f"""WITH s AS ({inner})
-SELECT f.name AS file, f.kind, f.mount_point AS mount, f.fs_type, f.size_bytes, s.* EXCLUDE (file_id),
+SELECT f.name AS file, f.kind, f.mount_point AS mount, f.fs_type, f.size_bytes, s.*,
   CASE WHEN {largest} = 0 THEN NULL {whens} END AS access_pattern
 FROM s JOIN files f ON f.file_id = s.file_id"""
 
@@ -98,7 +142,7 @@ ANALYSIS = Analysis(
 how many it was used, and in which order its parts were accessed. The costliest come first.""",
     columns=COLUMNS,
     run=run,
-    options=(Option("top", "int", None, "only the N costliest files"),),
+    options=(Option("top", "int", None, "only the N costliest files, the rest as one row 'other'"),),
     examples=(
         "iodock show files run.iodock --user-files --top 20",
         "iodock show files run.iodock --kind all",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from iodock._native import known_formats
 from iodock.cli.naming import free_name, name_of_log
 from iodock.cli.options import examples, quiet
 from iodock.errors import RequestError
@@ -36,7 +37,13 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
 @click.option(
     "-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the first log"
 )
-@click.option("--format", "form", metavar="FORMAT", default="auto", help="auto (default), strace, truss, ...")
+@click.option(
+    "--format",
+    "form",
+    metavar="FORMAT",
+    default="auto",
+    help=f"auto (default), {', '.join(known_formats())}",
+)
 @click.option(
     "--cwd", metavar="DIR", multiple=True, help="where the program started; once, or once for each log"
 )

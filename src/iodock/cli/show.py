@@ -27,7 +27,7 @@ class Analyses(click.Group):
     def list_commands(self, context: click.Context) -> list[str]:
         from iodock import analyses
 
-        return list(analyses.names())
+        return list(analyses.listed())
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         from iodock import analyses
@@ -38,7 +38,7 @@ class Analyses(click.Group):
         from iodock import analyses
 
         if args and not args[0].startswith("-") and args[0] not in analyses.names():
-            raise RequestError(f"no such analysis: {args[0]}", f"analyses: {', '.join(analyses.names())}")
+            raise RequestError(f"no such analysis: {args[0]}", f"analyses: {', '.join(analyses.listed())}")
         return super().resolve_command(context, args)
 
 
@@ -129,7 +129,7 @@ def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any]) ->
         if form == "table":
             out.write(_table(answer, output).encode("utf-8", "backslashreplace"))
         elif form in CHART_FORMATS:
-            out.write(_drawn(answer, form, chart))
+            out.write(drawn(answer, form, chart))
         else:
             from importlib import import_module
 
@@ -146,7 +146,8 @@ def _table(answer: Any, output: str | None) -> str:
     return render(answer, terminal_width() if output is None else None, bool(colour))
 
 
-def _drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
+def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
+    """The answer's chart in a chart format. Raises RequestError for a chart or size that is not there."""
     from importlib import import_module
 
     from iodock.views.charts import ChartOptions, UnknownChart
@@ -161,10 +162,10 @@ def _drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
             only=only,
         )
         module = "html_chart" if form == "html" else form
-        drawn: bytes = import_module(f"iodock.views.{module}").render(answer, options, chart["chart"])
+        picture: bytes = import_module(f"iodock.views.{module}").render(answer, options, chart["chart"])
     except (UnknownChart, ValueError) as error:
         raise RequestError(str(error)) from error
-    return drawn
+    return picture
 
 
 def say_beside(answer: Any) -> None:

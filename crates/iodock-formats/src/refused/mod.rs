@@ -46,6 +46,10 @@ impl LogFormat for Refused {
         self.name
     }
 
+    fn is_read(&self) -> bool {
+        false
+    }
+
     fn confidence(&self, head: &Head<'_>) -> u8 {
         let lines =
             || head.bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(LOOKED_AT);

@@ -46,8 +46,8 @@ fn is_waited_for(kind: FileKind, direction: u8) -> bool {
 pub struct IoTimes {
     sorts: Vec<Sort>,
     any: Union,
-    /// Of calls that did not wait.
-    file: Union,
+    /// Of calls that did not wait; `None` as long as none did, which makes both the same.
+    file: Option<Union>,
     tasks: Vec<TaskIo>,
     /// By file that a path names: bit 0, its data calls were taken as I/O; bit 1, as waiting. Such a file may
     /// turn out to be a fifo only later.
@@ -111,21 +111,23 @@ impl IoTimes {
         self.has_intervals = true;
         let from = if ts == UNKNOWN { end_ts.saturating_sub(dur) } else { ts };
         let to = if end_ts == UNKNOWN { ts.saturating_add(dur) } else { end_ts };
+        if waits && self.file.is_none() {
+            self.file = Some(self.any.clone());
+        }
         self.any.add(from, to);
-        if !waits {
-            self.file.add(from, to);
+        if let Some(file) = self.file.as_mut().filter(|_| !waits) {
+            file.add(from, to);
         }
     }
 
     /// Has it grown so that [`IoTimes::shrink`] is due?
     pub fn is_large(&self) -> bool {
-        self.any.is_large() || self.file.is_large()
+        self.any.is_large() || self.file.as_ref().is_some_and(Union::is_large)
     }
 
     /// Gives memory back. `begun`: when the calls began that have not ended, rising.
     pub fn shrink(&mut self, begun: &[i64]) {
-        self.any.shrink(begun);
-        self.file.shrink(begun);
+        [Some(&mut self.any), self.file.as_mut()].into_iter().flatten().for_each(|union| union.shrink(begun));
     }
 
     /// The run's and its tasks' times; `files` as known at the end. Nothing where no call has a duration, or
@@ -138,8 +140,8 @@ impl IoTimes {
             return (None, Vec::new());
         }
         self.tasks.resize(tasks, TaskIo::default());
-        let unions = (self.any.total(), self.file.total());
-        let (Some(any), Some(file), true) = (unions.0, unions.1, self.has_intervals) else {
+        let file = self.file.as_ref().unwrap_or(&self.any).total();
+        let (Some(any), Some(file), true) = (self.any.total(), file, self.has_intervals) else {
             return (None, self.tasks);
         };
         (Some(IoTime { any, file }), self.tasks)

@@ -26,7 +26,7 @@ const PATIENCE: i64 = 1 << 20;
 const ALLOWED: i64 = 8;
 
 /// Takes intervals, best in the order of their ends: each then costs O(1). Exact, or it gives none.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Union {
     /// In order, apart from each other.
     stretches: Vec<Stretch>,
