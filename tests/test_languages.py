@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 BEING_TRANSLATED = (
-    "rules/*",
-    "*diagnos*",
-    "*case*",
-    "*diff*",
-    "*ratio*",
-    "*volume*",
-    "*bundle*",
-    "*settings*",
+    *("rules/*", "*diagnos*", "*case*", "*diff*", "comparison/*", "*ratio*", "*volume*", "*bundle*"),
+    *("settings.py", "views/checkup.py", "views/report/*"),
 )
 """Files below src/iodock (`*` crosses folders) whose texts need not be translated yet."""
 _PLACE = re.compile(r"{(\w+)}")
