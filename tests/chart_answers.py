@@ -188,6 +188,18 @@ def overview() -> Answer:
 
 
 #: One small answer for each analysis that has charts.
+def ratio_history() -> Answer:
+    from iodock.ratio.history import history_of
+    from iodock.ratio.record import Record
+    from iodock.ratio.tables import history_answer
+
+    jobs = [Record("io", 100.0, 1.0 + step % 5, 0.5) for step in range(60)]
+    jobs += [Record("compute", 100.0, 80.0 + step % 15, 0.5) for step in range(140)]
+    history = history_of(jobs, "jobs", 0.0, None)
+    assert history is not None
+    return history_answer(history, (), (), {"io_below": 0.1, "weight": "jobs", "min_real": 0.0}, "year.txt")
+
+
 SMALL = {
     "summary": summary(["read", "write", "openat", "close"]),
     "files": answer("files", summary(["/a", "/b"], "file").table, ("file",)),
@@ -198,4 +210,5 @@ SMALL = {
     "offsets": offsets(),
     "overview": overview(),
     "processes": processes(),
+    "ratio-history": ratio_history(),
 }

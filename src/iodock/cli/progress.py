@@ -13,8 +13,9 @@ PATIENCE_S = 1.0
 class ProgressBar:
     """Call it with (bytes, total bytes or None, calls) as often as you like; use it as a context manager."""
 
-    def __init__(self, label: str, quiet: bool) -> None:
+    def __init__(self, label: str, quiet: bool, noun: str = "calls") -> None:
         self._label = label
+        self._noun = noun
         self._shown = not quiet and sys.stderr.isatty()
         self._started = time.monotonic()
         self._bar: Any = None
@@ -27,7 +28,7 @@ class ProgressBar:
             self._start()
         rate = calls / (time.monotonic() - self._started)
         self._bar.update(
-            self._task, completed=done, total=total, rate=f"{calls:,} calls, {rate / 1e6:.2f} M/s"
+            self._task, completed=done, total=total, rate=f"{calls:,} {self._noun}, {rate / 1e6:.2f} M/s"
         )
 
     def _start(self) -> None:

@@ -11,11 +11,17 @@ import click
 
 from iodock.cli.options import examples, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
+from iodock.cli.progress import ProgressBar
 from iodock.errors import RequestError
+from iodock.ratio.source import RatioError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from iodock.answer import Answer
     from iodock.ratio.files import Files
+    from iodock.ratio.record import Record
+    from iodock.ratio.source import Progress
     from iodock.settings import Ratio
 
 _EXAMPLES = (
@@ -53,28 +59,56 @@ def _positive(context: click.Context, parameter: click.Parameter, value: float |
 @click.option("--user", "owner", metavar="NAME", help="only this user's")
 @click.option("--threshold", type=float, callback=_positive, metavar="X", help="I/O-heavy below; default 0.1")
 @click.option("--settings", metavar="FILE", help="the site's settings, with [ratio] io_below")
+@click.option("--history", is_flag=True, help="how all jobs are spread, and a threshold for the site")
+@click.option(
+    "--weight",
+    type=click.Choice(("jobs", "core-hours")),
+    default="jobs",
+    help="--history: what the threshold and the chart count",
+)
+@click.option(
+    "--min-real",
+    type=click.FloatRange(0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="--history: leave out shorter jobs, which mostly start and end",
+)
 @click.option("--format", type=click.Choice((*DATA_FORMATS, *CHART_FORMATS)), help="default: table")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("--title", metavar="TEXT", help="title of the chart")
+@click.option("--width", type=int, metavar="PIXELS", help="width of the chart")
+@click.option("--height", type=int, metavar="PIXELS", help="height of the chart")
+@click.option("--theme", type=click.Choice(("light", "dark", "print")), help="colours of the chart")
 @quiet
 def command(files: tuple[str, ...], **values: Any) -> None:
     """How much of the elapsed time a program computed: step 1 of finding out whether I/O is the problem.
     Reads times of GNU time, bash, csh and zsh, process accounting (pacct, dump-acct), sacct, PJM job
     statistics, and iodock stores; - is standard input. System time is shown apart."""
     form = chosen_format(values["format"], values["output"])
+    if form in CHART_FORMATS and not values["history"]:
+        raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")
     read = _opened(files, values)
     limits = _limits(values)
-    answer = _listed(read, limits, values)
+    answer = _history(read, limits, values) if values["history"] else _listed(read, limits, values)
+    _write(answer, form, values)
+    if not values["quiet"]:
+        from iodock.cli.show import say_beside
+
+        say_beside(answer)
+
+
+def _write(answer: Answer, form: str, values: dict[str, Any]) -> None:
+    from iodock.cli.show import drawn
+
     with destination(values["output"]) as out:
         if form == "table":
             out.write(_table(answer, values["output"]).encode("utf-8", "backslashreplace"))
         elif form in DATA_FORMATS:
             import_module(f"iodock.views.{form}").write(answer, out)
         else:
-            raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")
-    if not values["quiet"]:
-        from iodock.cli.show import say_beside
-
-        say_beside(answer)
+            chart = {name: values[name] for name in ("title", "width", "height", "theme")}
+            out.write(drawn(answer, form, {**chart, "only": None, "chart": values["weight"]}))
 
 
 def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
@@ -95,14 +129,21 @@ def _limits(values: dict[str, Any]) -> Ratio:
     return limits if wanted is None else dataclasses.replace(limits, io_below=wanted)
 
 
+def _records(read: Files, values: dict[str, Any], progress: Progress) -> Iterator[Record]:
+    from iodock.ratio.grouping import chosen
+
+    return chosen(read.records(progress), values["name"], values["owner"])
+
+
 def _listed(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
-    from iodock.ratio.grouping import added, chosen
+    from iodock.ratio.grouping import added
     from iodock.ratio.judge import judge
     from iodock.ratio.tables import answer_of
 
-    with _progress(values["quiet"]) as progress:
-        records = chosen(read.records(progress), values["name"], values["owner"])
-        found = list(records)
+    with ProgressBar("reading", values["quiet"], "records") as progress:
+        found = list(_records(read, values, progress))
+    if not found:
+        raise _none_chosen(values)
     by = values["by"] or read.usual_grouping()
     shown = found if by == "record" else added(found, by)
     cores = values["cores"]
@@ -111,15 +152,35 @@ def _listed(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
     return answer_of(judged, read.losses.listed(), read.notes, said, cores is not None)
 
 
-def _progress(quiet: bool) -> Any:
-    from iodock.cli.progress import ProgressBar
+def _history(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
+    from iodock.ratio.history import history_of
+    from iodock.ratio.tables import history_answer
 
-    return ProgressBar("reading", quiet)
+    with ProgressBar("reading", values["quiet"], "records") as progress:
+        records = _records(read, values, progress)
+        history = history_of(records, values["weight"], values["min_real"], values["cores"])
+    if history is None:
+        if values["name"] or values["owner"]:
+            raise _none_chosen(values)
+        raise RatioError(
+            f"no job of {values['min_real']:g} s or more has a ratio",
+            "--min-real 0 takes short ones; iodock ratio FILE without --history says what is missing",
+        )
+    said = {"io_below": limits.io_below, "weight": values["weight"], "min_real": values["min_real"]}
+    return history_answer(history, read.losses.listed(), read.notes, said, ", ".join(read.file_names()))
+
+
+def _none_chosen(values: dict[str, Any]) -> RequestError:
+    wanted = [
+        f"--{name} {value}" for name, value in (("name", values["name"]), ("user", values["owner"])) if value
+    ]
+    return RequestError(f"no record fits {' '.join(wanted)}", "leave it out to see what there is")
 
 
 def _table(answer: Answer, output: str | None) -> str:
-    from iodock.views.ratio_text import render
+    from iodock.views import ratio_history_text, ratio_text
     from iodock.views.table import terminal_width
 
+    render = ratio_history_text.render if answer.analysis == "ratio-history" else ratio_text.render
     colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     return render(answer, terminal_width() if output is None else None, colour)

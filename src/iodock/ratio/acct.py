@@ -7,6 +7,7 @@ version says which. Versions 0 and 1, of kernels before 2.6.8, are refused by na
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from functools import cache
@@ -29,8 +30,11 @@ _LAYOUTS = {
     for version, layout in ((3, _V3), (2, _V2))
     for order, sign in ((0, "<"), (_BIG_ENDIAN, ">"))
 }
+_VERSION = re.compile(rb"[\x02\x03\x82\x83]")
 _REFUSED = {0: "0 or none", 1: "1", 1 | _BIG_ENDIAN: "1"}
-_EARLIEST, _LATEST = 315_532_800, 4_294_967_295  # 1980, 2106
+_LOOKED_AT = 1 << 16
+_ALL_FLAGS = 0x3F
+_EARLIEST = 315_532_800  # 1980
 
 
 def sniff(sample: Sample) -> float:
@@ -42,7 +46,7 @@ def sniff(sample: Sample) -> float:
     good = sum(1 for at in places if _looks_right(data, at)) / len(places)
     if good >= 0.5:
         return 0.95
-    if good > 0 or _resume(data, 0) is not None:
+    if good > 0 or (b"\0" in data and _resume(data[:_LOOKED_AT], 0) is not None):
         return 0.6
     return 0.3 if _old_version(data) else 0.0
 
@@ -68,7 +72,7 @@ def read(reading: Reading) -> Iterator[Record]:
 
 def _record(data: bytes, at: int, path: str, losses: Losses) -> Record | None:
     layout = _LAYOUTS.get(data[at + 1])
-    if layout is None:
+    if layout is None or data[at] > _ALL_FLAGS:
         return None
     fields = layout[0].unpack_from(data, at)
     if layout[1] == 3:
@@ -95,8 +99,9 @@ def _ticks(compressed: int) -> int:
 @cache
 def _name(command: bytes) -> str | None:
     """The command up to its NUL; None for bytes that no command has."""
-    name = command.split(b"\0", 1)[0]
-    if not name or any(byte < 32 or byte == 127 for byte in name):
+    name = command.rstrip(b"\0")
+    # The kernel's own names are at most 15 bytes, and what follows them is zero.
+    if not name or len(name) == len(command) or any(byte < 32 or byte == 127 for byte in name):
         return None
     return name.decode("utf-8", "replace")
 
@@ -107,10 +112,11 @@ def _looks_right(data: bytes, at: int) -> bool:
 
 def _resume(data: bytes, start: int) -> int | None:
     """The next place where two records follow each other, or one ends the file; None if there is none."""
-    for at in range(start, len(data) - SIZE + 1):
-        if data[at + 1] in _LAYOUTS and _looks_right(data, at):
+    for version in _VERSION.finditer(data, start + 1):
+        at = version.start() - 1
+        if _looks_right(data, at):
             following = at + SIZE
-            if following + SIZE > len(data) or _looks_right(data, following):
+            if following == len(data) or _looks_right(data, following):
                 return at
     return None
 

@@ -6,13 +6,14 @@ import re
 from datetime import datetime
 
 _PARTS = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)([.,]\d+)?")
+_clock = _PARTS.fullmatch
 _UNITS = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(\d+(?:[.,]\d+)?)s?")
 
 
 def clock_seconds(text: str) -> float | None:
     """`1-02:03:04.5`, `26:27.30`, `1:02:03`, `12.5`: days, hours, minutes, seconds. None if it is none."""
-    found = _PARTS.fullmatch(text.strip())
-    if not found:
+    found = _clock(text.strip()) if text else None
+    if found is None:
         return None
     days, first, second, seconds, fraction = found.groups()
     hours, minutes = (first, second) if second is not None else (None, first)

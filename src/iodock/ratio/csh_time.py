@@ -34,7 +34,7 @@ def read_csh(reading: Reading) -> Iterator[Record]:
 
 def sniff_zsh(sample: Sample) -> float:
     """Sure of its line."""
-    return 0.9 if _ZSH.search(sample.text) else 0.0
+    return 0.9 if "s user " in sample.text and _ZSH.search(sample.text) else 0.0
 
 
 def read_zsh(reading: Reading) -> Iterator[Record]:

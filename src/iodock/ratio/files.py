@@ -56,6 +56,10 @@ class Files:
         if not count:
             raise RatioError("; ".join(self.notes), "look whether the files are what --from says")
 
+    def file_names(self) -> list[str]:
+        """The files' own names, for headings."""
+        return [Source(path).name for path in self.paths]
+
     def _reader(self, source: Source) -> Reader:
         if self.form is not None:
             reader = find(self.form)

@@ -15,7 +15,7 @@ _SYSTEM_HIGH = 0.2
 STEP_2 = "step 2: iodock volume -- CMD"
 NOT_ONLY_IO = (
     "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
-    "person, or is stopped, looks the same; step 2 tells"
+    "person, or shares its cores with others, looks the same; step 2 tells"
 )
 
 
@@ -46,7 +46,7 @@ def _read(
     record: Record, share: float | None, system: float | None, limits: Ratio, known: bool
 ) -> tuple[Verdict, str, str]:
     if share is None:
-        return "unknown", _why_unknown(record), "measure again: /usr/bin/time -v CMD"
+        return "unknown", *_why_unknown(record)
     if share > _ABOVE_ONE:
         why = f"user time is {share:.3g} times the elapsed time: it ran on several cores"
         missing = "say how many cores: --cores N" if not known else "check the number of cores"
@@ -58,14 +58,15 @@ def _read(
     return "between", f"from {limits.io_below:g} to {limits.compute_above:g}", f"{STEP_2}, if the run matters"
 
 
-def _why_unknown(record: Record) -> str:
+def _why_unknown(record: Record) -> tuple[str, str]:
+    again = "measure it: /usr/bin/time -v CMD"
     if record.real is None:
-        return "no elapsed time"
+        return "no elapsed time", again
     if record.real < 0:
-        return "the end lies before the start"
+        return "the end lies before the start", again
     if record.real == 0:
-        return "elapsed time is zero"
-    return "no CPU time was counted"
+        return "elapsed time is zero", "nothing: too short to matter, or it never ran"
+    return "no CPU time was counted", again
 
 
 def _why_low(system: float | None, limits: Ratio) -> str:

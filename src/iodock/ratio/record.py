@@ -40,11 +40,10 @@ CURES: Mapping[str, str] = {
     "damaged-line": "it was not read; look at the line that is named, or write the file again",
     "damaged-record": "bytes that are no accounting record were skipped: the file was cut or overwritten",
     "cut-record": "the file ends inside a record: it was copied while written, or the disk was full",
-    "no-times": "the source has no times for it: see the note on its columns in docs/how-to/ratio.md",
+    "no-times": "the source has no elapsed time for it",
     "not-ended": "jobs without an end were left out: read the records again when they have ended",
     "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",
-    "no-cpu-time": "the scheduler counted no CPU time, though the job ran: accounting of tasks is off, or "
-    "the job did nothing",
+    "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, or it did nothing",
     "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
 }
 """Name of what was lost -> what to do about it."""
@@ -74,12 +73,14 @@ def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
     """Passes records on and counts those without a ratio under the reason's name."""
     for record in records:
         real = record.real
-        if real is None or (record.user is None and record.both is None):
+        if real is None:
             losses.count("no-times", record.at)
         elif real < 0:
             losses.count("clock-ran-back", record.at)
         elif real == 0:
             losses.count("zero-elapsed", record.at)
+        elif record.user is None and record.both is None:
+            losses.count("no-cpu-time", record.at)
         yield record
 
 

@@ -7,8 +7,9 @@ missing, the steps (`123.batch`, `123.0`) are added up instead, never both.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from iodock.ratio.clocks import clock_seconds, date_seconds
 from iodock.ratio.reader import Reader, Reading, Sample
@@ -20,6 +21,10 @@ _HINT = "sacct -P -o JobID,JobName,User,ElapsedRaw,UserCPU,SystemCPU,AllocCPUS,S
 _NO_HEADER = re.compile(r"\d+(?:[_+]\d+)?(?:\.\w+)?\|.*\|")
 _RUNNING = ("PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING", "COMPLETING", "CONFIGURING")
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
+_WANTED = (
+    *("jobid", "jobname", "user", "nodelist", "start", "end", "elapsedraw", "elapsed"),
+    *("totalcpu", "usercpu", "systemcpu", "alloccpus", "ncpus", "maxdiskread", "maxdiskwrite"),
+)
 _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
@@ -70,7 +75,7 @@ def _finished(jobs: dict[str, _Job], reading: Reading) -> Iterator[Record]:
         record = _folded(job)
         if record is not None:
             if record.real and not (record.user or record.system or record.both):
-                reading.losses.count("no-cpu-time", record.at)
+                # Slurm says 0 where it does not know: without jobacct_gather no task's time is counted.
                 record = record._replace(user=None, both=None)
             yield record
     jobs.clear()
@@ -121,21 +126,30 @@ def _rows(reading: Reading) -> Iterator[tuple[int, str, Record, bool]]:
             if line.strip():
                 header, delimiter = _header(line, reading, number)
                 columns = _columns(header)
-                width = len(header)
+                width, named = len(header), columns.get("jobname")
                 state = columns.get("state")
+                picked = _picker(columns, width)
             continue
         fields = line.split(delimiter)
-        if len(fields) != width:
+        if len(fields) > width and named is not None:
+            fields = _mended(fields, named, len(fields) - width, delimiter)
+        if len(fields) != width or fields == header:
             _odd_line(fields, line, header, reading, number)
             continue
         name = fields[columns["jobid"]]
-        row = _row(fields, columns, reading, number)
+        row = _row(picked(fields), reading, number)
         if not name[:1].isdigit() or row is None:
             reading.losses.count("damaged-line", reading.at(number))
             continue
         yield number, name, row, state is not None and fields[state].startswith(_RUNNING)
     if not header:
         raise RatioError(f"{reading.source.path}: is empty", _HINT)
+
+
+def _mended(fields: list[str], named: int, extra: int, delimiter: str) -> list[str]:
+    """Users choose job names, and sacct does not mark a delimiter in them: what is too much is the name's."""
+    name = delimiter.join(fields[named : named + extra + 1])
+    return [*fields[:named], name, *fields[named + extra + 1 :]]
 
 
 def _odd_line(fields: list[str], line: str, header: list[str], reading: Reading, number: int) -> None:
@@ -175,31 +189,34 @@ def _columns(header: list[str]) -> Mapping[str, int]:
     return {name.strip().lower(): index for index, name in enumerate(header) if name.strip()}
 
 
-def _row(fields: list[str], columns: Mapping[str, int], reading: Reading, number: int) -> Record | None:
-    def text(name: str) -> str:
-        index = columns.get(name)
-        return "" if index is None else fields[index]
+def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tuple[str, ...]]:
+    """Takes the columns of _WANTED out of a row at once; those that are not there are empty."""
+    pick = itemgetter(*(columns.get(name, width) for name in _WANTED))
+    return lambda fields: pick([*fields, ""])
 
-    real = _elapsed(text("elapsedraw"), text("elapsed"), text("start"), text("end"))
-    total, user, system = (clock_seconds(text(name)) for name in ("totalcpu", "usercpu", "systemcpu"))
-    if user is None and total is not None and system is not None:
-        user = max(0.0, total - system)
-    cores = text("alloccpus") or text("ncpus")
+
+def _row(fields: tuple[str, ...], reading: Reading, number: int) -> Record | None:
+    job, name, owner, node, start, end, raw, clock, total, user, system, *rest = fields
+    allocated, cpus, most_read, most_written = rest
+    real = _elapsed(raw, clock, start, end)
     if real is None:
         return None
-    name = text("jobname")
+    user_s, system_s, total_s = clock_seconds(user), clock_seconds(system), clock_seconds(total)
+    if user_s is None and total_s is not None and system_s is not None:
+        user_s = max(0.0, total_s - system_s)
+    cores = allocated or cpus
     return Record(
-        f"{text('jobid')} {name}" if name else text("jobid"),
+        f"{job} {name}" if name else job,
         real,
-        user,
-        system,
+        user_s,
+        system_s,
         float(cores) if cores.isdigit() and cores != "0" else None,
         1,
-        text("user"),
-        text("nodelist"),
-        reading.at(number),
-        total if user is None else None,
-        _volume(text("maxdiskread"), text("maxdiskwrite")),
+        owner,
+        node,
+        f"{reading.source.path}:{number}",
+        total_s if user_s is None else None,
+        _volume(most_read, most_written) if most_read or most_written else None,
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from iodock.answer import Answer, Column, Loss
+from iodock.answer import Answer, Column, Loss, Totals
 from iodock.ratio.judge import NOT_ONLY_IO, Judged
+
+if TYPE_CHECKING:
+    from iodock.ratio.history import History
 
 COLUMNS = (
     Column("name", "str", None, "key", "command, job, or FILE:LINE where the source names none"),
@@ -92,3 +95,76 @@ def _row(one: Judged, cores_given: bool) -> dict[str, Any]:
         "next": one.next,
         "at": record.at,
     }
+
+
+HISTORY_COLUMNS = (
+    Column("lower", "float", None, "key", "utilisation from here"),
+    Column("upper", "float", None, "key", "to below here; the last bin also holds what lies above 1"),
+    Column("count", "int", "jobs", "measure", "jobs"),
+    Column("core_hours", "float", "h", "measure", "their core-hours"),
+)
+
+
+def history_answer(
+    history: History,
+    losses: Iterable[Loss],
+    notes: Iterable[str],
+    options: Mapping[str, Any],
+    name: str = "",
+) -> Answer:
+    """The histogram as rows; `totals.total` has the numbers over all jobs and the proposal."""
+    rows = [
+        {"lower": one.lower, "upper": one.upper, "count": one.jobs, "core_hours": one.core_hours}
+        for one in history.bins
+    ]
+    total = _summary(history, float(options["io_below"]))
+    return Answer(
+        analysis="ratio-history",
+        title="CPU utilisation of jobs",
+        columns=HISTORY_COLUMNS,
+        table=table_of(rows, HISTORY_COLUMNS),
+        clock="none",
+        source={},
+        losses=tuple(losses),
+        notes=(*notes, *_left_out(history, options)),
+        totals=Totals(total, None, len(rows), len(rows), "bins"),
+        keys=("lower", "upper"),
+        options=dict(options),
+        store_name=name,
+    )
+
+
+def _summary(history: History, limit: float) -> dict[str, Any]:
+    proposal = history.proposal
+    return {
+        "count": history.jobs,
+        "core_hours": history.core_hours,
+        "mean": history.mean,
+        "mean_by_core_hours": history.mean_by_hours,
+        "median": history.deciles[4],
+        "deciles": list(history.deciles),
+        "above_one": history.above_one,
+        "too_short": history.too_short,
+        "without_ratio": history.without_ratio,
+        "io_below": limit,
+        "below_now": history.share_below(limit),
+        "bimodal": proposal.bimodal,
+        "modes": proposal.modes,
+        "proposed_io_below": proposal.threshold,
+        "below_proposed": history.share_below(proposal.threshold),
+        "reason": proposal.reason,
+        "toml": proposal.toml,
+    }
+
+
+def _left_out(history: History, options: Mapping[str, Any]) -> Iterable[str]:
+    if history.too_short:
+        shortest = options["min_real"]
+        yield f"{history.too_short:,} jobs shorter than {shortest:g} s are left out; --min-real 0 takes all"
+    if history.without_ratio:
+        yield f"{history.without_ratio:,} jobs without a ratio are left out"
+    if history.above_one:
+        yield (
+            f"{history.above_one:,} jobs have more user time than their cores can give and are counted "
+            "at 1; is the number of cores right?"
+        )

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from iodock.answer import Answer
-from iodock.views.charts import accesses_over_time, bars, failures, intervals, processes, sizes
+from iodock.views.charts import (
+    accesses_over_time,
+    bars,
+    failures,
+    intervals,
+    processes,
+    sizes,
+    utilisation,
+)
 from iodock.views.charts.frame import Picture
 from iodock.views.charts.options import ChartOptions
 
@@ -62,6 +70,8 @@ CHARTS: tuple[ChartKind, ...] = (
     ),
     ChartKind("offset", ("offsets",), "Offset over time", accesses_over_time.draw_cells, _DIRECTIONS),
     ChartKind("processes", ("processes",), "Processes over time", processes.draw_processes),
+    ChartKind("jobs", ("ratio-history",), "CPU utilisation of jobs", utilisation.draw_jobs),
+    ChartKind("core-hours", ("ratio-history",), "Core-hours by CPU utilisation", utilisation.draw_core_hours),
 )
 
 #: For analyses that declare none, such as those that come from outside.

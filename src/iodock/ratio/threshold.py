@@ -1,0 +1,124 @@
+"""A threshold for 'I/O-heavy' out of a histogram of CPU utilisation.
+
+Jobs that wait for I/O and jobs that compute make two humps with a valley between them. A valley is where
+the smoothed histogram sinks to less than half of the lower of the humps at its sides, each of which holds at
+least a hundredth of the jobs. The lowest valley counts: half-used nodes make humps further up. The threshold
+is where the hump below it has run out, and not the middle of the valley: what lies there is not known to be
+I/O-heavy.
+
+Otsu's method (1979), the usual way to divide a histogram, was tried and divides the hump of computing jobs
+where those that wait for I/O are few, which is the rule.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+BINS = 100
+FEWEST_JOBS = 100
+"""Fewer make humps by chance."""
+_LEAST_SHARE = 0.01
+_VALLEY = 0.5
+_FLOOR = 0.1
+_HIGHEST_MODE = 0.3
+"""A lowest hump above this is no hump of I/O: such jobs use a half or a third of their cores."""
+_HIGHEST = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A threshold and why."""
+
+    threshold: float
+    bimodal: bool
+    reason: str
+    modes: tuple[float, float] | None = None
+    """Where the two humps are highest."""
+
+    @property
+    def toml(self) -> str:
+        """For the site's settings file."""
+        return f"[ratio]\nio_below = {self.threshold:.2f}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Valley:
+    left: int
+    """Where the hump below is highest."""
+    right: int
+    start: int
+    """The first bin of the valley's floor."""
+
+
+def propose(weights: Sequence[float], jobs: int, first_decile: float) -> Proposal:
+    """The threshold for a histogram of BINS weights over 0 to 1. JOBS says how much chance there is in it."""
+    decile = min(_HIGHEST, max(0.01, round(first_decile, 2)))
+    so = "the first decile" if first_decile <= _HIGHEST else f"{_HIGHEST} (the first decile is higher)"
+    if jobs < FEWEST_JOBS:
+        few = f"{jobs:,} jobs are too few to see humps ({FEWEST_JOBS} or more)"
+        return Proposal(decile, False, f"{few}: {so}")
+    valley = _lowest_valley(weights, jobs)
+    if valley is None:
+        return Proposal(decile, False, f"not bimodal, no valley between I/O and computing: {so}")
+    left, right = _middle(valley.left), _middle(valley.right)
+    if left > _HIGHEST_MODE:
+        high = f"the lower hump, at {left:.2f}, is too high for I/O (jobs that leave cores unused?)"
+        return Proposal(decile, False, f"{high}: {so}", (left, right))
+    threshold = round(max(1, valley.start) / BINS, 2)
+    reason = f"bimodal: humps at {left:.2f} and {right:.2f}, and the lower one has run out at {threshold:.2f}"
+    return Proposal(threshold, True, reason, (left, right))
+
+
+def _middle(place: int) -> float:
+    return (place + 0.5) / BINS
+
+
+def _lowest_valley(weights: Sequence[float], jobs: int) -> _Valley | None:
+    """The valley above the lowest hump; None if there is but one hump."""
+    smooth = smoothed(weights, max(1.5, 20.0 * jobs**-0.2))
+    # The highest place to the left of each bin, and to its right.
+    left = list(accumulate(smooth, max))
+    right = list(accumulate(reversed(smooth), max))[::-1]
+    inside = [
+        smooth[place] < _VALLEY * min(left[place], right[place]) and _holds_some(weights, place)
+        for place in range(len(smooth))
+    ]
+    if True not in inside:
+        return None
+    first = inside.index(True)
+    last = inside.index(False, first) if False in inside[first:] else len(inside)
+    return _floor(smooth, first, last)
+
+
+def _holds_some(weights: Sequence[float], place: int) -> bool:
+    below, total = sum(weights[:place]), sum(weights)
+    return min(below, total - below) >= _LEAST_SHARE * total
+
+
+def _floor(smooth: Sequence[float], first: int, last: int) -> _Valley:
+    hump = max(range(first), key=lambda place: smooth[place])
+    other = max(range(last, len(smooth)), key=lambda place: smooth[place])
+    lowest = min(smooth[first:last])
+    floor = lowest + _FLOOR * (smooth[hump] - lowest)
+    start = next((place for place in range(first, last) if smooth[place] <= floor), first)
+    return _Valley(hump, other, start)
+
+
+def smoothed(weights: Sequence[float], width: float) -> list[float]:
+    """Each bin as the mean of its neighbours under a bell curve of WIDTH bins; the ends are mirrors."""
+    reach = math.ceil(3 * width)
+    bell = [math.exp(-0.5 * (step / width) ** 2) for step in range(-reach, reach + 1)]
+    whole, size = sum(bell), len(weights)
+    return [
+        sum(factor * weights[_mirrored(place + step - reach, size)] for step, factor in enumerate(bell))
+        / whole
+        for place in range(size)
+    ]
+
+
+def _mirrored(place: int, size: int) -> int:
+    place %= 2 * size
+    return place if place < size else 2 * size - 1 - place
