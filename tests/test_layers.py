@@ -29,6 +29,7 @@ LEVELS = {
     "reference": 6,
     "views": 7,
     "run": 8,
+    "bundle": 8,
     "cli": 9,
     "__init__": 10,
     "__main__": 10,

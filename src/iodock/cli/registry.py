@@ -13,6 +13,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "volume": ("iodock.cli.volume", "Compare the bytes a program moves with what its files hold"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
+    "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),
     "doctor": ("iodock.cli.doctor", "Say what this machine allows, and what follows"),

@@ -1,0 +1,51 @@
+"""`iodock bundle STORE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.errors import IodockError
+
+_EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -o for-the-admin.tar.gz")
+
+
+@click.command(epilog=examples(_EXAMPLES))
+@click.argument("store")
+@click.option("-o", "--output", metavar="FILE", help="name of the archive; default: NAME-bundle.tar.gz here")
+@click.option(
+    "--anonymous",
+    is_flag=True,
+    help="make up the names of files, hosts and programs, and leave arguments out",
+)
+@click.option("--force", is_flag=True, help="replace an archive of that name")
+@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@quiet
+def command(
+    store: str,
+    output: str | None,
+    anonymous: bool,
+    force: bool,
+    lang: str | None,
+    settings: str | None,
+    quiet: bool,
+) -> None:
+    """Step 4 of the method: pack what an administrator needs to know of a run into one archive: findings,
+    report, environment, mounts, times, the longest calls, and tables as CSV. Prints the archive's name."""
+    from iodock.bundle import write_bundle
+    from iodock.cli.progress import ProgressBar
+    from iodock.language import chosen, language_in
+    from iodock.settings import load
+
+    name = Path(store).resolve().name.removesuffix(".iodock")
+    target = Path(output or f"{name}-bundle.tar.gz")
+    if target.exists() and not force:
+        raise IodockError(f"{target}: exists", "--force replaces it, -o names another")
+    if not target.parent.is_dir():
+        raise IodockError(f"{target}: no such folder", f"mkdir -p {target.parent}")
+    with ProgressBar("packing", quiet, "parts") as progress:
+        write_bundle(Path(store), target, language_in(chosen(lang)), load(settings), anonymous, progress)
+    click.echo(str(target))
