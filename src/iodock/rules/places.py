@@ -22,7 +22,11 @@ class Faults:
     @property
     def time_ns(self) -> int | None:
         """Time inside the calls; None where no row has any."""
-        known = [int(row["time_ns"]) for row in self.rows if row.get("time_ns") is not None]
+        return self.sum_of("time_ns")
+
+    def sum_of(self, column: str) -> int | None:
+        """Sum of a column; None where no row has it."""
+        known = [int(row[column]) for row in self.rows if row.get(column) is not None]
         return sum(known) if known else None
 
     @property

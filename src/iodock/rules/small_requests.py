@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
+from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -15,55 +16,61 @@ from iodock.rules.places import Faults
 class Settings:
     """Thresholds of `small-requests`."""
 
-    below_bytes: int = 32768
-    """Requests up to this size are small; counted in powers of two."""
+    below_bytes: int = 4096
+    """Requests below this size are small on a local file system; counted in powers of two."""
+    below_bytes_remote: int = 65536
+    """The same on a network or parallel file system."""
     least_count: int = 1000
     """Fewer small requests than this are not worth a word."""
     least_share: float = 0.5
-    """Of a place's transfers that must be small."""
-    least_ordered: float = 0.5
-    """Share that must follow the access before it: only those can be put together."""
+    """Of a place's transfers that must be small and follow the access before them."""
+    most_back: float = 0.2
+    """Share of transfers that may step back: random access is another fault."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places with mostly small, mostly ordered requests."""
     for direction, verb in ((1, "read"), (2, "write")):
-        faults = Faults(facts.rows(_sql(direction, settings)))
-        if faults.total("count") < settings.least_count:
-            continue
+        faults = Faults(facts.rows(_sql(direction, settings, facts)))
         count, moved = faults.total("count"), faults.total("bytes")
+        cost = costs.beyond_large(faults.sum_of("typical_ns"), count, moved, direction)
+        if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
+            continue
         values = {"count": count, "mean_bytes": moved / count, "files": faults.file_count}
         yield Candidate(
             message=Message(_MESSAGES[verb], values),
             count=count,
-            time_ns=faults.time_ns,
+            time_ns=cost,
             evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
             query=_query(direction, settings),
             files=faults.files,
             file_count=faults.file_count,
             call=faults.rows[0]["call"],
-            gain=(0.4, 0.95),
+            gain=(0.4, 1.0),
         )
 
 
-def _sql(direction: int, settings: Settings) -> str:
-    small = f"t.size_bin BETWEEN 0 AND {settings.below_bytes.bit_length() - 1}"
+def _sql(direction: int, settings: Settings, facts: Facts) -> str:
+    far, near = ((one - 1).bit_length() - 1 for one in (settings.below_bytes_remote, settings.below_bytes))
+    largest = f"CASE WHEN {costs.remote('p', facts)} THEN {far} ELSE {near} END"
+    small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
     return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
   CAST(sum(t.count) FILTER (WHERE {small}) AS BIGINT) AS count,
   CAST(sum(t.time_ns) FILTER (WHERE {small}) AS BIGINT) AS time_ns,
+  CAST(sum(t.typical_ns) FILTER (WHERE {small}) AS BIGINT) AS typical_ns,
   CAST(sum(t.bytes) FILTER (WHERE {small}) AS BIGINT) AS bytes
 FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = {direction} AND p.kind IN ('file', 'regular', 'standard', 'unknown')
+WHERE t.direction = {direction} AND t.size_bin >= 0 AND {costs.files("p")}
 GROUP BY p.place, p.name, p.file_count
 HAVING sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
-  AND sum(t.count) FILTER (WHERE t.pattern IN (0, 1, 2, 3, 4)) >= {settings.least_ordered} * sum(t.count)
-ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+  AND coalesce(sum(t.count) FILTER (WHERE t.pattern IN (5, 6)), 0) <= {settings.most_back} * sum(t.count)
+ORDER BY typical_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 def _query(direction: int, settings: Settings) -> str:
     side = "read" if direction == 1 else "write"
     return f"""SELECT file, call, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE direction = '{side}' AND bytes BETWEEN 1 AND {settings.below_bytes}
+FROM calls_seen WHERE direction = '{side}' AND bytes BETWEEN 1 AND {settings.below_bytes - 1}
 GROUP BY file, call ORDER BY time_ns DESC"""
 
 
@@ -86,9 +93,12 @@ RULE = Rule(
     advice=advise(
         any=N_("Read and write in pieces of 1 MiB or more, or let a buffer do it."),
         c=N_("Use fread/fwrite with setvbuf(file, NULL, _IOFBF, 1 << 20) in place of read/write."),
-        cpp=N_("Give the stream a large buffer before opening: stream.rdbuf()->pubsetbuf(buffer, 1 << 20)."),
+        cpp=N_(
+            "End lines with '\\n' in place of std::endl, which flushes, and give the stream a large buffer "
+            "before it opens its file: stream.rdbuf()->pubsetbuf(buffer, 1 << 20)."
+        ),
         fortran=N_("Write whole arrays in one WRITE statement; raise the run-time library's buffer size."),
-        python=N_("Open with buffering=1 << 20, and read or write many records at a time."),
+        python=N_("Open with buffering=1 << 20, don't flush each record, and don't use os.read/os.write."),
         shell=N_("Let one command handle the whole file: awk, sort or sed in place of a loop over lines."),
         mpi_io=N_("Use collective calls (MPI_File_write_all): they put the ranks' small pieces together."),
         hdf5=N_("Write whole hyperslabs, and choose chunks of 1 MiB or more."),
@@ -97,6 +107,9 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("transfers", "place_names"),
-    yields_to=("bytewise-read", "redundant-reads", "seek-storm"),
+    yields_to=(
+        *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
+        *("synchronous-flags", "read-after-write"),
+    ),
     case="small-writes",
 )

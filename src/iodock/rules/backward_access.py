@@ -1,0 +1,106 @@
+"""Files that are read or written from their end to their beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `backward-access`."""
+
+    least_count: int = 200
+    """Fewer accesses of a place than this are not worth a word."""
+    least_share: float = 0.5
+    """Share of a place's accesses that must go backward."""
+    below_bytes: int = 1048576
+    """Requests of this mean size and above are large enough in any order."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for reads and one for writes: all places that are gone through backward."""
+    for direction, verb in ((1, "read"), (2, "write")):
+        faults = Faults(facts.rows(_sql(direction, settings)))
+        count, moved = faults.total("count"), faults.total("bytes")
+        cost = costs.beyond_large(faults.time_ns, count, moved, direction)
+        if not faults or not costs.worth_a_word(facts, cost, count):
+            continue
+        values = {"count": faults.total("back"), "mean_bytes": moved / count, "files": faults.file_count}
+        yield Candidate(
+            message=Message(_MESSAGES[verb], values),
+            count=count,
+            time_ns=cost,
+            evidence={
+                "count": count,
+                "back": faults.total("back"),
+                "bytes": moved,
+                "time_ns": faults.time_ns,
+            },
+            query=_query(direction),
+            files=faults.files,
+            file_count=faults.file_count,
+            call=faults.rows[0]["call"],
+            gain=(0.35, 1.0),
+        )
+
+
+def _sql(direction: int, settings: Settings) -> str:
+    back = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 5), 0)"
+    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
+  CAST(sum(t.count) AS BIGINT) AS count, CAST({back} AS BIGINT) AS back,
+  CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
+FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
+WHERE t.direction = {direction} AND t.size_bin >= 0 AND {costs.files("p")}
+GROUP BY p.place, p.name, p.file_count
+HAVING sum(t.count) >= {settings.least_count} AND {back} >= {settings.least_share} * sum(t.count)
+  AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)
+ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+def _query(direction: int) -> str:
+    return f"""SELECT f.name AS file, count(*) AS count, avg(e.bytes) AS mean_bytes, sum(e.dur) AS time_ns
+FROM events e JOIN files f ON f.file_id = e.file_id
+WHERE e.direction = {direction} AND e.pattern = 5 GROUP BY f.name ORDER BY time_ns DESC"""
+
+
+_MESSAGES = {
+    "read": N_("{count} reads that go backward, of {mean_bytes} on average; files: {files}"),
+    "write": N_("{count} writes that go backward, of {mean_bytes} on average; files: {files}"),
+}
+
+RULE = Rule(
+    name="backward-access",
+    title=N_("Backward access"),
+    looks_for=N_("Files that are gone through from their end to their beginning in small requests."),
+    why=N_(
+        "File systems read ahead, not back: each request waits for the disk or server, and writes can't be "
+        "put together."
+    ),
+    advice=advise(
+        any=N_(
+            "Go through the file forward and turn the order round in memory; or read large blocks from the "
+            "end, and go through each block backward in memory."
+        ),
+        c=N_("Read blocks of 1 MiB or more with pread, last block first, or map the file with mmap."),
+        cpp=N_("Read the file or blocks of 1 MiB into a std::vector, and go through that in reverse."),
+        fortran=N_("Avoid BACKSPACE: read the records once into an array, and loop over it with step -1."),
+        python=N_(
+            "Read the file once and loop over reversed(records), or read blocks of 1 MiB from the end."
+        ),
+        shell=N_("Let tac turn the order of lines round once, in place of many calls of tail and head."),
+    ),
+    fine_when=N_("Only the last part of a file is looked for, as `tail` does."),
+    settings=Settings,
+    find=find,
+    needs=(Need.OFFSETS,),
+    tables=("transfers", "place_names"),
+    yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
+    case="backward-access",
+)

@@ -1,0 +1,65 @@
+"""What good calls would still need, and whether what remains is worth a word."""
+
+from __future__ import annotations
+
+from iodock.rules.facts import Facts
+
+PIECE_BYTES = 1 << 20
+"""What one large request moves."""
+READ_BYTES_PER_S = 5_000_000_000
+"""Large reads from memory: what is read again, or was read ahead."""
+WRITE_BYTES_PER_S = 2_000_000_000
+"""Large writes into memory."""
+LEAST_SHARE = 0.001
+"""Of the run's wall time, or of its calls where times are not known."""
+
+# Names of databases and what lies beside them: they answer requests one by one, and do it on purpose.
+_DATABASES = (
+    r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)(-journal|-wal|-shm)?$"
+    r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
+)
+_SYSTEM = (
+    r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
+)
+
+
+def files(place: str) -> str:
+    """SQL condition: PLACE, an alias of `place_names` or `files`, is a plain file that no database keeps."""
+    return f"""({place}.kind IN ('file', 'regular', 'unknown')
+  AND NOT regexp_matches({place}.name, '^/(proc|sys)/|{_DATABASES}')
+  AND {place}.name || '-journal' NOT IN (SELECT name FROM files WHERE suffix(name, '-journal'))
+  AND {place}.name || '-wal' NOT IN (SELECT name FROM files WHERE suffix(name, '-wal')))"""
+
+
+def data_files(place: str) -> str:
+    """SQL condition: as `files`, and not a part of the system or of a program."""
+    return f"({files(place)} AND NOT regexp_matches({place}.name, '{_SYSTEM}'))"
+
+
+def remote(place: str, facts: Facts) -> str:
+    """SQL condition: PLACE lies on a network or parallel file system."""
+    mounts = [mount for mount, kind in facts.mount_kinds.items() if kind != "local"]
+    if not mounts:
+        return "false"
+    names = ", ".join("'" + mount.replace("'", "''") + "'" for mount in mounts)
+    return f"coalesce({place}.mount_point IN ({names}), false)"
+
+
+def beyond_large(
+    time_ns: int | None, count: int, moved: int, direction: int, read_rate: float = READ_BYTES_PER_S
+) -> int | None:
+    """What of TIME_NS large requests would not need: they move MOVED bytes in few calls at memory's rate.
+    None without durations."""
+    if time_ns is None or not count:
+        return None
+    rate = read_rate if direction == 1 else WRITE_BYTES_PER_S
+    needed = moved / rate * 1e9 + -(-moved // PIECE_BYTES) * time_ns / count
+    return max(0, round(time_ns - needed))
+
+
+def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
+    """Whether so much time, or without durations so many calls, matters in this run at all."""
+    cost = facts.wall_of(time_ns)
+    if cost is not None and facts.wall_seconds:
+        return cost >= LEAST_SHARE * facts.wall_seconds
+    return time_ns is None and count >= LEAST_SHARE * facts.calls

@@ -1,0 +1,108 @@
+"""Direct I/O (O_DIRECT) whose requests don't fit the blocks of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+O_DIRECT = 0o40000
+"""Linux on x86 and on what shares its numbers; the store has all flags in these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `direct-io-unaligned`."""
+
+    block_bytes: int = 512
+    """Offsets and sizes must be multiples of this; 4096 where the devices have such blocks."""
+    least_count: int = 20
+    """Fewer such requests than this (the last of a file, say) are not worth a word."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: requests on files opened with O_DIRECT that fail, or that the file system must take
+    another way, as they don't fit."""
+    if not facts.rows(f"SELECT 1 FROM opens WHERE {_DIRECT} LIMIT 1"):
+        return
+    faults = Faults(facts.rows(_sql(settings)))
+    count, cost = faults.total("count"), faults.time_ns
+    if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
+        return
+    failed = faults.total("failed")
+    values = {
+        "count": count, "failed": failed, "block_bytes": settings.block_bytes, "files": faults.file_count,
+    }  # fmt: skip
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=cost,
+        evidence={"count": count, "failed": failed, "time_ns": cost},
+        query=_query(settings),
+        files=faults.files,
+        file_count=faults.file_count,
+        call=faults.rows[0]["call"],
+        confidence=0.9,
+        gain=(0.35, 1.0),
+    )
+
+
+_DIRECT = f"errno_id IS NULL AND flags & {O_DIRECT} <> 0"
+
+
+def _sql(settings: Settings) -> str:
+    block = settings.block_bytes
+    odd = f"(e.offset_bytes % {block} <> 0 OR e.requested_bytes % {block} <> 0)"
+    # The end of a file lies where it lies: reads that reach it fit by what they ask for.
+    return f"""SELECT f.name, arg_max(c.name, e.dur) AS call, count(*) AS count,
+  count(*) FILTER (WHERE x.name = 'EINVAL') AS failed,
+  CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns
+FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
+  LEFT JOIN errnos x ON x.id = e.errno_id
+WHERE e.file_id IN (SELECT file_id FROM opens WHERE {_DIRECT}) AND c.family IN ('read', 'write')
+  AND (x.name = 'EINVAL' OR e.errno_id IS NULL AND e.bytes > 0 AND {odd})
+GROUP BY f.file_id, f.name ORDER BY time_ns DESC NULLS LAST, count DESC, f.name"""
+
+
+def _query(settings: Settings) -> str:
+    return f"""SELECT file, call, errno, offset_bytes, requested_bytes, bytes, dur FROM calls_seen
+WHERE errno = 'EINVAL' OR requested_bytes % {settings.block_bytes} <> 0 ORDER BY ts"""
+
+
+_MESSAGE = N_(
+    "{count} requests on files opened with O_DIRECT don't fit blocks of {block_bytes}; of these failed with "
+    "EINVAL: {failed}; files: {files}"
+)
+
+RULE = Rule(
+    name="direct-io-unaligned",
+    title=N_("Direct I/O that does not fit the blocks"),
+    looks_for=N_(
+        "Reads and writes on files opened with O_DIRECT that fail, or are not multiples of the block."
+    ),
+    why=N_(
+        "Many file systems refuse them (EINVAL), and the program must do them again another way; others take "
+        "them through the cache, which direct I/O was to avoid."
+    ),
+    advice=advise(
+        any=N_("Make address, offset and size multiples of 4096 bytes, or open without O_DIRECT."),
+        c=N_(
+            "Get the buffer from posix_memalign(&buffer, 4096, size), round sizes up to 4096, and cut the "
+            "file with ftruncate at the end."
+        ),
+        python=N_(
+            "Use mmap.mmap(-1, size) as an aligned buffer with os.preadv/os.pwritev, or leave O_DIRECT out."
+        ),
+        shell=N_("Give dd a bs= that is a multiple of 4096 with iflag=direct or oflag=direct."),
+    ),
+    fine_when=N_("Only the last piece of a file is odd."),
+    settings=Settings,
+    find=find,
+    needs=(Need.FLAGS,),
+    tables=("opens",),
+)

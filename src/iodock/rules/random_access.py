@@ -1,0 +1,126 @@
+"""Requests that jump to and fro in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `random-access`."""
+
+    least_count: int = 500
+    """Fewer accesses of a place than this are not worth a word."""
+    least_back: float = 0.25
+    """Share of a place's accesses that must step back to another part of the file."""
+    least_jumps: float = 0.7
+    """Share that must not begin where the access before it ended."""
+    below_bytes: int = 262144
+    """Requests of this mean size and above pay for their jump."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for reads and one for writes: all places that are accessed at random."""
+    for direction, verb in ((1, "read"), (2, "write")):
+        faults = Faults(facts.rows(_sql(direction, settings)))
+        count, moved = faults.total("count"), faults.total("bytes")
+        cost = costs.beyond_large(faults.time_ns, count, moved, direction)
+        if not faults or not costs.worth_a_word(facts, cost, count):
+            continue
+        share = faults.total("jumps") / count
+        values = {
+            "count": count, "mean_bytes": moved / count, "jump_share": share, "files": faults.file_count,
+        }  # fmt: skip
+        yield Candidate(
+            message=Message(_MESSAGES[verb], values),
+            count=count,
+            time_ns=cost,
+            evidence={
+                "count": count,
+                "jumps": faults.total("jumps"),
+                "bytes": moved,
+                "time_ns": faults.time_ns,
+            },
+            query=_query(direction),
+            files=faults.files,
+            file_count=faults.file_count,
+            call=faults.rows[0]["call"],
+            gain=(0.35, 1.0),
+        )
+
+
+def _sql(direction: int, settings: Settings) -> str:
+    back = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 6), 0)"
+    jumps = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0)"
+    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
+  CAST(sum(t.count) AS BIGINT) AS count, CAST({jumps} AS BIGINT) AS jumps,
+  CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
+FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
+WHERE t.direction = {direction} AND t.size_bin >= 0 AND {costs.files("p")}
+GROUP BY p.place, p.name, p.file_count
+HAVING sum(t.count) >= {settings.least_count} AND {back} >= {settings.least_back} * sum(t.count)
+  AND {jumps} >= {settings.least_jumps} * sum(t.count)
+  AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)
+ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+def _query(direction: int) -> str:
+    side = "read" if direction == 1 else "write"
+    return f"""SELECT f.name AS file, e.pattern, count(*) AS count, avg(e.bytes) AS mean_bytes,
+  sum(e.dur) AS time_ns FROM events e JOIN files f ON f.file_id = e.file_id
+WHERE e.direction = {direction} AND e.bytes > 0 GROUP BY f.name, e.pattern ORDER BY time_ns DESC -- {side}s"""
+
+
+_MESSAGES = {
+    "read": N_(
+        "{count} reads of {mean_bytes} on average, of which {jump_share} begin elsewhere than the one before "
+        "ended; files: {files}"
+    ),
+    "write": N_(
+        "{count} writes of {mean_bytes} on average, of which {jump_share} begin elsewhere than the one "
+        "before ended; files: {files}"
+    ),
+}
+
+RULE = Rule(
+    name="random-access",
+    title=N_("Random access"),
+    looks_for=N_("Files that are read or written in small requests that jump to and fro."),
+    why=N_(
+        "Neither the read-ahead nor a disk or server can work ahead, so each request waits for itself; and "
+        "requests that lie apart can't be put together."
+    ),
+    advice=advise(
+        any=N_(
+            "Sort the requests by offset and read neighbouring ones together, or read the whole file into "
+            "memory once if it fits."
+        ),
+        c=N_(
+            "Map the file (mmap) or read it once with large reads, and jump in memory in place of the file."
+        ),
+        cpp=N_("Read the file into a std::vector once, and jump in it in place of calling seekg."),
+        fortran=N_("Read direct-access records in rising order, or the whole array in one READ."),
+        python=N_(
+            "Sort the keys before the loop, or use numpy.fromfile or numpy.memmap and index the array."
+        ),
+        mpi_io=N_("Describe all pieces in one file view (MPI_File_set_view) and read collectively."),
+        hdf5=N_("Choose chunks that match the access, and raise the chunk cache (H5Pset_chunk_cache)."),
+    ),
+    fine_when=N_(
+        "The program looks up a few records of a large file, as databases and index searches do: reading all "
+        "would cost more."
+    ),
+    settings=Settings,
+    find=find,
+    needs=(Need.OFFSETS,),
+    tables=("transfers", "place_names"),
+    yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
+    case="random-access",
+)

@@ -1,0 +1,90 @@
+"""A process that reads what it has written itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `read-after-write`."""
+
+    least_share: float = 0.5
+    """Of a place's read bytes that the same process must have written."""
+    least_bytes: int = 1048576
+    """So many bytes must have been read after they were written."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all places whose readers wrote them."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count, cost = faults.total("count"), faults.time_ns
+    if not faults or not costs.worth_a_word(facts, cost, count):
+        return
+    own = faults.total("own")
+    values = {"own_bytes": own, "count": count, "files": faults.file_count}
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=cost,
+        evidence={"count": count, "own_bytes": own, "read_bytes": faults.total("bytes"), "time_ns": cost},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call=faults.rows[0]["call"],
+        gain=(0.4, 1.0),
+    )
+
+
+def _sql(settings: Settings) -> str:
+    own = "coalesce(t.own_written_bytes, 0)"
+    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
+  CAST(round(sum(t.count * {own} / t.bytes)) AS BIGINT) AS count, CAST(sum(t.bytes) AS BIGINT) AS bytes,
+  CAST(sum({own}) AS BIGINT) AS own, CAST(sum(t.time_ns * ({own} / t.bytes)) AS BIGINT) AS time_ns
+FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
+WHERE t.direction = 1 AND t.bytes > 0 AND {costs.files("p")}
+GROUP BY p.place, p.name, p.file_count
+HAVING sum({own}) >= {settings.least_share} * sum(t.bytes) AND sum({own}) >= {settings.least_bytes}
+ORDER BY time_ns DESC NULLS LAST, own DESC, p.name"""
+
+
+_QUERY = """SELECT f.name AS file, count(*) AS reads, sum(e.bytes) AS read_bytes,
+  sum(e.own_written_bytes) AS written_by_the_reader, sum(e.dur) AS time_ns
+FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 1
+GROUP BY f.name ORDER BY written_by_the_reader DESC"""
+_MESSAGE = N_("Reads of what the same process had written: {own_bytes} in {count} reads; files: {files}")
+
+RULE = Rule(
+    name="read-after-write",
+    title=N_("A program reads what it wrote itself"),
+    looks_for=N_("Files that a process writes and then reads again in the same run."),
+    why=N_(
+        "The data were in memory already. On network and parallel file systems reading them back may wait "
+        "until they are written out."
+    ),
+    advice=advise(
+        any=N_("Keep the data in memory between the two steps; if they don't fit, use a local scratch disk."),
+        c=N_("Hold intermediate results in an array, or in a memory file (memfd_create, open_memstream)."),
+        cpp=N_("Hold intermediate results in a std::vector or std::stringstream in place of a file."),
+        fortran=N_("Use an allocatable array or an internal file in place of a scratch unit."),
+        python=N_(
+            "Pass the object itself, or io.BytesIO; tempfile.SpooledTemporaryFile stays in memory while "
+            "small."
+        ),
+        shell=N_("Join the commands by a pipe; give sort enough memory for its data: sort -S 2G."),
+        hdf5=N_("Keep small intermediate files in memory with the core driver: H5Pset_fapl_core."),
+    ),
+    fine_when=N_("The data don't fit into memory (external sorting), or are read back to check them."),
+    settings=Settings,
+    find=find,
+    needs=(Need.COVERAGE,),
+    tables=("transfers", "place_names"),
+    case="read-after-write",
+)

@@ -1,0 +1,137 @@
+"""The same bytes of a file read again, by one process or by many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `redundant-reads`."""
+
+    least_factor: float = 1.9
+    """How many times what a process needs it must read at least."""
+    least_factor_shared: float = 3.0
+    """The same for all processes together, which each read the bytes once."""
+    least_bytes: int = 1048576
+    """So many bytes must have been read before."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for what processes read again themselves, one for what each of many reads once."""
+    for shared in (False, True):
+        faults = Faults(facts.rows(_sql(shared, settings)))
+        count, cost = faults.total("count"), faults.time_ns
+        if not faults or not costs.worth_a_word(facts, cost, count):
+            continue
+        moved, again = faults.total("bytes"), faults.total("again")
+        factor = moved / max(1, moved - again)
+        values = {
+            "read_bytes": moved, "needed_bytes": moved - again, "factor": round(factor, 1),
+            "files": faults.file_count, "processes": _readers(facts, faults),
+        }  # fmt: skip
+        yield Candidate(
+            message=Message(_MANY if shared else _ONE, values),
+            count=count,
+            time_ns=cost,
+            evidence={"read_bytes": moved, "again_bytes": again, "factor": round(factor, 2), "time_ns": cost},
+            query=_QUERY,
+            files=faults.files,
+            file_count=faults.file_count,
+            call=faults.rows[0]["call"],
+            confidence=0.7 if shared else 0.9,
+            gain=(0.4, 1.0),
+            advice=_ADVICE_MANY if shared else None,
+        )
+
+
+def _readers(facts: Facts, faults: Faults) -> int:
+    """Processes that read the costliest place."""
+    row = facts.one(
+        f"""SELECT count(DISTINCT q.upid) AS processes FROM uses u JOIN places l ON l.file_id = u.file_id
+  JOIN processes q ON q.utid = u.utid
+WHERE u.direction = 1 AND u.bytes > 0 AND l.place = {faults.rows[0]["place"]}"""
+    )
+    return int(row["processes"])
+
+
+def _sql(shared: bool, settings: Settings) -> str:
+    again = "greatest(coalesce(t.any_read_bytes, 0) - coalesce(t.own_read_bytes, 0), 0)" if shared else (
+        "coalesce(t.own_read_bytes, 0)"
+    )  # fmt: skip
+    factor = settings.least_factor_shared if shared else settings.least_factor
+    kept = costs.data_files("p") if shared else costs.files("p")
+    # The same place may be both; it is told once, as what each process does itself.
+    own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
+    return f"""SELECT p.place, p.name, p.file_count, arg_max(c.name, t.count) AS call,
+  CAST(round(sum(t.count * {again} / t.bytes)) AS BIGINT) AS count, CAST(sum(t.bytes) AS BIGINT) AS bytes,
+  CAST(sum({again}) AS BIGINT) AS again, CAST(sum(t.time_ns * ({again} / t.bytes)) AS BIGINT) AS time_ns
+FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
+WHERE t.direction = 1 AND t.bytes > 0 AND ({kept} {"" if shared else "OR p.kind = 'standard'"})
+GROUP BY p.place, p.name, p.file_count
+HAVING sum({again}) >= {1 - 1 / factor} * sum(t.bytes) AND sum({again}) >= {settings.least_bytes}
+  {f"AND {own}" if shared else ""}
+ORDER BY time_ns DESC NULLS LAST, again DESC, p.name"""
+
+
+_QUERY = """SELECT f.name AS file, count(*) AS reads, sum(e.bytes) AS read_bytes,
+  sum(e.own_read_bytes) AS again_by_the_same, sum(e.any_read_bytes) AS again_by_any, sum(e.dur) AS time_ns
+FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 1
+GROUP BY f.name ORDER BY again_by_any DESC"""
+_ONE = N_(
+    "{read_bytes} are read of files of which {needed_bytes} are needed: {factor} times as much; files: "
+    "{files}"
+)
+_MANY = N_(
+    "Processes read the same bytes, each for itself: {read_bytes}, of which {needed_bytes} differ, {factor} "
+    "times as much; processes: {processes}, files: {files}"
+)
+_ADVICE_MANY = advise(
+    any=N_(
+        "Let one process read the file and pass the content on; or copy it once to a local disk or memory "
+        "(/dev/shm) of each node and read it there."
+    ),
+    python=N_("Read the file before the worker processes are started, or share it through numpy.memmap."),
+    shell=N_("Handle all cases in one command that reads the file once, in place of one command each."),
+    mpi_io=N_("Let rank 0 read and call MPI_Bcast, or read collectively with MPI_File_read_all."),
+    hdf5=N_("Read with a collective transfer list (H5Pset_dxpl_mpio, H5FD_MPIO_COLLECTIVE)."),
+)
+
+RULE = Rule(
+    name="redundant-reads",
+    title=N_("The same bytes are read again"),
+    looks_for=N_("Files of which far more bytes are read than they hold, by one process or by many."),
+    why=N_(
+        "Reading again costs the calls and the copying each time, and trips to the disk or server whenever "
+        "the file does not stay in memory."
+    ),
+    advice=advise(
+        any=N_("Read the file once and keep what is needed in memory, headers and tables above all."),
+        c=N_("Read the header into a struct once; keep the file in a buffer or map it with mmap."),
+        cpp=N_(
+            "Each seekg throws the stream's buffer away and reads 8 KiB anew, even when it goes nowhere: "
+            "copy the header once, leave out needless seekg and tellg, or read blocks into a std::vector."
+        ),
+        fortran=N_("Take REWIND and repeated OPEN out of the loop: read the arrays once and keep them."),
+        python=N_("Move the reading out of the loop, or keep its result: functools.cache, a dict, an array."),
+        shell=N_("Handle all records in one awk command, in place of reading the file for each of them."),
+        hdf5=N_("Raise the chunk cache (H5Pset_chunk_cache), so that a chunk is read and unpacked once."),
+    ),
+    fine_when=N_(
+        "The data don't fit into memory and several passes over them are needed, or a small file is looked "
+        "at for changes."
+    ),
+    settings=Settings,
+    find=find,
+    needs=(Need.COVERAGE,),
+    tables=("transfers", "place_names", "places", "uses"),
+    yields_to=("whole-file-for-a-few-bytes", "read-after-write"),
+    case="header-reread",
+)

@@ -1,0 +1,88 @@
+"""Files opened with O_SYNC or O_DSYNC: each write waits for the disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+O_DSYNC = 0o10000
+"""Linux; O_SYNC contains it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `synchronous-flags`."""
+
+    least_count: int = 20
+    """Fewer writes than this are not worth a word."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that are opened with such a flag and written."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count, moved = faults.total("count"), faults.total("bytes")
+    cost = costs.beyond_large(faults.time_ns, count, moved, 2)
+    if not faults or not costs.worth_a_word(facts, cost, count):
+        return
+    values = {"count": count, "written_bytes": moved, "files": faults.file_count}
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=cost,
+        evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call=faults.rows[0]["call"],
+        confidence=0.9,
+        gain=(0.4, 1.0),
+    )
+
+
+def _sql(settings: Settings) -> str:
+    return f"""SELECT p.name, any_value(p.file_count) AS file_count, arg_max(c.name, u.count) AS call,
+  CAST(sum(u.count) AS BIGINT) AS count, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
+  CAST(coalesce(sum(u.bytes), 0) AS BIGINT) AS bytes
+FROM uses u JOIN places l ON l.file_id = u.file_id JOIN place_names p ON p.place = l.place
+  JOIN calls c ON c.id = u.call_id
+WHERE u.direction = 2 AND {costs.files("p")} AND u.file_id IN (
+  SELECT file_id FROM opens WHERE errno_id IS NULL AND flags & {O_DSYNC} <> 0)
+GROUP BY p.place, p.name HAVING sum(u.count) >= {settings.least_count}
+ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = f"""SELECT f.name AS file, count(*) AS writes, avg(e.bytes) AS mean_bytes, sum(e.dur) AS time_ns
+FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 2 AND e.file_id IN
+  (SELECT file_id FROM events WHERE flags & {O_DSYNC} <> 0) GROUP BY f.name ORDER BY time_ns DESC"""
+_MESSAGE = N_(
+    "{count} writes ({written_bytes}) into files opened with O_SYNC or O_DSYNC, where each waits for the "
+    "disk; files: {files}"
+)
+
+RULE = Rule(
+    name="synchronous-flags",
+    title=N_("Every write waits for the disk"),
+    looks_for=N_("Files that are opened with O_SYNC or O_DSYNC and written in many calls."),
+    why=N_(
+        "Each write returns only when the disk or server has the data: milliseconds in place of microseconds."
+    ),
+    advice=advise(
+        any=N_("Open without O_SYNC and O_DSYNC, and call fsync once where the data must be safe."),
+        c=N_("Take O_SYNC or O_DSYNC out of open(), write through a buffer, and call fsync(fd) at the end."),
+        python=N_("Take os.O_SYNC out of os.open, and call f.flush() and os.fsync(f.fileno()) at the end."),
+        shell=N_("Use `dd conv=fsync`, which waits once, in place of `dd oflag=sync` or `oflag=dsync`."),
+        administrator=N_("Look whether the file system is mounted or exported with the option `sync`."),
+    ),
+    fine_when=N_("Each record must survive a crash by itself, as in the log of a database."),
+    settings=Settings,
+    find=find,
+    needs=(Need.FLAGS,),
+    tables=("uses", "opens", "places", "place_names"),
+    case="synchronous-writes",
+)

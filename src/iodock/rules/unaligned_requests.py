@@ -1,0 +1,119 @@
+"""Requests that begin within a page or block, so that they touch one more than they must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `unaligned-requests`."""
+
+    least_count: int = 500
+    """Fewer unaligned requests of a place than this are not worth a word."""
+    least_share: float = 0.5
+    """Of a place's requests that must be unaligned."""
+    below_bytes: int = 1048576
+    """Requests above this size hardly notice one page more."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for reads and one for writes: all places with mostly unaligned requests of a page or
+    more. Of each request's time the share of the page that an aligned one would not touch is the cost."""
+    for direction, verb in ((1, "read"), (2, "write")):
+        faults = Faults(facts.rows(_sql(direction, settings, facts)))
+        count = faults.total("count")
+        cost = faults.sum_of("extra_ns")
+        if not faults or not costs.worth_a_word(facts, cost, count):
+            continue
+        mean = faults.total("bytes") / count
+        yield Candidate(
+            message=Message(
+                _MESSAGES[verb], {"count": count, "mean_bytes": mean, "files": faults.file_count}
+            ),
+            count=count,
+            time_ns=cost,
+            evidence={"count": count, "bytes": faults.total("bytes"), "time_ns": faults.time_ns},
+            query=_query(direction),
+            files=faults.files,
+            file_count=faults.file_count,
+            call=faults.rows[0]["call"],
+            confidence=0.6,
+            gain=(0.4, 1.0),
+        )
+
+
+def _sql(direction: int, settings: Settings, facts: Facts) -> str:
+    # What follows without a gap is put together in memory, where local file systems don't mind its edges.
+    jumps = f"(t.pattern IN (3, 4, 5, 6, 7) OR {costs.remote('p', facts)} AND t.direction = 2)"
+    pages = f"(CAST(t.bytes AS DOUBLE) / t.count / {PAGE_BYTES})"
+    odd = f"t.unaligned * 2 >= t.count AND {jumps}"
+    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
+  CAST(sum(t.unaligned) FILTER (WHERE {odd}) AS BIGINT) AS count,
+  CAST(sum(t.time_ns) FILTER (WHERE {odd}) AS BIGINT) AS time_ns,
+  CAST(sum(t.time_ns / ({pages} + 1)) FILTER (WHERE {odd}) AS BIGINT) AS extra_ns,
+  CAST(sum(t.bytes) FILTER (WHERE {odd}) AS BIGINT) AS bytes
+FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
+WHERE t.direction = {direction} AND t.bytes >= {PAGE_BYTES} * t.count
+  AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}
+GROUP BY p.place, p.name, p.file_count
+HAVING sum(t.unaligned) FILTER (WHERE {odd}) >= greatest({settings.least_count}, {settings.least_share}
+  * sum(t.count))
+ORDER BY extra_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+def _query(direction: int) -> str:
+    side = "read" if direction == 1 else "write"
+    return f"""SELECT file, bytes, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+WHERE direction = '{side}' AND bytes >= {PAGE_BYTES} AND offset_bytes % {PAGE_BYTES} <> 0
+GROUP BY file, bytes ORDER BY time_ns DESC"""
+
+
+_MESSAGES = {
+    "read": N_(
+        "{count} reads of {mean_bytes} on average begin within a page of 4 KiB and touch one more than "
+        "they must; files: {files}"
+    ),
+    "write": N_(
+        "{count} writes of {mean_bytes} on average begin within a page of 4 KiB and touch one more than "
+        "they must; files: {files}"
+    ),
+}
+
+RULE = Rule(
+    name="unaligned-requests",
+    title=N_("Unaligned requests"),
+    looks_for=N_(
+        "Requests of a page or more that begin within a page of 4 KiB, in files that are not gone through "
+        "piece after piece."
+    ),
+    why=N_(
+        "A write of part of a page must first read that page, and on parallel file systems two clients then "
+        "fight for the same page or stripe."
+    ),
+    advice=advise(
+        any=N_(
+            "Let records and headers be multiples of 4 KiB, or of the stripe size on a parallel file system: "
+            "fill them up, so that every request begins at such a multiple."
+        ),
+        c=N_("Round offsets with (offset + 4095) & ~4095, and read or write whole blocks."),
+        fortran=N_("Choose RECL of direct-access files as a multiple of 4096 bytes."),
+        mpi_io=N_("Set the hints striping_unit and cb_buffer_size to the stripe size."),
+        hdf5=N_("Call H5Pset_alignment(access_list, 65536, 1 << 20) before the file is made."),
+    ),
+    fine_when=N_("The file is gone through piece after piece: the system's buffer puts the pieces together."),
+    settings=Settings,
+    find=find,
+    needs=(Need.OFFSETS,),
+    tables=("transfers", "place_names"),
+    yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
+)

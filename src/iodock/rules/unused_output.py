@@ -1,0 +1,92 @@
+"""Files that are written, never read, and deleted in the same run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `unused-output`."""
+
+    least_bytes: int = 1048576
+    """So much must have been written in vain, in all files together."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that nobody could have read. All calls on them are the cost."""
+    faults = Faults(facts.rows(_sql()))
+    moved, count, cost = faults.total("bytes"), faults.total("count"), faults.time_ns
+    if moved < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
+        return
+    values = {"written_bytes": moved, "files": faults.file_count}
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=cost,
+        evidence={"count": count, "written_bytes": moved, "files": faults.file_count, "time_ns": cost},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="write",
+        confidence=0.85,
+        gain=(0.5, 1.0),
+    )
+
+
+# A file that is renamed, linked, mapped or executed lives on elsewhere or is read without a read.
+_KEPT = "('mmap', 'rename', 'link', 'exec', 'sendfile', 'splice', 'copy_file_range')"
+
+
+def _sql() -> str:
+    return f"""WITH fate AS (SELECT u.file_id, CAST(sum(u.count) AS BIGINT) AS count,
+    CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
+    CAST(sum(u.bytes) FILTER (WHERE u.direction = 2) AS BIGINT) AS bytes,
+    max(u.last_ts) FILTER (WHERE u.direction = 2) AS written,
+    max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted
+  FROM uses u JOIN calls c ON c.id = u.call_id WHERE u.file_id IS NOT NULL AND u.errno_id IS NULL
+  GROUP BY u.file_id
+  HAVING bytes > 0 AND count(*) FILTER (WHERE c.family = 'unlink') > 0
+    AND coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) = 0
+    AND count(*) FILTER (WHERE c.family IN {_KEPT}) = 0)
+SELECT p.name, count(*) AS file_count, CAST(sum(t.count) AS BIGINT) AS count,
+  CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
+FROM fate t JOIN places l ON l.file_id = t.file_id JOIN place_names p ON p.place = l.place
+WHERE {costs.files("p")} AND (t.written IS NULL OR t.deleted IS NULL OR t.deleted >= t.written)
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
+
+
+_QUERY = """SELECT file, sum(bytes) FILTER (WHERE direction = 'write') AS written_bytes,
+  sum(bytes) FILTER (WHERE direction = 'read') AS read_bytes,
+  count(*) FILTER (WHERE family = 'unlink') AS deleted, sum(dur) AS time_ns
+FROM calls_seen WHERE errno IS NULL GROUP BY file
+HAVING written_bytes > 0 AND deleted > 0 AND coalesce(read_bytes, 0) = 0 ORDER BY written_bytes DESC"""
+_MESSAGE = N_(
+    "{written_bytes} were written into files that nobody read and that were deleted in the end; files: "
+    "{files}"
+)
+
+RULE = Rule(
+    name="unused-output",
+    title=N_("Output that nobody uses"),
+    looks_for=N_("Files that are written, never read, and deleted within the same run."),
+    why=N_("All the time for them is lost, and their bytes take room in memory and on the link from others."),
+    advice=advise(
+        any=N_("Switch this output off: look for an option such as checkpoint, debug or keep-temporary."),
+        python=N_("Don't write the temporary file, or use io.BytesIO where a library insists on a file."),
+        shell=N_("Redirect what is not needed to /dev/null, or use the command's quiet option."),
+        fortran=N_("Remove the WRITE statements of the scratch unit, or guard them by a debug flag."),
+    ),
+    fine_when=N_("The files are a safety net (checkpoints, journals) that is deleted after success."),
+    settings=Settings,
+    find=find,
+    tables=("uses", "places", "place_names"),
+    case="unused-output",
+)
