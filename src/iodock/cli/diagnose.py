@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import destination
 
 _EXAMPLES = (
@@ -20,7 +20,7 @@ _EXAMPLES = (
     "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
 )
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
-@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@language
 @click.option(
     "--fail-on",
     type=click.Choice(("low", "medium", "high")),
@@ -41,11 +41,11 @@ def command(
     first, or that nothing is worth changing."""
     from iodock.diagnosis import diagnose
     from iodock.findings import Severity
-    from iodock.language import chosen, language_in
+    from iodock.language import language_in
     from iodock.settings import load
     from iodock.store import Store
 
-    text = language_in(chosen(lang))
+    text = language_in(spoken(lang))
     with Store.open(store) as opened:
         found = diagnose(opened, load(settings))
     if form == "json":

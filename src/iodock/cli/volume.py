@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import destination
 from iodock.errors import RequestError
 
@@ -37,7 +37,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 
 @click.option(
     "-o", "--output", metavar="FILE", help="where to write the answer; default: stderr for a command"
 )
-@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @quiet
 @click.argument("command", metavar="[--] CMD ARG...", nargs=-1, type=click.UNPROCESSED)
@@ -56,11 +56,11 @@ def command(
     The program runs as it would without; its output and exit status are its own."""
     if (pid is None) == (not command):
         raise RequestError("give a command, or -p PID", "iodock volume -- CMD ARG...")
-    from iodock.language import chosen, language_in
+    from iodock.language import language_in
     from iodock.settings import load
     from iodock.volume.reading import read_volume
 
-    text = language_in(chosen(lang))
+    text = language_in(spoken(lang))
     known = load(settings)
     expected = None if expect is None else _size(expect)
     if pid is not None:
