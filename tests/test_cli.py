@@ -356,3 +356,21 @@ def test_a_query_may_give_any_type(imported: Path, tmp_path: Path, form: str) ->
     out = tmp_path / "out"
     good("query", imported, sql, "--format", form, "-o", out)
     assert form == "parquet" or "2020-01-02" in out.read_text()
+
+
+def test_a_report_replaces_an_earlier_one_but_no_other_file(imported: Path, tmp_path: Path) -> None:
+    page = tmp_path / "run.html"
+    page.write_text("<html>mine</html>")
+    refused = iodock("report", imported, cwd=tmp_path)
+    assert refused.returncode == 1 and refused.stdout == ""
+    assert "run.html: exists already, and is not a report of iodock" in refused.stderr
+    assert "hint: " in refused.stderr and "--force" in refused.stderr
+    assert page.read_text() == "<html>mine</html>"
+    assert good("report", imported, "--force", cwd=tmp_path) == "run.html\n"
+    written = page.read_bytes()
+    assert len(written) > 10_000
+    page.write_bytes(written + b"<!-- older -->")
+    assert good("report", imported, "-o", "run.html", cwd=tmp_path) == "run.html\n"
+    assert b"<!-- older -->" not in page.read_bytes()[-100:]
+    (tmp_path / "empty.html").touch()
+    good("report", imported, "-o", "empty.html", cwd=tmp_path)

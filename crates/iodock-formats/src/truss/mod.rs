@@ -4,8 +4,10 @@
 //! so its stamp is the end; the `-E` column is system CPU time and never an elapsed one.
 
 mod arguments;
+mod continuation;
 mod layout;
 mod line;
+mod lives;
 mod prefix;
 mod reader;
 mod settle;

@@ -5,11 +5,9 @@ use super::layout::{Column, Layout};
 use super::line::{body, Body, Call, Ending};
 use super::prefix::{prefix, Prefix};
 use super::settle::{add_elapsed, join_sleeping, new_threads, rebuilt, State, ENDED};
-use super::values::integer;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
-    lwp, Action, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, TaskEnd, Text,
-    UNKNOWN,
+    lwp, Action, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, Text, UNKNOWN,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 /// Nanoseconds of the last printed decimal.
 const TICK: i64 = 100_000;
 /// The process where the log names none.
-const ONLY_PROCESS: u32 = 1;
+pub(super) const ONLY_PROCESS: u32 = 1;
 
 /// Reads one truss log.
 pub struct TrussReader {
@@ -30,8 +28,8 @@ pub struct TrussReader {
 #[derive(Default)]
 pub struct Notes {
     /// Where threads appear first in the chunk and where processes end: record, thread, process.
-    appeared: Vec<(usize, u32, u32)>,
-    known: FxHashSet<u32>,
+    pub(super) appeared: Vec<(usize, u32, u32)>,
+    pub(super) known: FxHashSet<u32>,
     /// Sums of `-D` columns by thread.
     elapsed: FxHashMap<u32, i64>,
     /// Has the chunk `(sleeping...)` lines?
@@ -42,28 +40,28 @@ pub struct Notes {
 
 /// Times of a line, in ns.
 #[derive(Clone, Copy)]
-struct Times {
-    end: i64,
-    sys_cpu: i64,
+pub(super) struct Times {
+    pub end: i64,
+    pub sys_cpu: i64,
 }
 
 /// The line that following lines may belong to.
 #[derive(Default)]
-struct Above {
+pub(super) struct Above {
     /// Index of the last call's record.
-    call: Option<usize>,
+    pub call: Option<usize>,
     /// In the lines of `argv:` or `envp:`.
-    arguments: bool,
-    environment: bool,
+    pub arguments: bool,
+    pub environment: bool,
     /// Last signal that was not caught, and its process.
-    signal: Option<(u32, Text)>,
+    pub signal: Option<(u32, Text)>,
 }
 
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     reader: &'a TrussReader,
-    chunk: &'a mut Chunk<Notes>,
-    above: Above,
-    last_thread: u32,
+    pub chunk: &'a mut Chunk<Notes>,
+    pub above: Above,
+    pub last_thread: u32,
 }
 
 impl TrussReader {
@@ -173,25 +171,6 @@ impl Parser<'_> {
             Body::Unreadable => return false,
         }
         true
-    }
-
-    /// A line after `argv:` or `envp:` that only they explain. (A value may hold anything, newlines too.)
-    fn wrapped(&mut self, meaning: &Body<'_>, text: &[u8], start: &Prefix) -> Option<bool> {
-        match meaning {
-            Body::Continuation if self.above.environment => Some(true),
-            Body::Continuation => {
-                self.add_arguments(text);
-                Some(true)
-            }
-            Body::Unreadable if self.above.environment && start.columns == 0 => Some(true),
-            Body::Call(_) if start.indented && start.columns == 0 => Some(true),
-            Body::Envp => None,
-            _ => {
-                self.above.arguments = false;
-                self.above.environment = false;
-                None
-            }
-        }
     }
 
     fn call(&mut self, call: &Call<'_>, start: &Prefix) -> bool {
@@ -304,18 +283,9 @@ impl Parser<'_> {
         self.chunk.notes.without_stamp += u64::from(raw.end == UNKNOWN);
     }
 
-    /// Notes a thread's first line of the chunk.
-    #[inline]
-    fn appear(&mut self, tid: u32, pid: u32) {
-        if tid != self.last_thread && self.chunk.notes.known.insert(tid) {
-            self.chunk.notes.appeared.push((self.chunk.batch.records.len(), tid, pid));
-        }
-        self.last_thread = tid;
-    }
-
     /// The line's times. With `-D` alone, the sum of the thread's columns in this chunk so far.
     #[inline]
-    fn times(&mut self, start: &Prefix) -> Times {
+    pub fn times(&mut self, start: &Prefix) -> Times {
         let mut times = Times { end: UNKNOWN, sys_cpu: UNKNOWN };
         let delta_only = self.reader.is_delta_only();
         for (&column, &ticks) in self.reader.layout.columns.iter().zip(&start.stamps[..start.columns]) {
@@ -335,97 +305,5 @@ impl Parser<'_> {
             }
         }
         times
-    }
-
-    /// `_exit` ends the process, `lwp_exit` a thread that is not its process's first.
-    fn exit(&mut self, call: &Call<'_>, raw: &RawCall, pid: u32) {
-        let code = match call.name {
-            b"lwp_exit" => None,
-            _ => integer(call.arguments).map(|(code, _)| code as i32 & 0xff),
-        };
-        let whole = call.name != b"lwp_exit";
-        if raw.tid != pid {
-            self.end(raw.tid, raw.end, code, Text::NONE);
-        }
-        if whole {
-            self.end(pid, raw.end, code, Text::NONE);
-            self.forget(pid);
-        }
-    }
-
-    /// The process is gone; if its number comes again, it is another one.
-    fn forget(&mut self, pid: u32) {
-        self.last_thread = ENDED;
-        self.chunk.notes.known.clear();
-        self.chunk.notes.appeared.push((self.chunk.batch.records.len(), ENDED, pid));
-    }
-
-    fn end(&mut self, tid: u32, time: i64, exit_code: Option<i32>, signal: Text) {
-        let end = TaskEnd { tid, time, exit_code, signal, core_dumped: false, superseded_by: None };
-        self.chunk.batch.records.push(Record::End(end));
-    }
-
-    fn signal(&mut self, name: &[u8], default: bool, start: &Prefix) {
-        self.times(start);
-        let signal = String::from_utf8_lossy(name).into_owned();
-        *self.chunk.batch.counts.signals.entry(signal).or_default() += 1;
-        if default {
-            let text = self.chunk.batch.push_text(name);
-            self.above.signal = Some((start.pid.unwrap_or(ONLY_PROCESS), text));
-        }
-    }
-
-    fn killed(&mut self, start: &Prefix) {
-        let pid = start.pid.unwrap_or(ONLY_PROCESS);
-        let times = self.times(start);
-        let signal =
-            self.above.signal.filter(|&(owner, _)| owner == pid).map_or(Text::NONE, |(_, text)| text);
-        self.end(pid, times.end, None, signal);
-        self.forget(pid);
-    }
-
-    /// Adds words to the arguments of the exec above.
-    fn add_arguments(&mut self, text: &[u8]) {
-        let batch = &mut self.chunk.batch;
-        let Some(Record::Call(raw)) = self.above.call.and_then(|index| batch.records.get_mut(index)) else {
-            return;
-        };
-        if raw.call.spec().action != Action::Exec {
-            return;
-        }
-        let words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-        if !raw.argv.is_some() {
-            raw.argv = Text { start: batch.bytes.len() as u32, length: 0 };
-        }
-        // Nothing but these lines comes between, so the arguments stand at the end.
-        for word in words {
-            if raw.argv.length > 0 {
-                batch.bytes.push(0);
-            }
-            batch.bytes.extend_from_slice(word);
-            raw.argv.length = batch.bytes.len() as u32 - raw.argv.start;
-        }
-    }
-
-    /// The first line of a `stat` structure: `d=0x0154 i=77 m=0100755 l=1 u=0 g=2 sz=27144`.
-    fn structure(&mut self, text: &[u8]) {
-        if !text.starts_with(b"d=0x") {
-            return;
-        }
-        let batch = &mut self.chunk.batch;
-        let Some(Record::Call(raw)) = self.above.call.and_then(|index| batch.records.get_mut(index)) else {
-            return;
-        };
-        if raw.call.spec().action != Action::Stat {
-            return;
-        }
-        for word in text.split(|&byte| byte == b' ') {
-            if let Some((mode, _)) = word.strip_prefix(b"m=").and_then(integer) {
-                raw.stat_type = (mode >> 12 & 0o17) as u8;
-            }
-            if let Some((size, _)) = word.strip_prefix(b"sz=").and_then(integer) {
-                raw.stat_size = size;
-            }
-        }
     }
 }
