@@ -1,0 +1,95 @@
+"""The same folder listed again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `directory-scan-storm`."""
+
+    least_scans: int = 10
+    """Listings of one folder by one process from which on it is listed too often."""
+    least_count: int = 50
+    """Fewer listings beyond the needed ones than this are not worth a word."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all folders that a process listed too often. The first listing of each is free."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count:
+        return
+    scans, reads = faults.total("scans"), faults.total("reads")
+    values = {"scans": scans, "folders": faults.file_count, "calls": reads}
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "time_ns": faults.time_ns, **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="getdents64",
+        gain=(0.5, 1.0),
+    )
+
+
+# A listing begins with an open, or with a seek back to the start (rewinddir).
+def _sql(settings: Settings) -> str:
+    return f"""WITH listed AS (SELECT u.file_id, s.upid,
+    sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
+    coalesce(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL), 0)
+      + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
+    sum(u.time_ns) FILTER (WHERE c.family IN ('getdents', 'open', 'close') OR c.class = 'seek') AS time_ns
+  FROM uses u JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id
+    JOIN processes s ON s.utid = u.utid
+  WHERE f.kind = 'directory' GROUP BY u.file_id, s.upid)
+SELECT p.name, count(DISTINCT l.file_id) AS file_count, CAST(sum(l.scans) AS BIGINT) AS scans,
+  CAST(sum(l.scans - 1) AS BIGINT) AS count, CAST(sum(l.reads) AS BIGINT) AS reads,
+  CAST(sum(l.time_ns * (l.scans - 1) / l.scans) AS BIGINT) AS time_ns
+FROM listed l JOIN places p ON p.file_id = l.file_id
+WHERE l.scans >= {settings.least_scans} AND l.reads >= l.scans
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call
+ORDER BY count DESC"""
+_MESSAGE = N_(
+    "{scans} listings of folders that the same process had listed before, {calls} getdents calls; "
+    "folders: {folders}"
+)
+
+RULE = Rule(
+    name="directory-scan-storm",
+    title=N_("The same folder listed again and again"),
+    looks_for=N_("Folders that one process lists (getdents) many times over."),
+    why=N_(
+        "A listing reads all names from the metadata server; a large folder takes seconds, and while "
+        "others create "
+        "files in it, it must be fetched anew each time."
+    ),
+    advice=advise(
+        any=N_(
+            "List the folder once and keep the names; to wait for new files use inotify or longer pauses."
+        ),
+        c=N_("Keep the list of names, or build the name and open it; readdir only once."),
+        python=N_("Call os.scandir or glob once before the loop; for one known name try to open it."),
+        shell=N_("Expand the pattern once (set -- *.dat) before the loop, or let find -newer select."),
+        mpi_io=N_("Let rank 0 list the folder, and send the names with MPI_Bcast."),
+    ),
+    fine_when=N_("A server or a queue that must notice new files, with pauses between."),
+    settings=Settings,
+    find=find,
+    tables=("uses", "places"),
+    yields_to=("process-storm",),
+    case="directory-scans",
+)

@@ -1,0 +1,97 @@
+"""A forced write to the disk after each small piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `sync-heavy`."""
+
+    least_count: int = 20
+    """Fewer syncs than this are not worth a word."""
+    most_bytes: int = 4194304
+    """Written between two syncs on average; more makes a sync worth its time."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all places with many syncs and little written for each. Databases are left out."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count:
+        return
+    named = any(row["name"] is not None for row in faults.rows)
+    values = {
+        "count": count,
+        "files": faults.file_count,
+        "mean_bytes": faults.total("bytes") / count,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE if named else _MESSAGE_MAPPED, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "time_ns": faults.time_ns, "written_bytes": faults.total("bytes")},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count if named else 0,
+        call=faults.rows[0]["call"],
+        confidence=0.9,
+        gain=(0.4, 1.0),
+    )
+
+
+# msync and sync name no file.
+def _sql(settings: Settings) -> str:
+    return f"""WITH synced AS (SELECT p.place, p.name, u.file_id, arg_max(c.name, u.count) AS call,
+    sum(u.count) AS count, sum(u.time_ns) AS time_ns
+  FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN places p ON p.file_id = u.file_id
+    LEFT JOIN files f ON f.file_id = u.file_id
+  WHERE c.class = 'sync' AND (u.file_id IS NULL OR {costs.files("f")}) GROUP BY p.place, p.name, u.file_id),
+written AS (SELECT file_id, sum(written_bytes) AS bytes FROM file_work GROUP BY file_id)
+SELECT s.name, count(s.file_id) AS file_count, any_value(s.call) AS call,
+  CAST(sum(s.count) AS BIGINT) AS count, CAST(sum(coalesce(w.bytes, 0)) AS BIGINT) AS bytes,
+  CAST(sum(s.time_ns) - avg(s.time_ns / s.count) AS BIGINT) AS time_ns
+FROM synced s LEFT JOIN written w ON w.file_id = s.file_id
+GROUP BY s.place, s.name
+HAVING sum(coalesce(w.bytes, 0)) <= {settings.most_bytes} * sum(s.count)
+ORDER BY time_ns DESC NULLS LAST, count DESC, s.name NULLS LAST"""
+
+
+_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns FROM calls_seen
+WHERE class = 'sync' GROUP BY file, call ORDER BY time_ns DESC"""
+_MESSAGE = N_("{count} syncs, with {mean_bytes} written between two of them on average; files: {files}")
+_MESSAGE_MAPPED = N_("{count} syncs of mapped memory or of everything")
+
+RULE = Rule(
+    name="sync-heavy",
+    title=N_("Forced to the disk after each small piece"),
+    looks_for=N_("Many calls of fsync, fdatasync, msync or sync with little written between them."),
+    why=N_(
+        "A sync waits until the disk has the data, some milliseconds each time; a write alone only fills "
+        "memory "
+        "and goes on."
+    ),
+    advice=advise(
+        any=N_("Sync once at the end, or after each checkpoint; let the system write in between."),
+        c=N_("Take fsync out of the loop; fflush is enough for others on the same node to see the data."),
+        cpp=N_("Take fsync out of the loop; std::flush is enough for others to see the data."),
+        fortran=N_("FLUSH(unit) less often; it need not follow each WRITE."),
+        python=N_("Take os.fsync out of the loop; file.flush() is enough for others to see the data."),
+        shell=N_("Take sync, and dd's oflag=sync or conv=fsync, out of the loop."),
+        mpi_io=N_("MPI_File_sync once after all writes of a step, not after each one."),
+        hdf5=N_("H5Fflush once per checkpoint, not after each H5Dwrite."),
+    ),
+    fine_when=N_("Each record must survive a power cut: databases, mail, journals."),
+    settings=Settings,
+    find=find,
+    tables=("uses", "places", "file_work"),
+    case="sync",
+)

@@ -1,0 +1,103 @@
+"""Thousands of small files, each created or read once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message
+from iodock.language import N_
+from iodock.rules import costs, programs
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `tiny-file-flood`."""
+
+    least_files: int = 500
+    """Fewer small files than this are not worth a word."""
+    most_bytes: int = 65536
+    """Moved to or from a file by one process, up to which it is small."""
+    most_opens: int = 3
+    """Opens of a file by one process up to which it is used once."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: the numbered small files of all places. Source trees, whose files have names of their
+    own, and tools that go through trees are left out."""
+    faults = Faults(facts.rows(_sql(settings)))
+    if faults.file_count < settings.least_files:
+        return
+    opens = faults.total("count")
+    values = {
+        "files": faults.file_count,
+        "mean_bytes": faults.total("bytes") / opens,
+        "calls": faults.total("calls"),
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=faults.total("calls"),
+        time_ns=faults.time_ns,
+        evidence={"count": faults.total("calls"), "time_ns": faults.time_ns, "opens": opens, **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="open",
+        confidence=0.75,
+        gain=(0.35, 0.95),
+    )
+
+
+def _sql(settings: Settings) -> str:
+    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS count,
+  CAST(sum(w.metadata) AS BIGINT) AS calls, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
+  CAST(sum(w.metadata_ns) AS BIGINT) AS time_ns
+FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
+  LEFT JOIN programs g ON g.upid = w.upid
+WHERE w.opens BETWEEN 1 AND {settings.most_opens} AND w.reads + w.writes > 0
+  AND w.read_bytes + w.written_bytes <= {settings.most_bytes}
+  AND {costs.data_files("f")} AND regexp_matches(f.name, '[0-9][^/]*$')
+  AND NOT {programs.is_tool("g.program")}
+GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
+
+
+_QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
+FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
+_MESSAGE = N_(
+    "{files} small files were used once each, {mean_bytes} on average; opening, closing and removing them "
+    "took "
+    "{calls} calls."
+)
+
+RULE = Rule(
+    name="tiny-file-flood",
+    title=N_("A flood of tiny files"),
+    looks_for=N_("Many hundreds of numbered small files that are each created or read once."),
+    why=N_(
+        "Each file costs several calls to the metadata server, however small it is, and later slows down "
+        "listing, "
+        "copying and backup, too."
+    ),
+    advice=advise(
+        any=N_("Put the records into one file, or an archive that is read from one end to the other."),
+        c=N_("Append all records to one file with an index of offsets, or use HDF5, NetCDF or SQLite."),
+        cpp=N_("Append all records to one file with an index of offsets, or use HDF5, NetCDF or SQLite."),
+        fortran=N_(
+            "Write all steps into one direct-access or stream file, or use NetCDF with a time dimension."
+        ),
+        python=N_(
+            "Use h5py, zarr with large chunks, numpy.savez or SQLite; read training data from shards (tar)."
+        ),
+        shell=N_("Let one command write one file, with the record's name in a column."),
+        mpi_io=N_("Write all ranks' pieces into one shared file with MPI_File_write_at_all."),
+        hdf5=N_("One file with many datasets, or one dataset that can grow (H5Dset_extent)."),
+    ),
+    fine_when=N_("The files are wanted one by one, and they are few at a time."),
+    settings=Settings,
+    find=find,
+    tables=("file_work", "places", "programs"),
+    yields_to=("file-per-process", "process-storm", "sync-heavy"),
+    case="tiny-files",
+)
