@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
+from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -25,7 +26,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all folders that a process listed too often. The first listing of each is free."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_count:
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     scans, reads = faults.total("scans"), faults.total("reads")
     values = {"scans": scans, "folders": faults.file_count, "calls": reads}

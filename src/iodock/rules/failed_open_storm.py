@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.rules import programs
+from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -26,7 +26,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: everything that was looked for in vain."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_count:
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     most = faults.rows[0]
     values: dict[str, Scalar] = {

@@ -98,7 +98,8 @@ SELECT o.call, f.name, count(*) AS count, max(o.dur) AS longest_ns, arg_max(o.ts
   CAST(sum(o.dur - o.median_ns) AS BIGINT) AS time_ns, any_value(o.median_ns) AS median_ns,
   arg_max(o.utid, o.dur) AS utid
 FROM out o JOIN files f ON f.file_id = o.file_id
-WHERE NOT regexp_matches(f.name, '^/(proc|sys|dev)/') AND o.like_it <= greatest(3, {settings.most_share} * o.calls) AND o.ts IS NOT NULL
+WHERE NOT regexp_matches(f.name, '^/(proc|sys|dev)/') AND o.ts IS NOT NULL
+  AND o.like_it <= greatest(3, {settings.most_share} * o.calls)
 GROUP BY o.call, f.name, o.file_id ORDER BY time_ns DESC, o.call, f.name"""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
+from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -27,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that a process asked too often. The first question about each is free."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_count:
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     asked = faults.total("asked")
     values = {

@@ -26,7 +26,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places with many syncs and little written for each. Databases are left out."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_count:
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     named = any(row["name"] is not None for row in faults.rows)
     values = {

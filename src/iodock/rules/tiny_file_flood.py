@@ -31,6 +31,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if faults.file_count < settings.least_files:
         return
     opens = faults.total("count")
+    if not costs.worth_a_word(facts, faults.time_ns, faults.total("calls")):
+        return
     values = {
         "files": faults.file_count,
         "mean_bytes": faults.total("bytes") / opens,
