@@ -84,21 +84,24 @@ pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
     OpenDescriptor { snapshot, target: link(&path) }
 }
 
+/// In ns: /proc counts CPU time in hundredths of a second on every Linux.
+const TICK: i64 = 10_000_000;
+
 /// User and system CPU time of one thread, ns: the scheduler's exact sum, shared out as the clock ticks
 /// saw it.
 pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {
-    let total: i64 = fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat"))
-        .ok()?
-        .split(' ')
-        .next()?
-        .parse()
-        .ok()?;
+    let total = fs::read_to_string(format!("/proc/{tid}/schedstat")).ok()?;
+    let total: i64 = total.split(' ').next()?.parse().ok()?;
+    // Below a tick there is nothing to share it out by; the kernel calls it user time then.
+    if total < TICK {
+        return Some((total, 0));
+    }
     let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
     // Fields 14 and 15; counted after the name, which may hold anything.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let (user, system): (i64, i64) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
     if user + system == 0 {
-        return Some((0, total));
+        return Some((total, 0));
     }
     let user = (total as i128 * user as i128 / (user + system) as i128) as i64;
     Some((user, total - user))
@@ -117,11 +120,47 @@ pub const RANK_NAMES: [(&str, &str); 6] = [
 /// The MPI rank that the process's environment names.
 pub fn rank(pid: u32) -> Option<i32> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
-    let value = |name: &str| {
-        environment.split(|&byte| byte == 0).find_map(|pair| {
-            let value = pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-            std::str::from_utf8(value).ok()?.parse().ok()
-        })
-    };
-    RANK_NAMES.iter().find_map(|(rank, _)| value(rank))
+    rank_among(environment.split(|&byte| byte == 0))
+}
+
+/// The rank that an environment's `NAME=VALUE` pairs name, by the first of the names that one has.
+pub fn rank_among<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> Option<i32> {
+    pairs.filter_map(rank_of_pair).min_by_key(|&(name, _)| name).map(|(_, rank)| rank)
+}
+
+fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
+    // Most pairs are told by their first letter.
+    if !matches!(pair.first(), Some(b'O' | b'P' | b'M' | b'S')) {
+        return None;
+    }
+    RANK_NAMES.iter().enumerate().find_map(|(index, (name, _))| {
+        let value = pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
+        Some((index, std::str::from_utf8(value).ok()?.parse().ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rank(pairs: &[&str]) -> Option<i32> {
+        rank_among(pairs.iter().map(|pair| pair.as_bytes()))
+    }
+
+    #[test]
+    fn the_launchers_own_name_for_the_rank_comes_first() {
+        assert_eq!(rank(&["PATH=/bin", "SLURM_PROCID=7", "OMPI_COMM_WORLD_RANK=3", "HOME=/"]), Some(3));
+        assert_eq!(rank(&["PMI_RANK=x", "SLURM_PROCID=7"]), Some(7));
+        assert_eq!(rank(&["PMI_RANKS=1", "OMPI=2", "", "S"]), None);
+    }
+
+    #[test]
+    fn cpu_time_of_this_thread_is_known() {
+        // The scheduler adds up when it takes the thread off its CPU.
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        // SAFETY: can't fail.
+        let (pid, tid) = unsafe { (libc::getpid() as u32, libc::gettid() as u32) };
+        let (user, system) = cpu_time(pid, tid).expect("this thread's time");
+        assert!(user >= 0 && system >= 0 && user + system > 0);
+    }
 }

@@ -137,6 +137,17 @@ pub fn process_io(proc_folder: &Path, pid: u32, now: i64, samples: &mut Vec<Samp
     }
 }
 
+/// What a process moved between memory and devices, in the kernel's blocks of 512 bytes (getrusage(2)).
+/// Of most short processes that is nothing, which is not said.
+pub fn process_blocks(pid: u32, read: i64, written: i64, now: i64, samples: &mut Vec<Sample>) {
+    for (metric, blocks) in [("read_device_bytes", read), ("written_device_bytes", written)] {
+        if blocks > 0 {
+            let names = ("process_io", pid.to_string(), metric);
+            push(samples, now, (names.0, &names.1, names.2), blocks as f64 * 512.0, SampleKind::Counter);
+        }
+    }
+}
+
 /// The mount table (proc_pid_mountinfo(5)).
 pub fn mounts(root: &Path) -> Vec<Mount> {
     let text = fs::read(root.join("proc/self/mountinfo")).unwrap_or_default();

@@ -3,7 +3,7 @@
 mod lustre;
 mod machine;
 
-pub use machine::{mounts, process_io};
+pub use machine::{mounts, process_blocks, process_io};
 
 use crate::clock::Clock;
 use crate::control::{lock, wake, Control};

@@ -1,8 +1,11 @@
 //! Reading a stopped program's memory.
 
 use super::request;
+use std::ptr;
 
 const PAGE: u64 = 4096;
+/// Pieces of one reading of several pages.
+const PAGES_AT_ONCE: usize = 16;
 /// The longest path the kernel takes.
 const PATH_MAX: usize = 4096;
 /// Most paths are shorter: read at once.
@@ -58,6 +61,25 @@ fn peek_piece(tid: u32, address: u64, into: &mut [u8]) -> bool {
         skip = 0;
     }
     true
+}
+
+/// Reads up to the first page that can't be read, in one go; the number of bytes read.
+pub fn read_pages(tid: u32, address: u64, into: &mut [u8]) -> usize {
+    let mut pieces = [libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 }; PAGES_AT_ONCE];
+    let (mut count, mut planned) = (0, 0);
+    while planned < into.len() && count < PAGES_AT_ONCE {
+        let at = address.wrapping_add(planned as u64);
+        // The transfer ends before the first piece that can't be read whole.
+        let piece = usize::min(into.len() - planned, (PAGE - at % PAGE) as usize);
+        pieces[count] = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: piece };
+        (count, planned) = (count + 1, planned + piece);
+    }
+    let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: planned };
+    // SAFETY: `local` lies in `into`; the remote addresses are only looked at by the kernel.
+    let read = unsafe {
+        libc::process_vm_readv(tid as libc::pid_t, &local, 1, pieces.as_ptr(), count as libc::c_ulong, 0)
+    };
+    usize::try_from(read).unwrap_or(0)
 }
 
 /// What came of reading a string.

@@ -10,6 +10,8 @@
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod environment;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod filter;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod memory;

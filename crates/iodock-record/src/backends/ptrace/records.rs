@@ -4,7 +4,7 @@
 use super::tasks::{Call, State, Tasks};
 use crate::control::Control;
 use crate::process;
-use iodock_event::{Batch, Items, LossKind, Losses, Phase, Record, Start, TaskEnd, TaskUsage, Text, UNKNOWN};
+use iodock_event::{Batch, Items, LossKind, Losses, Phase, Record, Start, TaskEnd, TaskUsage, Text};
 use iodock_journal::JournalWriter;
 
 /// Records collected before they are handed to the journal.
@@ -228,13 +228,24 @@ impl<'a> Records<'a> {
             (usage.cpu_user_ns, usage.cpu_system_ns) = (user, system);
         }
         if tid == tgid {
-            let peak = process::status_field(tid, "VmHWM:");
-            usage.peak_memory_bytes = peak.map_or(UNKNOWN, |kib| i64::from(kib) * 1024);
             let mut samples = Vec::new();
             crate::sampler::process_io(std::path::Path::new("/proc"), tid, now, &mut samples);
             self.control.give_samples(&mut samples);
         }
         self.usages.push(usage);
+    }
+
+    /// The same of a thread that was a process of its own and alone, as wait4 told it.
+    pub fn usage_at_end(&mut self, tid: u32, used: &libc::rusage, now: i64) {
+        if self.failure.is_some() {
+            return;
+        }
+        let ns = |time: libc::timeval| time.tv_sec * 1_000_000_000 + time.tv_usec * 1000;
+        let (cpu_user_ns, cpu_system_ns) = (ns(used.ru_utime), ns(used.ru_stime));
+        self.usages.push(TaskUsage { cpu_user_ns, cpu_system_ns, ..TaskUsage::new(tid, now) });
+        let mut samples = Vec::new();
+        crate::sampler::process_blocks(tid, used.ru_inblock, used.ru_oublock, now, &mut samples);
+        self.control.give_samples(&mut samples);
     }
 
     fn hand_over(&mut self) {

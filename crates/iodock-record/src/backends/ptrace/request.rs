@@ -103,7 +103,11 @@ fn call_info_from_registers(tid: u32) -> io::Result<CallInfo> {
 /// The call's result register, at an exit stop.
 #[inline]
 pub fn result(tid: u32) -> io::Result<i64> {
-    let offset = mem::offset_of!(libc::user_regs_struct, rax);
+    peek_register(tid, mem::offset_of!(libc::user_regs_struct, rax))
+}
+
+#[inline]
+fn peek_register(tid: u32, offset: usize) -> io::Result<i64> {
     // A peeked -1 can't be told from an error but by errno.
     // SAFETY: errno is the thread's own; the request writes no memory of ours.
     unsafe {
@@ -114,6 +118,11 @@ pub fn result(tid: u32) -> io::Result<i64> {
         }
         Ok(value)
     }
+}
+
+/// Where the stack's end is.
+pub fn stack_pointer(tid: u32) -> io::Result<u64> {
+    peek_register(tid, mem::offset_of!(libc::user_regs_struct, rsp)).map(|value| value as u64)
 }
 
 /// Sets a call's first argument, at an entry stop.

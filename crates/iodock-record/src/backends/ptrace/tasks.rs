@@ -40,8 +40,13 @@ pub struct Task {
     pub entered: bool,
     /// In a group stop (SIGSTOP and its like), until a SIGCONT.
     pub stopped: bool,
-    /// It has passed its exit event: it makes no more calls.
-    pub leaving: bool,
+    /// When it was born or taken, ns.
+    pub born: i64,
+    /// It made no process and no thread, and is the only thread of its own process: what wait4 tells of
+    /// its use at its end is its own, not also that of others.
+    pub alone: bool,
+    /// It is about to end, and what it used is asked for then.
+    pub asked_at_end: bool,
     pub call: Call,
 }
 
@@ -70,7 +75,7 @@ impl Tasks {
         &mut self.slots[slot]
     }
 
-    pub fn add(&mut self, tid: u32, tgid: u32, state: State) -> usize {
+    pub fn add(&mut self, tid: u32, tgid: u32, state: State, now: i64) -> usize {
         if let Some(slot) = self.find(tid) {
             return slot;
         }
@@ -83,7 +88,8 @@ impl Tasks {
         };
         let task = &mut self.slots[slot];
         (task.tid, task.tgid, task.state) = (tid, tgid, state);
-        (task.entered, task.stopped, task.leaving) = (false, false, false);
+        (task.entered, task.stopped, task.asked_at_end) = (false, false, false);
+        (task.born, task.alone) = (now, false);
         if let Some(entry) = self.index.get_mut(tid as usize) {
             *entry = slot as u32 + 1;
         }
@@ -126,7 +132,9 @@ impl Task {
             state: State::Running,
             entered: false,
             stopped: false,
-            leaving: false,
+            born: 0,
+            alone: false,
+            asked_at_end: false,
             call: Call {
                 raw: RawCall::new(CallId(0), 0),
                 arguments: [0; 6],

@@ -15,7 +15,7 @@ impl Tracer<'_> {
         let mut stopped = Vec::new();
         for &(pid, tid) in threads {
             if let Some(signal) = first_stop(tid) {
-                self.tasks.add(tid, pid, State::Running);
+                self.tasks.add(tid, pid, State::Running, self.clock.now());
                 stopped.push((pid, tid, signal));
             }
         }
@@ -55,7 +55,7 @@ impl Tracer<'_> {
         if forked {
             let child = request::event_message(tid).unwrap_or(0) as u32;
             if child != 0 && self.tasks.find(child).is_none() {
-                self.tasks.add(child, child, State::Running);
+                self.tasks.add(child, child, State::Running, self.now);
             }
         }
         let pending = event == 0 && signal != libc::SIGTRAP | 0x80;

@@ -2,7 +2,7 @@
 
 use super::Tracer;
 use crate::backends::ptrace::request::{self, CallInfo, OP_ENTRY, OP_EXIT};
-use crate::backends::ptrace::tasks::{State, Tasks};
+use crate::backends::ptrace::tasks::State;
 use crate::backends::ptrace::{decode, filter};
 use iodock_event::{Action, CallId, ErrnoId, LossKind, Outcome};
 
@@ -65,15 +65,20 @@ impl Tracer<'_> {
         task.entered = false;
         self.now = self.clock.now();
         task.call.raw.start = self.now;
-        if action == Action::Exit {
-            task.call.raw.outcome = Outcome::NoResult;
+        let ends_here = action == Action::Exit;
+        task.state = match (ends_here, self.filtered) {
+            (false, _) => State::InCall,
+            (true, true) => State::Running,
+            (true, false) => State::InOtherCall,
+        };
+        // The program goes on first: what is left to do here needs nothing of it.
+        self.go(slot, tid, 0);
+        if ends_here {
+            self.tasks.get(slot).call.raw.outcome = Outcome::NoResult;
             self.records.call(slot, &mut self.tasks);
-            task_running(&mut self.tasks, slot, self.filtered);
         } else {
-            task.state = State::InCall;
             self.records.begun(slot);
         }
-        self.go(slot, tid, 0);
     }
 
     /// mmap without a descriptor; the filter lets those pass.
@@ -103,11 +108,14 @@ impl Tracer<'_> {
             self.exec_errno = i32::max(-result as i32, 0);
         }
         let opens_peer = raw.flags == TIOCGPTPEER && raw.call.spec().action == Action::Ioctl && result >= 0;
-        self.records.call(slot, &mut self.tasks);
         if opens_peer {
+            self.records.call(slot, &mut self.tasks);
             self.records.descriptor(tid, result as i32);
+            return self.go(slot, tid, 0);
         }
+        // The program goes on first, as in `begin`.
         self.go(slot, tid, 0);
+        self.records.call(slot, &mut self.tasks);
     }
 
     /// The root stands before its exec: what it has from us.
@@ -117,10 +125,6 @@ impl Tracer<'_> {
         // Ours are closed by its exec; it never sees them.
         self.records.descriptors(self.root, iodock_event::constants::O_CLOEXEC);
     }
-}
-
-fn task_running(tasks: &mut Tasks, slot: usize, filtered: bool) {
-    tasks.get(slot).state = if filtered { State::Running } else { State::InOtherCall };
 }
 
 /// A child outside the trace could not make a single recorded call under the filter, so the flag that

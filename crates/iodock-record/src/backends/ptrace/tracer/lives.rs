@@ -1,8 +1,8 @@
 //! Threads and processes: how they are born, execute programs, and end.
 
-use super::Tracer;
-use crate::backends::ptrace::request;
+use super::{Tracer, SECOND};
 use crate::backends::ptrace::tasks::State;
+use crate::backends::ptrace::{environment, request};
 use crate::backends::ProgramExit;
 use crate::process;
 use iodock_event::{Fork, Outcome};
@@ -40,8 +40,21 @@ impl Tracer<'_> {
                 self.go(early, child, 0);
             }
             None => {
-                self.tasks.add(child, tgid, State::Running);
+                self.tasks.add(child, tgid, State::Running, self.now);
             }
+        }
+        self.note_company(tid, child, tgid);
+    }
+
+    /// Whose use of the machine can be asked for at its end, and whose would hold that of others too.
+    fn note_company(&mut self, parent: u32, child: u32, child_tgid: u32) {
+        if let Some(slot) = self.tasks.find(child) {
+            self.tasks.get(slot).alone = child == child_tgid;
+        }
+        // A child's use is its maker's once it has waited for it; any thread can.
+        let maker = self.tasks.find(parent).map(|slot| self.tasks.get(slot).tgid);
+        if let Some(leader) = maker.and_then(|tgid| self.tasks.find(tgid)) {
+            self.tasks.get(leader).alone = false;
         }
     }
 
@@ -52,7 +65,7 @@ impl Tracer<'_> {
             let _ = request::detach(tid, 0);
             return;
         }
-        self.tasks.add(tid, tid, State::Unexpected);
+        self.tasks.add(tid, tid, State::Unexpected, self.now);
     }
 
     /// Children whose parent was killed before it could report them.
@@ -79,7 +92,7 @@ impl Tracer<'_> {
             }
         }
         self.launched |= tid == self.root;
-        if let Some(rank) = process::rank(tid) {
+        if let Some(rank) = environment::rank(tid) {
             self.records.rank(tid, self.now, rank, &mut self.tasks);
         }
         if !self.privileged {
@@ -111,9 +124,14 @@ impl Tracer<'_> {
     pub(super) fn leaving(&mut self, slot: usize, tid: u32) {
         self.now = self.clock.now();
         let task = self.tasks.get(slot);
-        task.leaving = true;
-        let tgid = task.tgid;
-        self.records.usage(tid, tgid, self.now);
+        if task.alone && self.now - task.born < SECOND {
+            // Short and simple: four files of /proc would cost more than all else that it is asked.
+            task.asked_at_end = true;
+            self.asked_at_end += 1;
+        } else {
+            let tgid = task.tgid;
+            self.records.usage(tid, tgid, self.now);
+        }
         self.go(slot, tid, 0);
     }
 
@@ -132,6 +150,10 @@ impl Tracer<'_> {
         let Some(slot) = self.tasks.find(tid) else { return };
         self.abandon_call(slot);
         self.records.ended(tid, status, self.now, &mut self.tasks);
+        if self.tasks.get(slot).asked_at_end {
+            self.asked_at_end -= 1;
+            self.records.usage_at_end(tid, &self.usage, self.now);
+        }
         if self.tasks.get(slot).tgid == tid {
             crate::control::lock(&self.control.processes).retain(|&pid| pid != tid);
         }

@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::control::{Control, Received};
 use iodock_event::CallId;
 use iodock_journal::JournalWriter;
-use std::io;
+use std::{io, mem, ptr};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -35,6 +35,10 @@ pub struct Tracer<'a> {
     exec_errno: i32,
     exit: ProgramExit,
     root_ended: bool,
+    /// Threads about to end whose use is asked for then.
+    asked_at_end: u32,
+    /// What the last one that was waited for has used, if it was asked for.
+    usage: libc::rusage,
     detaching: bool,
     killed: u32,
     received: Received,
@@ -68,6 +72,9 @@ impl<'a> Tracer<'a> {
             exec_errno: 0,
             exit: ProgramExit::Running,
             root_ended: false,
+            asked_at_end: 0,
+            // SAFETY: plain numbers.
+            usage: unsafe { mem::zeroed() },
             detaching: false,
             killed: 0,
             received: Received::default(),
@@ -83,7 +90,7 @@ impl<'a> Tracer<'a> {
     pub fn add_root(&mut self, pid: u32, command: Vec<u8>) {
         self.root = pid;
         self.command = Some(command);
-        self.tasks.add(pid, pid, State::Running);
+        self.tasks.add(pid, pid, State::Running, self.clock.now());
         crate::control::lock(&self.control.processes).push(pid);
     }
 
@@ -95,9 +102,7 @@ impl<'a> Tracer<'a> {
     /// Until every traced thread has ended or was let go.
     pub fn follow(&mut self) -> Ended {
         loop {
-            let mut status = 0;
-            // SAFETY: a plain wait. __WNOTHREAD: other threads of this process keep their children.
-            let tid = unsafe { libc::waitpid(-1, &mut status, libc::__WALL | libc::__WNOTHREAD) };
+            let (tid, status) = self.wait();
             if tid > 0 {
                 self.stop(tid as u32, status);
                 if self.now - self.records.last_flush >= SECOND {
@@ -118,6 +123,18 @@ impl<'a> Tracer<'a> {
             killed: self.killed,
             warnings: std::mem::take(&mut self.warnings),
         }
+    }
+
+    /// The next stop or end of any thread. Asks for its use only while one is about to end: the kernel
+    /// would add that up at every stop.
+    #[inline]
+    fn wait(&mut self) -> (libc::pid_t, libc::c_int) {
+        let usage = if self.asked_at_end > 0 { ptr::addr_of_mut!(self.usage) } else { ptr::null_mut() };
+        let mut status = 0;
+        // SAFETY: writes to `status` and `usage`. __WNOTHREAD: other threads of this process keep their
+        // children.
+        let tid = unsafe { libc::wait4(-1, &mut status, libc::__WALL | libc::__WNOTHREAD, usage) };
+        (tid, status)
     }
 
     fn stop(&mut self, tid: u32, status: i32) {
