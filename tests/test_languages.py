@@ -43,7 +43,9 @@ TRANSLATED = [code for code in LANGUAGES if code != "en"]
 
 def translations(language: str) -> list[Message]:
     """The messages of a catalogue that have a translation."""
-    return [message for message in tool.read(language) if message.id and all(tool.forms(message))]
+    catalog = tool.read(language)
+    missing = {message.id for message in tool.untranslated(catalog)}
+    return [message for message in catalog if message.id and message.id not in missing]
 
 
 def english(message: Message) -> str:
@@ -103,8 +105,8 @@ def test_nothing_stays_unfilled(language: str) -> None:
 
 
 def test_texts_are_whole_where_they_are_marked() -> None:
-    """What is put together from pieces, or chosen inside the brackets, would not be found for translation."""
-    pieces = (ast.JoinedStr, ast.BinOp, ast.IfExp, ast.BoolOp)
+    """What is put together from pieces, or an f-string, would not be found for translation."""
+    pieces = (ast.JoinedStr, ast.BinOp, ast.BoolOp)
     for kind, path in tool.sources():
         for node in ast.walk(ast.parse(path.read_text())) if kind == "python" else ():
             if isinstance(node, ast.Call) and tool.called(node) in tool.KEYWORDS and node.args:
@@ -116,8 +118,11 @@ def test_texts_are_whole_where_they_are_marked() -> None:
 
 
 def test_only_texts_are_taken_from_python() -> None:
-    code = 'f.gettext("one " "text"); gettext(WORDS["no"]); N_(x); a.b.ngettext("{n} a", "{n} as", len("b"))'
-    assert list(tool.python_texts(ast.parse(code))) == ["one text", ("{n} a", "{n} as")]
+    code = """
+f.gettext("one " "text", no="no"); gettext(WORDS["no"]); N_(x); gettext("x" if a == "no" else "y")
+a.b.ngettext("{n} a", "{n} as", len("no")); gettext("")
+"""
+    assert set(tool.python_texts(ast.parse(code))) == {"one text", "x", "y", ("{n} a", "{n} as")}
 
 
 def test_the_page_brings_every_text_of_its_script() -> None:

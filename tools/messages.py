@@ -47,16 +47,24 @@ def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
 
 
 def python_texts(tree: ast.AST) -> Iterator[str | tuple[str, str]]:
-    """Texts given as they are. Babel's own reader would take `"name"` of `gettext(WORDS["name"])` for one."""
+    """Texts given as they are, or by `A if ... else B`. Babel's own reader would take `"name"` of
+    `gettext(WORDS["name"])` for one, and put A and B together."""
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or called(node) not in KEYWORDS:
+        if not isinstance(node, ast.Call) or called(node) not in KEYWORDS or not node.args:
             continue
-        given = [part.value for part in node.args if isinstance(part, ast.Constant) and part.value]
-        texts = [text for text in given if isinstance(text, str)]
-        if called(node) == "ngettext" and len(texts) >= 2:
-            yield texts[0], texts[1]
-        elif texts and isinstance(node.args[0], ast.Constant):
-            yield texts[0]
+        if called(node) != "ngettext":
+            yield from given(node.args[0])
+        elif len(pair := [text for part in node.args[:2] for text in given(part)]) == 2:
+            yield pair[0], pair[1]
+
+
+def given(node: ast.expr) -> list[str]:
+    """The texts that an expression may be; none if it is not made of texts as they are."""
+    if isinstance(node, ast.IfExp):
+        return given(node.body) + given(node.orelse)
+    return (
+        [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value else []
+    )
 
 
 def called(node: ast.Call) -> str:
@@ -95,10 +103,10 @@ def read(language: str) -> Catalog:
 
 
 def updated(language: str, texts: Catalog) -> Catalog:
-    """The language's catalogue with the texts of the code: new ones are empty, or fuzzy where an old one is
-    much like it; those that the code has no more are left out."""
+    """The language's catalogue with the texts of the code: new and changed ones are empty, those that the
+    code has no more are left out."""
     catalog = read(language)
-    catalog.update(texts, update_creation_date=False)
+    catalog.update(texts, no_fuzzy_matching=True, update_creation_date=False)
     catalog.obsolete.clear()
     catalog.fuzzy = False
     catalog.header_comment = f"# {_HEADER}"
