@@ -27,12 +27,13 @@ LEVELS = {
     "diagnosis": 6,
     "volume": 6,
     "reference": 6,
-    "views": 7,
-    "run": 8,
-    "bundle": 8,
-    "cli": 9,
-    "__init__": 10,
-    "__main__": 10,
+    "comparison": 7,
+    "views": 8,
+    "run": 9,
+    "bundle": 9,
+    "cli": 10,
+    "__init__": 11,
+    "__main__": 11,
 }
 """A room may import rooms of a lower level, and itself."""
 EXCEPTIONS = {

@@ -11,6 +11,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "show": ("iodock.cli.show", "Show an analysis of a store: table, CSV, JSON, chart, ..."),
     "diagnose": ("iodock.cli.diagnose", "Say what is wrong, what it costs, and what to change"),
     "volume": ("iodock.cli.volume", "Compare the bytes a program moves with what its files hold"),
+    "diff": ("iodock.cli.diff", "Say what changed between two runs, or several of each"),
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),

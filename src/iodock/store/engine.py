@@ -42,8 +42,9 @@ def quoted(text: str) -> str:
 class Engine:
     """DuckDB in memory, with one view per table of the store."""
 
-    def __init__(self, folder: Path, rows: Mapping[str, int]) -> None:
-        """ROWS: how many rows each table has, as the manifest says."""
+    def __init__(self, folder: Path | None, rows: Mapping[str, int]) -> None:
+        """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
+        each table has, as the manifest says."""
         spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
         self._connection = duckdb.connect(
             config={
@@ -55,9 +56,10 @@ class Engine:
                 "preserve_insertion_order": True,
             }
         )
-        for table in TABLES:
-            self._make_view(folder, table, rows)
-        self._connection.execute(CALLS_SEEN)
+        if folder is not None:
+            for table in TABLES:
+                self._make_view(folder, table, rows)
+            self._connection.execute(CALLS_SEEN)
 
     def _make_view(self, folder: Path, table: StoreTable, rows: Mapping[str, int]) -> None:
         paths = sorted(folder.glob(table.files))
@@ -117,6 +119,12 @@ class Engine:
             self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {sql}')
         except duckdb.Error as error:
             raise _query_error(error) from error
+
+    def bring(self, name: str, rows: pa.Table) -> None:
+        """Keeps rows that are not of this store as a table of that name."""
+        self._connection.register("brought", rows)
+        self.keep(name, "SELECT * FROM brought")
+        self._connection.unregister("brought")
 
     def user_query(self, sql: str) -> pa.Table:
         """What a user asks: anything that gives rows. Raises QueryError and RequestError."""

@@ -1,0 +1,115 @@
+"""`iodock diff BEFORE AFTER`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.output import destination
+from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.comparison import Comparison
+    from iodock.language import Language
+
+_EXAMPLES = (
+    "iodock diff before.iodock after.iodock",
+    "iodock diff slow-*.iodock -- fast-*.iodock",
+    "iodock diff before.iodock after.iodock --per records=320000,200000",
+)
+_FORMATS = ("table", "json", "csv")
+_BETWEEN = "\0--"
+"""Stands for `--` among the stores, which click would take away."""
+
+
+class _TwoSides(click.Command):
+    """Keeps the place of `--`, which parts the stores before from those after; options may follow it."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(context, [_BETWEEN if one == "--" else one for one in args])
+
+
+@click.command(cls=_TwoSides, epilog=examples(_EXAMPLES), options_metavar="[OPTIONS]")
+@click.argument("stores", nargs=-1, required=True, metavar="BEFORE... [--] AFTER...")
+@click.option(
+    "--per",
+    metavar="UNIT",
+    help="divide all numbers by the work done: NAME=N,M (N units before, M after; one number per run is fine "
+    "too), files, or bytes; run says that the work was equal",
+)
+@click.option(
+    "--top", type=click.IntRange(1), default=10, help="files to show, faster and slower; default: 10"
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(_FORMATS),
+    help="form of the answer; default: table, or what FILE ends in",
+)
+@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@quiet
+def command(
+    stores: tuple[str, ...],
+    per: str | None,
+    top: int,
+    form: str | None,
+    output: str,
+    lang: str | None,
+    settings: str | None,
+    quiet: bool,
+) -> None:
+    """Say what changed between two runs: time, calls, bytes, access sizes, file by file and call by call, and
+    which findings are gone and which are new. Each file is credited and blamed apart, as one that got
+    faster may hide one that got slower. With several runs of each, put -- between those before and those
+    after: medians are compared, and differences that runs have anyway are called noise."""
+    from iodock.comparison import compare
+    from iodock.language import chosen, language_in
+    from iodock.settings import load
+
+    before, after = _sides(stores)
+    wanted = form or _by_ending(output)
+    comparison = compare(
+        before, after, per=per, settings=load(settings), most_files=top, every_file=wanted == "csv"
+    )
+    written = _written(comparison, wanted, language_in(chosen(lang)), output == "-")
+    with destination(output) as out:
+        out.write(written.encode())
+
+
+def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    if _BETWEEN in stores:
+        at = stores.index(_BETWEEN)
+        before, after = list(stores[:at]), list(stores[at + 1 :])
+    elif len(stores) == 2:
+        before, after = [stores[0]], [stores[1]]
+    else:
+        raise RequestError(
+            f"{len(stores)} stores: which are before and which after?",
+            "iodock diff BEFORE AFTER, or put -- between: iodock diff A1 A2 A3 -- B1 B2 B3",
+        )
+    if not before or not after or _BETWEEN in after:
+        raise RequestError("there must be stores before and after one --", "iodock diff A1 A2 A3 -- B1 B2 B3")
+    return before, after
+
+
+def _by_ending(output: str) -> str:
+    ending = output.rpartition(".")[2].lower()
+    return ending if ending in _FORMATS else "table"
+
+
+def _written(comparison: Comparison, form: str, text: Language, is_stdout: bool) -> str:
+    if form == "json":
+        from iodock.views.diff_json import diff_json
+
+        return diff_json(comparison, text)
+    if form == "csv":
+        from iodock.views.diff_csv import diff_csv
+
+        return "".join(diff_csv(comparison))
+    from iodock.views.diff_text import diff_text
+
+    return diff_text(comparison, text, is_stdout)

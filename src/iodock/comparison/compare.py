@@ -1,0 +1,147 @@
+"""Compares runs before and after a change, or of a fast and a slow day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from iodock.comparison import listing
+from iodock.comparison.data import Change, Comparison, RunLabel, SizeChange, Work
+from iodock.comparison.finding_changes import finding_changes
+from iodock.comparison.listing import Table, table_of
+from iodock.comparison.remarks import remarks_on
+from iodock.comparison.sums import RunSums, sums_of
+from iodock.comparison.verdict import headline, sentences
+from iodock.comparison.work import unequal_work, work_of
+from iodock.settings import Settings, load
+from iodock.store.engine import Engine
+
+MOST_FILES = 10
+MOST_CALLS = 12
+
+
+def compare(
+    before: Sequence[str],
+    after: Sequence[str],
+    *,
+    per: str | None = None,
+    settings: Settings | None = None,
+    most_files: int = MOST_FILES,
+    every_file: bool = False,
+) -> Comparison:
+    """What changed between the stores BEFORE and those AFTER, one or more of each. PER: unit of work, as
+    `--per` takes it. EVERY_FILE: also the table of all files. Raises StoreError, QueryError, RequestError."""
+    chosen = settings or load()
+    read: dict[str, RunSums] = {}
+    for path in (*before, *after):
+        # The same store may stand on both sides.
+        if path not in read:
+            read[path] = sums_of(path, chosen)
+    sides = [read[path] for path in before], [read[path] for path in after]
+    engine = Engine(None, {})
+    try:
+        return _compared(engine, *sides, per=per, most_files=most_files, every_file=every_file)
+    finally:
+        engine.close()
+
+
+def _compared(
+    engine: Engine,
+    before: Sequence[RunSums],
+    after: Sequence[RunSums],
+    *,
+    per: str | None,
+    most_files: int,
+    every_file: bool,
+) -> Comparison:
+    work = work_of(per, before, after)
+    time, timed = _time(before, after)
+    table = table_of(engine, before, after, timed, work)
+    totals = _totals(table, before, after, work)
+    faster, slower = (listing.changed_files(table, most_files, faster) for faster in (True, False))
+    remarks = [*(unequal_work(before, after) if per is None else ()), *remarks_on(before, after)]
+    return Comparison(
+        before=tuple(map(_label, before)),
+        after=tuple(map(_label, after)),
+        headline=headline(totals, work),
+        sentences=tuple(sentences(totals, faster, slower, time)),
+        remarks=tuple(remarks),
+        time=time,
+        work=work,
+        totals=totals,
+        parts=listing.parts(table),
+        calls=listing.calls(table, MOST_CALLS),
+        faster=faster,
+        slower=slower,
+        same_files=listing.unchanged_files(table),
+        sizes=tuple(_sizes(table, before, after, work)),
+        findings=finding_changes(before, after, work),
+        files=tuple(listing.every_file(table)) if every_file else (),
+    )
+
+
+def _time(before: Sequence[RunSums], after: Sequence[RunSums]) -> tuple[str | None, list[bool]]:
+    """What all times are, if they can be compared, and which runs have such times."""
+    kinds = [run.time for run in (*before, *after)]
+    kind = next((kind for kind in ("elapsed", "system-cpu") if kind in kinds), None)
+    timed = [kind is not None and one == kind for one in kinds]
+    return kind if all(timed) else None, timed
+
+
+def _totals(
+    table: Table, before: Sequence[RunSums], after: Sequence[RunSums], work: Work | None
+) -> Mapping[str, Change]:
+    units = (*work.before, *work.after) if work else (1.0,) * table.runs
+    runs = [*before, *after]
+    of_runs = {
+        "wall_time_ns": [run.manifest.wall_ns for run in runs],
+        "io_time_ns": [run.overview["io_time_ns"] for run in runs],
+        "waiting_time_ns": [run.overview["waiting_time_ns"] for run in runs],
+        "rest_time_ns": [_rest(run) for run in runs],
+        "files": [run.work["files"] for run in runs],
+    }
+    changes = {
+        name: _change(
+            [None if one is None else one / unit for one, unit in zip(values, units, strict=True)], table
+        )
+        for name, values in of_runs.items()
+    }
+    return {**changes, **listing.totals(table)}
+
+
+def _change(values: Sequence[float | None], table: Table) -> Change:
+    from iodock.comparison.significance import change
+
+    return change(values[: table.before], values[table.before :])
+
+
+def _rest(run: RunSums) -> int | None:
+    wall, io, waiting = (run.manifest.wall_ns, run.overview["io_time_ns"], run.overview["waiting_time_ns"])
+    return None if wall is None or io is None else max(0, wall - io - (waiting or 0))
+
+
+def _label(run: RunSums) -> RunLabel:
+    return RunLabel(
+        store=run.name,
+        command=run.command,
+        captured=str(run.captured.get("how") or ""),
+        losses={loss.name: loss.count for loss in run.manifest.losses},
+    )
+
+
+def _sizes(
+    table: Table, before: Sequence[RunSums], after: Sequence[RunSums], work: Work | None
+) -> Iterator[SizeChange]:
+    units = (*work.before, *work.after) if work else (1.0,) * table.runs
+    found = [{(row["direction"], row["size_bin"]): row for row in run.sizes} for run in (*before, *after)]
+    for direction, bin_ in sorted({key for sizes in found for key in sizes}):
+        rows = [sizes.get((direction, bin_), {}) for sizes in found]
+        count, time = (
+            [(row.get(name) or 0.0) / unit for row, unit in zip(rows, units, strict=True)]
+            for name in ("count", "total_time_ns")
+        )
+        yield SizeChange(
+            direction="read" if direction == 1 else "write",
+            upper_bytes=0 if bin_ < 0 else 1 << bin_,
+            count=table.change(count),
+            total_time_ns=table.change(time, "total_time_ns"),
+        )

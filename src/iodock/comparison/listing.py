@@ -1,0 +1,205 @@
+"""The runs' calls added up by file, call or sort of I/O, each quantity as a list with one value per run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from iodock.comparison.data import MEASURES, Change, Listing, Row, Work
+from iodock.comparison.matching import NO_FILE, match_files
+from iodock.comparison.significance import change
+from iodock.comparison.sums import RunSums
+from iodock.store.engine import Engine
+
+WORKING = "part <> 'waiting'"
+"""Waiting on pipes and sockets is shown as a sort of its own, and counts nowhere else."""
+MOST_CALLS_OF_FILE = 3
+_TELLING_SHARE = 0.1
+"""Of a file's largest change: calls that change by less are not shown with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The calls of all runs, matched, in one engine."""
+
+    engine: Engine
+    before: int
+    """How many runs are before; they come first."""
+    runs: int
+    timed: tuple[bool, ...]
+    """For each run whether its times are known, and of the same sort as the others'."""
+
+    @property
+    def ranking(self) -> str:
+        """What rows are ranked by: time, or calls where times can't be compared."""
+        return "total_time_ns" if all(self.timed) else "count"
+
+    def change(self, values: Sequence[float], measure: str = "count") -> Change:
+        """A quantity's value in each run, judged; times that are not known left out."""
+        known: list[float | None] = [
+            value if measure != "total_time_ns" or timed else None
+            for value, timed in zip(values, self.timed, strict=True)
+        ]
+        return change(known[: self.before], known[self.before :])
+
+    def row(self, name: str, found: Mapping[str, Any], **more: Any) -> Row:
+        """A row out of lists over runs."""
+        return Row(name, {measure: self.change(found[measure], measure) for measure in MEASURES}, **more)
+
+
+def table_of(
+    engine: Engine,
+    before: Sequence[RunSums],
+    after: Sequence[RunSums],
+    timed: Sequence[bool],
+    work: Work | None,
+) -> Table:
+    """Brings the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, `MEASURES` per unit."""
+    runs = [*before, *after]
+    match_files(engine, before, after)
+    units = (*work.before, *work.after) if work else (1.0,) * len(runs)
+    engine.bring("sums", pa.concat_tables([_numbered(run.sums, at) for at, run in enumerate(runs)]))
+    engine.bring("units", pa.table({"run": pa.array(range(len(runs)), pa.int32()), "unit": units}))
+    measures = ", ".join(f"s.{measure} / u.unit AS {measure}" for measure in MEASURES)
+    engine.keep(
+        "cells",
+        f"""SELECT coalesce(k.key_id, {NO_FILE}) AS key_id, s.call, s.class, s.part, s.run, {measures}
+FROM sums s JOIN units u ON u.run = s.run LEFT JOIN keyed k ON k.run = s.run AND k.file_id = s.file_id""",
+    )
+    table = Table(engine, len(before), len(runs), tuple(timed))
+    _rank_files(table)
+    return table
+
+
+def _numbered(sums: pa.Table, number: int) -> pa.Table:
+    return sums.append_column("run", pa.array([number] * sums.num_rows, pa.int32()))
+
+
+def _lists(table: Table) -> str:
+    """SQL: each measure as a list with the sum of each run."""
+    return ", ".join(
+        f"[{', '.join(_of_run(measure, run) for run in range(table.runs))}] AS {measure}"
+        for measure in MEASURES
+    )
+
+
+def _of_run(measure: str, run: int) -> str:
+    return f"coalesce(sum({measure}) FILTER (WHERE run = {run}), 0)"
+
+
+def _folded(table: Table, by: str, where: str = WORKING) -> str:
+    group = f"GROUP BY {by}" if by else ""
+    return f"SELECT {by + ',' if by else ''} {_lists(table)} FROM cells WHERE {where} {group}"
+
+
+def _difference(table: Table) -> str:
+    """SQL: the median after less that before, of what rows are ranked by."""
+    name, first = table.ranking, table.before
+    after = f"list_aggregate({name}[{first + 1}:{table.runs}], 'median')"
+    return f"{after} - list_aggregate({name}[1:{first}], 'median')"
+
+
+def _rank_files(table: Table) -> None:
+    """Keeps `by_file_call` and `by_file`, with `difference` and, for files, `weight`: the larger of what
+    their calls gained and lost, so that a file is seen whose calls changed in opposite ways."""
+    engine, difference = table.engine, _difference(table)
+    by_call = _folded(table, "key_id, call")
+    engine.keep("by_file_call", f"SELECT *, {difference} AS difference FROM ({by_call}) t")
+    engine.keep(
+        "by_file",
+        f"""SELECT t.*, {difference} AS difference, w.weight, k.name, k.matched, k.files_before, k.files_after
+FROM ({_folded(table, "key_id")}) t LEFT JOIN keys k ON k.key_id = t.key_id
+  JOIN (SELECT key_id, greatest(sum(greatest(difference, 0)), sum(greatest(-difference, 0))) AS weight
+    FROM by_file_call GROUP BY key_id) w ON w.key_id = t.key_id""",
+    )
+
+
+def totals(table: Table) -> Mapping[str, Change]:
+    """Sums over all calls but those that wait."""
+    (found,) = table.engine.rows(_folded(table, ""))
+    return table.row("", found).changes
+
+
+def parts(table: Table) -> tuple[Row, ...]:
+    """By sort of I/O."""
+    rows = table.engine.rows(_folded(table, "part", "true"))
+    order = ("data", "metadata", "seek", "sync", "map", "other", "waiting")
+    rows.sort(key=lambda row: order.index(row["part"]))
+    return tuple(table.row(row["part"], row) for row in rows)
+
+
+def calls(table: Table, most: int) -> Listing:
+    """By call, those that changed most first."""
+    source = f"SELECT *, call AS name, {_difference(table)} AS difference FROM ({_folded(table, 'call')}) t"
+    return _listing(table, source, "abs(difference) DESC, call", most, files=False)
+
+
+def changed_files(table: Table, most: int, faster: bool) -> Listing:
+    """Files that take less time (make fewer calls), or more, than before."""
+    source = f"SELECT * FROM by_file WHERE difference {'<' if faster else '>'} 0"
+    return _listing(table, source, "weight DESC, key_id", most, files=True)
+
+
+def unchanged_files(table: Table) -> int:
+    """Files in neither of these lists."""
+    (row,) = table.engine.rows(
+        f"SELECT count(*) AS files FROM by_file WHERE difference = 0 AND key_id <> {NO_FILE}"
+    )
+    return int(row["files"])
+
+
+def every_file(table: Table) -> Iterator[Row]:
+    """All files, those that changed most first."""
+    for found in table.engine.rows("SELECT * FROM by_file ORDER BY weight DESC, key_id"):
+        yield _file_row(table, found, ())
+
+
+def _listing(table: Table, source: str, order: str, most: int, files: bool) -> Listing:
+    engine = table.engine
+    engine.keep("ranked", f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({source}) t")
+    found = engine.rows(f"SELECT * FROM ranked WHERE place <= {most} ORDER BY place")
+    other, total = (
+        _summed(table, name, where) for name, where in (("other", f"place > {most}"), ("total", "true"))
+    )
+    (row,) = engine.rows("SELECT count(*) AS of FROM ranked")
+    of_file = _calls_of(table, [one["key_id"] for one in found]) if files else {}
+    rows = tuple(
+        _file_row(table, one, of_file.get(one["key_id"], ())) if files else table.row(one["name"], one)
+        for one in found
+    )
+    return Listing(rows, other if row["of"] > most else None, total, int(row["of"]))
+
+
+def _summed(table: Table, name: str, where: str) -> Row:
+    lists = ", ".join(
+        f"[{', '.join(f'coalesce(sum({measure}[{run + 1}]), 0)' for run in range(table.runs))}] AS {measure}"
+        for measure in MEASURES
+    )
+    (found,) = table.engine.rows(f"SELECT {lists} FROM ranked WHERE {where}")
+    return table.row(name, found)
+
+
+def _file_row(table: Table, found: Mapping[str, Any], own_calls: Sequence[Row]) -> Row:
+    files = (found["files_before"] or 0, found["files_after"] or 0)
+    return table.row(
+        found["name"] or "", found, matched=found["matched"] or "", files=files, calls=tuple(own_calls)
+    )
+
+
+def _calls_of(table: Table, keys: Sequence[int]) -> dict[int, list[Row]]:
+    """By file: the calls that make up its change."""
+    listed = ", ".join(map(str, keys)) or "NULL"
+    found = table.engine.rows(
+        f"""SELECT * FROM (SELECT *, row_number() OVER w AS place,
+    max(abs(difference)) OVER (PARTITION BY key_id) AS most
+  FROM by_file_call WHERE key_id IN ({listed})
+  WINDOW w AS (PARTITION BY key_id ORDER BY abs(difference) DESC, call)) t
+WHERE place <= {MOST_CALLS_OF_FILE} AND abs(difference) >= {_TELLING_SHARE} * most ORDER BY key_id, place"""
+    )
+    grouped: dict[int, list[Row]] = {}
+    for one in found:
+        grouped.setdefault(one["key_id"], []).append(table.row(one["call"], one))
+    return grouped
