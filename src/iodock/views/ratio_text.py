@@ -77,15 +77,21 @@ def _fitting(cells: Mapping[str, list[str]], names: list[str], width: int) -> tu
     used = sum(sizes[name] for name in _ALWAYS) + min(longest, _NARROWEST_NAME) + _GAP
     kept = set(_ALWAYS)
     for name in _TELLING:
-        if _says_something(name, cells[name]) and used + sizes[name] <= width + _GAP:
-            kept.add(name)
-            used += sizes[name]
+        if not _says_something(name, cells[name], names):
+            continue
+        used += sizes[name]
+        if used > width + _GAP:
+            used -= sizes[name]
+            break
+        kept.add(name)
     spare = width + _GAP - used
     return [name for name in _ORDER if name in kept], min(longest, _NARROWEST_NAME) + max(0, spare)
 
 
-def _says_something(name: str, texts: Sequence[str]) -> bool:
-    return any(text not in ("", "1") for text in texts) if name in ("node", "count") else True
+def _says_something(name: str, texts: Sequence[str], names: Sequence[str]) -> bool:
+    if name not in ("node", "count"):
+        return True
+    return any(text not in ("", "1") for text in texts) and list(texts) != list(names)
 
 
 def _cell(row: Row, name: str) -> str:
@@ -128,6 +134,8 @@ def _explain(answer: Answer, console: Console) -> None:
         console.print(f"  next: {following}")
     if len(found) > _EXPLAINED:
         console.print(f"and {len(found) - _EXPLAINED} other reasons; --format csv has all")
+    if any(count > 1 for count in answer.table.column("count").to_pylist()):
+        console.print("count: records added up, also their real times")
     if any(answer.table.column("both_seconds").is_valid().to_pylist()):
         console.print("*: user and system time together; the source does not tell them apart")
     if not all(answer.table.column("cores_known").to_pylist()):
