@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,7 @@ import labelled_score
 from labelled_score import Input, Label, Outcome
 
 BLOCK = 1 << 22
+BUILDING = threading.Lock()
 PATIENCE_SECONDS = 120.0
 COMPILERS = {
     ".mpi.c": ["mpicc", "-O2"],
@@ -64,14 +66,18 @@ def ending_in(name: str, table: dict[str, list[str]]) -> list[str] | None:
 
 
 def compiled(source: Path, compiler: list[str], built: Path) -> Path:
-    """The program made from one source file, built once."""
+    """The program made from one source file, built once, whoever asks first."""
     target = built / source.name.split(".")[0]
-    if not target.exists():
-        if not shutil.which(compiler[0]):
-            raise Unrunnable(f"no {compiler[0]}")
+    if not shutil.which(compiler[0]):
+        raise Unrunnable(f"no {compiler[0]}")
+    with BUILDING:
+        if target.exists():
+            return target
         done = subprocess.run([*compiler, "-o", target, source, "-lm"], capture_output=True, text=True)
-        if done.returncode:
-            raise Failed(f"{compiler[0]} {source.name}: {done.stderr.strip().splitlines()[0]}")
+    if done.returncode:
+        raise Failed(
+            f"{compiler[0]} {source.name}: {(done.stderr.strip().splitlines() or ['no message'])[0]}"
+        )
     return target
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,6 @@ class Outcome:
     error: str = ""
     skipped: str = ""
     seconds: float = 0.0
-    store: dict[str, float] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:

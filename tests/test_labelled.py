@@ -1,0 +1,149 @@
+"""The arithmetic of the labelled set, with findings made up; and that its labels mean something."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+import labelled  # noqa: E402
+from labelled_score import Input, Label, LabelError, Outcome, Share, label_from, read_labels, score  # noqa: E402
+
+HELD_OUT = ROOT / "fixtures" / "labelled" / "heldout"
+
+
+def fault(rule: str, *found: tuple[str, str], error: str = "", skipped: str = "") -> Outcome:
+    label = Label(name=rule, kind="fault", program="a.c", faults=frozenset([rule]), top=rule)
+    return Outcome(label, found, error=error, skipped=skipped)
+
+
+def quiet(*found: tuple[str, str], allowed: str = "", kind: str = "clean", error: str = "") -> Outcome:
+    label = Label(name=kind, kind=kind, program="a.c", allowed=frozenset([allowed] if allowed else []))
+    return Outcome(label, found, error=error)
+
+
+def test_found_and_first() -> None:
+    score_ = score([fault("seek-storm", ("seek-storm", "high"), ("small-requests", "low"))])
+    assert score_.recall == Share(1, 1)
+    assert score_.top_right == Share(1, 1)
+    assert score_.false_alarms == Share(0, 0)
+
+
+def test_found_but_not_first() -> None:
+    score_ = score([fault("seek-storm", ("small-requests", "high"), ("seek-storm", "low"))])
+    assert score_.recall == Share(1, 1)
+    assert score_.top_right == Share(0, 1)
+
+
+def test_a_note_is_no_finding() -> None:
+    outcome = fault("seek-storm", ("small-requests", "note"), ("seek-storm", "note"))
+    assert outcome.found == [] and outcome.missed == ["seek-storm"] and outcome.top == ""
+    assert score([quiet(("seek-storm", "note"))]).false_alarms == Share(0, 1)
+
+
+def test_notes_before_the_first_finding_do_not_take_its_place() -> None:
+    assert fault("seek-storm", ("small-requests", "note"), ("seek-storm", "low")).top == "seek-storm"
+
+
+def test_a_rule_found_twice_counts_once() -> None:
+    outcome = fault("seek-storm", ("seek-storm", "high"), ("seek-storm", "low"))
+    assert outcome.found == ["seek-storm"]
+
+
+def test_false_alarms_count_runs_not_findings_and_leave_out_what_is_allowed() -> None:
+    runs = [
+        quiet(("seek-storm", "low"), ("small-requests", "high")),
+        quiet(("seek-storm", "low"), allowed="seek-storm"),
+        quiet(kind="harmless"),
+        fault("seek-storm", ("small-requests", "low")),
+    ]
+    assert score(runs).false_alarms == Share(1, 3)
+
+
+def test_recall_is_over_faults_and_mixed_runs_have_several() -> None:
+    rules = frozenset(["seek-storm", "small-requests", "stat-storm"])
+    mixed = Label(name="m", kind="mixed", program="a.c", faults=rules)
+    runs = [Outcome(mixed, [("stat-storm", "low"), ("seek-storm", "low")]), fault("sync-heavy")]
+    assert runs[0].missed == ["small-requests"]
+    assert score(runs).recall == Share(2, 4)
+    assert score(runs).top_right == Share(0, 1)
+
+
+def test_a_failed_run_counts_against_and_a_skipped_one_not_at_all() -> None:
+    runs = [
+        fault("seek-storm", error="status 1"),
+        fault("stat-storm", skipped="no mpicc"),
+        quiet(error="hung"),
+    ]
+    assert score(runs).recall == Share(0, 1)
+    assert score(runs).top_right == Share(0, 1)
+    assert score(runs).false_alarms == Share(1, 1)
+
+
+def test_sets_are_reported_apart_and_together() -> None:
+    right, wrong = fault("seek-storm", ("seek-storm", "low")), fault("stat-storm")
+    rows = labelled.shares({"development": [right], "heldout": [wrong]})
+    assert [row[0] for row in rows[1:]] == ["development", "heldout", "together"]
+    assert [row[2] for row in rows[1:]] == ["1/1 = 1.000", "0/1 = 0.000", "1/2 = 0.500"]
+    assert len(labelled.shares({"heldout": [wrong]})) == 2
+
+
+def test_a_row_says_what_was_missed_and_what_was_false() -> None:
+    row = labelled.row(fault("seek-storm", ("stat-storm", "low"), ("sync-heavy", "note")))
+    cells = [
+        "seek-storm",
+        "fault",
+        "seek-storm",
+        "stat-storm",
+        "stat-storm, not it",
+        "seek-storm",
+        "stat-storm",
+    ]
+    assert row == cells
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"kind": "odd"}, "kind 'odd' is none of"),
+        ({"faults": ["seek-strom"], "top": "seek-strom"}, "no such rule: seek-strom"),
+        ({"top": "stat-storm"}, "is not among its faults"),
+        ({"kind": "clean"}, "a clean run has no faults"),
+        ({"kind": "mixed"}, "two faults or more"),
+        ({"command": ["true"]}, "either a program or a command"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_a_label_that_cannot_be_meant_is_refused(changes: dict[str, object], complaint: str) -> None:
+    table = {"name": "a", "kind": "fault", "program": "a.c", "faults": ["seek-storm"], "top": "seek-storm"}
+    with pytest.raises(LabelError, match=complaint):
+        label_from(table | changes)
+
+
+def test_inputs_are_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        labelled.write_input(Input("x", size_bytes=5_000_000), tmp_path / name, seed=3)
+        labelled.write_input(Input("x", lines=100), tmp_path / f"{name}.txt", seed=3)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").stat().st_size == 5_000_000
+    assert (tmp_path / "a.txt").read_text() == (tmp_path / "b.txt").read_text()
+    assert len((tmp_path / "a.txt").read_text().splitlines()) == 100
+
+
+def test_the_held_out_set_is_as_large_as_it_must_be_and_every_fault_has_a_clean_twin() -> None:
+    labels = {label.name: label for label in read_labels(HELD_OUT / "labels.toml")}
+    kinds = [label.kind for label in labels.values()]
+    faults = [label for label in labels.values() if label.kind == "fault"]
+    assert len(labels) >= 40 and kinds.count("mixed") >= 6 and kinds.count("harmless") >= 8
+    assert len({label.top for label in faults}) >= 16
+    assert [label.name for label in faults if labels[label.twin].kind != "clean"] == []
+
+
+def test_every_file_of_the_held_out_set_is_used() -> None:
+    labels = read_labels(HELD_OUT / "labels.toml")
+    used = {part for x in labels for part in (x.program, *x.prepare[:1], *x.background[:1]) if part}
+    assert used | {"labels.toml", "work.h"} == {path.name for path in HELD_OUT.iterdir() if path.is_file()}
