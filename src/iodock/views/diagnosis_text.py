@@ -31,7 +31,8 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
     width = shape.width if styled else FILE_WIDTH
     console = Console(file=into, width=width, force_terminal=styled, highlight=False)
     print_diagnosis(diagnosis, console, text)
-    return into.getvalue()
+    # A wrapped and indented line is filled up with blanks.
+    return "".join(f"{line.rstrip()}\n" for line in into.getvalue().splitlines())
 
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> None:
