@@ -8,9 +8,11 @@ names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from iodock.relations.derived import Derived
+from iodock.relations.processes import FILE_WORK, PROGRAMS, SIBLINGS, WORKERS
 from iodock.store import Store
 
 SINGLE_PLACES = 300
@@ -25,17 +27,6 @@ MOST_SLOW = 20_000
 
 # A call with two rows counts once: on the side it reads from or the old name.
 FIRST_SIDE = "e.side IN (0, 1, 3)"
-
-
-@dataclass(frozen=True, slots=True)
-class Derived:
-    """One derived table: its SQL, the tables it is made from, and what its columns mean."""
-
-    doc: str
-    columns: Mapping[str, str]
-    """Name -> meaning with unit."""
-    sql: Callable[[Store], str]
-    after: tuple[str, ...] = ()
 
 
 _USES = Derived(
@@ -131,7 +122,7 @@ _TRANSFERS = Derived(
         """SELECT p.place, e.call_id, e.direction, e.pattern,
   CASE WHEN e.bytes > 0 THEN CAST(ceil(log2(e.bytes)) AS TINYINT) ELSE -1 END AS size_bin,
   count(*) AS count, CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns,
-  CAST(count(*) * exp(avg(ln(greatest(coalesce(e.dur, e.sys_cpu_ns), 1)))) AS BIGINT) AS typical_ns,
+  CAST(count(*) * exp(avg(ln(coalesce(e.dur, e.sys_cpu_ns) + 1))) AS BIGINT) AS typical_ns,
   CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.requested_bytes) AS BIGINT) AS requested_bytes,
   CAST(sum(e.own_read_bytes) AS BIGINT) AS own_read_bytes,
   CAST(sum(e.any_read_bytes) AS BIGINT) AS any_read_bytes,
@@ -232,79 +223,6 @@ _MOMENTS = Derived(
     after=("actors",),
 )
 
-_PROGRAMS = Derived(
-    "what each process ran: the last program it became, or its parent's where it became none",
-    {
-        "upid": "-> processes",
-        "program": "path; NULL where not known",
-        "own": "whether it ran a program itself",
-    },
-    lambda store: (
-        """WITH RECURSIVE own AS (SELECT p.upid, arg_max(c.path, c.ts) AS program
-  FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),
-made AS (SELECT p.upid, any_value(q.upid) FILTER (WHERE q.upid <> p.upid) AS parent
-  FROM processes p LEFT JOIN processes q ON q.utid = p.parent_utid GROUP BY p.upid),
-known AS (SELECT m.upid, o.program, o.upid IS NOT NULL AS own FROM made m LEFT JOIN own o ON o.upid = m.upid
-  WHERE o.upid IS NOT NULL OR m.parent IS NULL
-UNION ALL SELECT m.upid, k.program, false FROM made m JOIN known k ON k.upid = m.parent
-  WHERE m.upid NOT IN (SELECT upid FROM own))
-SELECT upid, program, own FROM known"""
-    ),
-)
-
-
-# Calls by what they do, as small numbers: comparing names for each row would take most of the time.
-_ROLES = """SELECT id, class = 'metadata' AS metadata, CAST(CASE family WHEN 'open' THEN 1 WHEN 'stat' THEN 2
-  WHEN 'close' THEN 3 ELSE 0 END AS UTINYINT) AS role FROM calls"""
-_WORK_SUMS = (
-    ("opens", "open", "role = 1 AND worked"),
-    ("stats", "stat", "role = 2"),
-    ("closes", "close", "role = 3"),
-    ("reads", "read", "direction = 1"),
-    ("writes", "write", "direction = 2"),
-    ("metadata", "metadata", "metadata"),
-)
-
-
-def _sums(plural: str, name: str, condition: str) -> str:
-    """The columns `PLURAL`, their number, and `NAME_ns` of `file_work`. Sums of DOUBLE take half the time of
-    those of BIGINT, and are exact to 104 days."""
-    return f"""
-  CAST(sum(CASE WHEN {condition} THEN CAST(count AS DOUBLE) ELSE 0 END) AS BIGINT) AS {plural},
-  CAST(sum(CASE WHEN {condition} THEN CAST(time_ns AS DOUBLE) END) AS BIGINT) AS {name}_ns,"""
-
-
-_FILE_WORK = Derived(
-    "what each process did with each file that has a name",
-    {
-        "file_id": "-> files",
-        "upid": "-> processes",
-        "opens, open_ns": "successful opens, and the time inside them",
-        "stats, stat_ns": "calls of the stat family, failed ones too",
-        "closes, close_ns": "closes",
-        "reads, read_ns": "calls that read",
-        "writes, write_ns": "calls that write",
-        "metadata, metadata_ns": "all metadata calls",
-        "read_bytes": "read",
-        "written_bytes": "written",
-        "first_ts": "start of the first call",
-        "last_ts": "start of the last call",
-    },
-    lambda store: (
-        f"""SELECT file_id, upid,{"".join(_sums(*one) for one in _WORK_SUMS)}
-  CAST(sum(CASE WHEN direction = 1 THEN CAST(bytes AS DOUBLE) ELSE 0 END) AS BIGINT) AS read_bytes,
-  CAST(sum(CASE WHEN direction = 2 THEN CAST(bytes AS DOUBLE) ELSE 0 END) AS BIGINT) AS written_bytes,
-  min(first_ts) AS first_ts, max(last_ts) AS last_ts
-FROM (SELECT u.file_id, p.upid, r.role, r.metadata, u.direction, u.count, u.time_ns, u.bytes, u.first_ts,
-    u.last_ts, u.errno_id IS NULL AS worked
-  FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
-    JOIN ({_ROLES}) r ON r.id = u.call_id
-  WHERE u.side <> 4 AND f.kind IN ('file', 'regular', 'directory', 'symlink'))
-GROUP BY file_id, upid"""
-    ),
-    after=("uses",),
-)
-
 DERIVED: Mapping[str, Derived] = {
     "uses": _USES,
     "places": _PLACES,
@@ -315,8 +233,10 @@ DERIVED: Mapping[str, Derived] = {
     "durations": _DURATIONS,
     "actors": _ACTORS,
     "moments": _MOMENTS,
-    "programs": _PROGRAMS,
-    "file_work": _FILE_WORK,
+    "programs": PROGRAMS,
+    "file_work": FILE_WORK,
+    "siblings": SIBLINGS,
+    "workers": WORKERS,
 }
 """Name -> table."""
 

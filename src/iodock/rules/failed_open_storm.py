@@ -53,8 +53,9 @@ def _sql(settings: Settings) -> str:
     return f"""WITH missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, c.name AS call, c.family
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
     JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
+    LEFT JOIN siblings b ON b.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
-    AND NOT {programs.is_tool("g.program")}),
+    AND NOT {programs.is_tool("g.program")} AND NOT {programs.is_one_of_many("b")}),
 waited AS (SELECT file_id, upid FROM missed WHERE family = 'stat' GROUP BY ALL
   HAVING sum(count) >= {settings.waiting_count}),
 storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
@@ -108,7 +109,7 @@ RULE = Rule(
     fine_when=N_("A program looks for optional settings once when it starts."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "programs"),
+    tables=("uses", "places", "programs", "siblings"),
     yields_to=("process-storm",),
     case="failed-opens",
 )

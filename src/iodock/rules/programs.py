@@ -29,3 +29,9 @@ def builds(program: str) -> str:
 def is_tool(program: str) -> str:
     """SQL condition: either of both."""
     return f"({walks(program)} OR {builds(program)})"
+
+
+def is_one_of_many(sibling: str) -> str:
+    """SQL condition: SIBLING, an alias of `siblings`, is a short process of which there are many alike: what
+    it looks for when it starts is told by `process-storm`."""
+    return f"coalesce({sibling}.alike >= 50 AND {sibling}.median_ns <= 100000000, false)"

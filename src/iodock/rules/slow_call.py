@@ -55,7 +55,7 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
         **machine,
     }
     return Candidate(
-        message=Message(_text(values, machine), values),
+        message=Message(_MESSAGE_MACHINE if len(machine) == 3 else _MESSAGE, values),
         count=int(row["count"]),
         time_ns=int(row["time_ns"]),
         evidence={**values, "time_ns": int(row["time_ns"]), "began_ts": began},
@@ -133,32 +133,19 @@ def _ceiling(longest: int, machine: dict[str, float]) -> Severity:
     return Severity.NOTE if crowded and longest < LONG_NS else Severity.HIGH
 
 
-def _text(values: dict[str, Scalar], machine: dict[str, float]) -> str:
-    if {"load", "io_share", "processor_share"} <= set(machine):
-        return _MESSAGE_MACHINE
-    return _MESSAGE if values["count"] == 1 else _MESSAGE_SEVERAL
-
-
 def _query(call: str, began: int, longest: int) -> str:
     return f"""SELECT ts, dur, pid, call, file, bytes FROM calls_seen
 WHERE ts <= {began + longest} AND end_ts >= {began} ORDER BY dur DESC"""
 
 
 _MESSAGE = N_(
-    "One {call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Meanwhile {others} calls of "
-    "other "
-    "threads began."
-)
-_MESSAGE_SEVERAL = N_(
-    "{count} times {call} of {name} took far longer than usual ({usual_ns}): {longest_ns} at {when}. "
-    "Meanwhile "
-    "{others} calls of other threads began."
+    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile {others} "
+    "calls of other threads began."
 )
 _MESSAGE_MACHINE = N_(
-    "{count} times {call} of {name} took far longer than usual ({usual_ns}): {longest_ns} at {when}. "
-    "Meanwhile "
-    "{others} calls of other threads began; the load was {load}; something waited for I/O in "
-    "{io_share} of the time, and for a processor in {processor_share}."
+    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile {others} "
+    "calls of other threads began; the load was {load}; something waited for I/O in {io_share} of the time, and "
+    "for a processor in {processor_share}."
 )
 
 RULE = Rule(

@@ -1,0 +1,19 @@
+"""What a derived table is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from iodock.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """One derived table: its SQL, the tables it is made from, and what its columns mean."""
+
+    doc: str
+    columns: Mapping[str, str]
+    """Name -> meaning with unit."""
+    sql: Callable[[Store], str]
+    after: tuple[str, ...] = ()

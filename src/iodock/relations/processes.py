@@ -1,0 +1,123 @@
+"""Derived tables about processes: what each ran, what it did with each file, and who did the same."""
+
+from __future__ import annotations
+
+from iodock.relations.derived import Derived
+
+PROGRAMS = Derived(
+    "what each process ran: the last program it became, or its parent's where it became none",
+    {
+        "upid": "-> processes",
+        "program": "path; NULL where not known",
+        "own": "whether it ran a program itself",
+    },
+    lambda store: (
+        """WITH RECURSIVE own AS (SELECT p.upid, arg_max(c.path, c.ts) AS program
+  FROM commands c JOIN processes p ON p.utid = c.utid GROUP BY p.upid),
+made AS (SELECT p.upid, any_value(q.upid) FILTER (WHERE q.upid <> p.upid) AS parent
+  FROM processes p LEFT JOIN processes q ON q.utid = p.parent_utid GROUP BY p.upid),
+known AS (SELECT m.upid, o.program, o.upid IS NOT NULL AS own FROM made m LEFT JOIN own o ON o.upid = m.upid
+  WHERE o.upid IS NOT NULL OR m.parent IS NULL
+UNION ALL SELECT m.upid, k.program, false FROM made m JOIN known k ON k.upid = m.parent
+  WHERE m.upid NOT IN (SELECT upid FROM own))
+SELECT upid, program, own FROM known"""
+    ),
+)
+
+
+# Calls by what they do, as small numbers: comparing names for each row would take most of the time.
+_ROLES = """SELECT id, class = 'metadata' AS metadata, CAST(CASE family WHEN 'open' THEN 1 WHEN 'stat' THEN 2
+  WHEN 'close' THEN 3 ELSE 0 END AS UTINYINT) AS role FROM calls"""
+_WORK_SUMS = (
+    ("opens", "open", "role = 1 AND worked"),
+    ("stats", "stat", "role = 2"),
+    ("closes", "close", "role = 3"),
+    ("reads", "read", "direction = 1"),
+    ("writes", "write", "direction = 2"),
+    ("metadata", "metadata", "metadata"),
+)
+
+
+def _sums(plural: str, name: str, condition: str) -> str:
+    """The columns `PLURAL`, their number, and `NAME_ns` of `file_work`. Sums of DOUBLE take half the time of
+    those of BIGINT, and are exact to 104 days."""
+    return f"""
+  CAST(sum(CASE WHEN {condition} THEN CAST(count AS DOUBLE) ELSE 0 END) AS BIGINT) AS {plural},
+  CAST(sum(CASE WHEN {condition} THEN CAST(time_ns AS DOUBLE) END) AS BIGINT) AS {name}_ns,"""
+
+
+FILE_WORK = Derived(
+    "what each process did with each file that has a name",
+    {
+        "file_id": "-> files",
+        "upid": "-> processes",
+        "opens, open_ns": "successful opens, and the time inside them",
+        "stats, stat_ns": "calls of the stat family, failed ones too",
+        "closes, close_ns": "closes",
+        "reads, read_ns": "calls that read",
+        "writes, write_ns": "calls that write",
+        "metadata, metadata_ns": "all metadata calls",
+        "read_bytes": "read",
+        "written_bytes": "written",
+        "first_ts": "start of the first call",
+        "last_ts": "start of the last call",
+    },
+    lambda store: (
+        f"""SELECT file_id, upid,{"".join(_sums(*one) for one in _WORK_SUMS)}
+  CAST(sum(CASE WHEN direction = 1 THEN CAST(bytes AS DOUBLE) ELSE 0 END) AS BIGINT) AS read_bytes,
+  CAST(sum(CASE WHEN direction = 2 THEN CAST(bytes AS DOUBLE) ELSE 0 END) AS BIGINT) AS written_bytes,
+  min(first_ts) AS first_ts, max(last_ts) AS last_ts
+FROM (SELECT u.file_id, p.upid, r.role, r.metadata, u.direction, u.count, u.time_ns, u.bytes, u.first_ts,
+    u.last_ts, u.errno_id IS NULL AS worked
+  FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
+    JOIN ({_ROLES}) r ON r.id = u.call_id
+  WHERE u.side <> 4 AND f.kind IN ('file', 'regular', 'directory', 'symlink'))
+GROUP BY file_id, upid"""
+    ),
+    after=("uses",),
+)
+
+SIBLINGS = Derived(
+    "processes that one process started to run the same program: a shell loop's commands, a pool's workers",
+    {
+        "upid": "-> processes",
+        "parent": "-> processes.upid: who started it",
+        "program": "what it ran; NULL: nothing of its own (a sub-shell, a forked worker)",
+        "start_ts": "first sign of life",
+        "end_ts": "end",
+        "alike": "how many of them there are, itself included",
+        "median_ns": "the median of their lifetimes; NULL where not known",
+    },
+    lambda store: (
+        """WITH first AS (SELECT upid, min_by(parent_utid, utid) AS parent_utid, min(start_ts) AS start_ts,
+    max(end_ts) AS end_ts FROM processes GROUP BY upid),
+made AS (SELECT f.upid, q.upid AS parent, CASE WHEN g.own THEN g.program END AS program, f.start_ts, f.end_ts
+  FROM first f JOIN processes q ON q.utid = f.parent_utid JOIN programs g ON g.upid = f.upid
+  WHERE q.upid <> f.upid)
+SELECT *, count(*) OVER w AS alike, CAST(median(end_ts - start_ts) OVER w AS BIGINT) AS median_ns FROM made
+WINDOW w AS (PARTITION BY parent, program)"""
+    ),
+    after=("programs",),
+)
+WORKERS = Derived(
+    "the ranks of a parallel job, or processes that did the same side by side",
+    {
+        "team": "-1 for the ranks of a job, else the process that started them",
+        "worker": "rank, or upid",
+        "upid": "-> processes",
+        "size": "workers of the team",
+    },
+    lambda store: (
+        """WITH ranked AS (SELECT DISTINCT -1 AS team, p.rank AS worker, p.upid FROM processes p
+  WHERE p.rank IS NOT NULL),
+pools AS (SELECT parent, program FROM siblings GROUP BY parent, program
+  HAVING count(*) BETWEEN 3 AND 1024 AND max(start_ts) < min(end_ts)),
+pooled AS (SELECT CAST(s.parent AS INTEGER) AS team, CAST(s.upid AS INTEGER) AS worker, s.upid
+  FROM siblings s JOIN pools o ON o.parent = s.parent AND o.program IS NOT DISTINCT FROM s.program
+  WHERE (SELECT count(DISTINCT worker) FROM ranked) < 2),
+every AS (SELECT * FROM ranked UNION ALL SELECT * FROM pooled)
+SELECT e.*, n.size FROM every e
+  JOIN (SELECT team, count(DISTINCT worker) AS size FROM every GROUP BY team) n ON n.team = e.team"""
+    ),
+    after=("siblings",),
+)

@@ -1,0 +1,133 @@
+"""One short process after the other for the same tiny work: a shell loop that starts a command per record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from iodock.findings import MOST_FILES, Message, Scalar
+from iodock.language import N_
+from iodock.rules import programs
+from iodock.rules.base import Candidate, Facts, Rule, advise
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `process-storm`."""
+
+    least_alike: int = 50
+    """Processes that one process started to run the same program, from which on it is a storm."""
+    most_life_seconds: float = 0.1
+    """Their median lifetime; who lives longer does real work."""
+    least_share: float = 0.05
+    """Of the run's wall time that they must take together."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all short processes of which there are many alike. Compilers are left out."""
+    facts.store.keep("storm", _members_sql(settings))
+    (row,) = facts.rows(_SQL)
+    if row["processes"] < settings.least_alike:
+        return
+    lived = row["union_ns"] / 1e9 if row["union_ns"] else None
+    if lived is not None and facts.wall_seconds and lived < settings.least_share * facts.wall_seconds:
+        return
+    used = facts.rows(_USED_SQL)
+    calls, opens, missed = (int(row[name] or 0) for name in ("calls", "opens", "missed"))
+    values: dict[str, Scalar] = {
+        "processes": int(row["processes"]),
+        "programs": str(row["programs"]),
+        "calls_each": calls / int(row["processes"]),
+        "opens": opens,
+        "missed": missed,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=calls,
+        time_ns=int(row["time_ns"]) if row["time_ns"] is not None else None,
+        evidence={"count": calls, "time_ns": row["time_ns"], "lifetime_seconds": lived, **values},
+        query=_QUERY,
+        files=_names(used),
+        file_count=int(row["files"] or 0),
+        call="execve",
+        confidence=0.85,
+        wall_seconds=lived,
+        gain=(0.35, 0.95),
+    )
+
+
+def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(str(row["name"]) for row in rows[:MOST_FILES])
+
+
+def _members_sql(settings: Settings) -> str:
+    return f"""SELECT upid, program, start_ts, end_ts FROM siblings
+WHERE alike >= {settings.least_alike} AND NOT {programs.builds("program")}
+  AND coalesce(median_ns <= {settings.most_life_seconds} * 1e9, alike >= 10 * {settings.least_alike})"""
+
+
+# Processes of one pipeline run at the same time: their time counts once.
+_SQL = """WITH ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM storm WHERE end_ts >= start_ts),
+lived AS (SELECT CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(before, start_ts)))) AS BIGINT)
+  AS union_ns FROM ends),
+work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
+    CAST(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL) AS BIGINT) AS opens,
+    CAST(sum(u.count) FILTER (WHERE x.name = 'ENOENT') AS BIGINT) AS missed,
+    count(DISTINCT u.file_id) AS files
+  FROM uses u JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid
+    JOIN calls c ON c.id = u.call_id LEFT JOIN errnos x ON x.id = u.errno_id
+  WHERE u.side IN (0, 1, 3) AND u.file_id IS NOT NULL),
+kinds AS (SELECT coalesce(regexp_extract(program, '[^/]*$'), 'a copy of the shell itself') AS name,
+    count(*) AS n FROM storm GROUP BY 1 ORDER BY n DESC, name LIMIT 5)
+SELECT (SELECT count(*) FROM storm) AS processes, lived.union_ns, work.*,
+  (SELECT string_agg(name, ', ' ORDER BY n DESC, name) FROM kinds) AS programs
+FROM lived, work"""
+_USED_SQL = f"""SELECT f.name, count(DISTINCT p.upid) AS users FROM uses u
+  JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid JOIN files f ON f.file_id = u.file_id
+WHERE f.kind IN ('file', 'regular') GROUP BY f.name ORDER BY users DESC, sum(u.count) DESC, f.name
+LIMIT {MOST_FILES}"""
+_QUERY = """SELECT c.path, count(*) AS processes, median(p.end_ts - p.start_ts) AS lifetime_ns
+FROM processes p JOIN commands c ON c.utid = p.utid GROUP BY c.path ORDER BY processes DESC"""
+_MESSAGE = N_(
+    "{processes} short processes were started one after the other to run {programs}. Each made "
+    "{calls_each} calls, "
+    "nearly all of them to start: together {opens} opens, and {missed} look-ups of files that are not there."
+)
+
+RULE = Rule(
+    name="process-storm",
+    title=N_("A process for each record"),
+    looks_for=N_(
+        "Many short processes alike, started by the same process: cat, awk or sed in a shell's loop."
+    ),
+    why=N_(
+        "To start a program the system opens its libraries and settings anew: dozens of calls and some "
+        "milliseconds for work that takes microseconds."
+    ),
+    advice=advise(
+        any=N_("Let one process handle all records: read the whole input once, and loop inside the program."),
+        c=N_("Call the library's function in place of system() or popen() in a loop."),
+        cpp=N_("Call the library's function in place of system() or popen() in a loop."),
+        fortran=N_(
+            "Use the language's own statements in place of CALL SYSTEM or EXECUTE_COMMAND_LINE in a loop."
+        ),
+        python=N_(
+            "Use Python's own functions (pathlib, shutil, re) in place of subprocess or os.system in a loop."
+        ),
+        shell=N_(
+            "Replace the loop by one awk, sed or join over the whole file; use ${variable%pattern} and "
+            "read in "
+            "place of $(echo ... | cut ...), and find -exec ... {} + or xargs in place of one command per "
+            "file."
+        ),
+    ),
+    fine_when=N_(
+        "Each process does work that takes far longer than its start, or a build or test runs many tools."
+    ),
+    settings=Settings,
+    find=find,
+    tables=("siblings", "uses"),
+    case="shell-loop",
+)

@@ -1,0 +1,101 @@
+"""One process does the I/O while all others wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message, Scalar
+from iodock.language import N_
+from iodock.rules import workers
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.workers import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `serial-phases`."""
+
+    least_alone: float = 0.85
+    """Share of all workers' I/O, in time and in bytes, that one of them must have."""
+    least_bytes: int = 1048576
+    """It must have moved at least so much: a log of one rank is no phase."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for each team of which one worker does nearly all I/O."""
+    for team in workers.teams(facts):
+        busiest, many = team.most(_time), len(team.workers)
+        if many < 3 or busiest.bytes < settings.least_bytes:
+            continue
+        time, moved = team.mean(_time) * many, team.mean(_bytes) * many
+        if busiest.time_ns < settings.least_alone * time or busiest.bytes < settings.least_alone * moved:
+            continue
+        values: dict[str, Scalar] = {
+            "worker": busiest.number,
+            "workers": many,
+            "alone_ns": busiest.time_ns,
+            "alone_share": busiest.time_ns / time,
+            "moved_bytes": busiest.bytes,
+        }
+        yield Candidate(
+            message=Message(_RANKS if team.are_ranks else _PROCESSES, values),
+            count=busiest.calls,
+            time_ns=busiest.time_ns,
+            evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
+            query=_QUERY,
+            confidence=0.6,
+            wall_seconds=busiest.time_ns * (1 - 1 / many) / 1e9,
+            gain=(0.3, 0.9),
+        )
+
+
+def _time(one: Worker) -> int:
+    return one.time_ns
+
+
+def _bytes(one: Worker) -> int:
+    return one.bytes
+
+
+_QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
+FROM calls_seen WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
+ORDER BY time_ns DESC"""
+_RANKS = N_(
+    "Rank {worker} alone did {alone_share} of the I/O of {workers} ranks: {moved_bytes} in {alone_ns}, "
+    "while the "
+    "others did none."
+)
+_PROCESSES = N_(
+    "One of {workers} processes side by side did {alone_share} of their I/O: {moved_bytes} in {alone_ns}, "
+    "while "
+    "the others did none."
+)
+
+RULE = Rule(
+    name="serial-phases",
+    title=N_("One rank does all the I/O"),
+    looks_for=N_("Parallel programs in which one rank reads or writes nearly everything."),
+    why=N_(
+        "While one rank works, all others wait, and the job's nodes are paid for nothing; one process "
+        "reaches only a "
+        "part of a parallel file system's rate."
+    ),
+    advice=advise(
+        any=N_("Let each rank read and write its own part, in the same file or by a few ranks for all."),
+        fortran=N_(
+            "Replace the gather to rank 0 before WRITE by MPI-IO or a library (NetCDF, HDF5) in parallel."
+        ),
+        python=N_(
+            "Let the workers read their own part of the file; with mpi4py use MPI.File and Write_at_all."
+        ),
+        mpi_io=N_("Use MPI_File_read_all and MPI_File_write_all with one file view per rank."),
+        hdf5=N_("Open with H5Pset_fapl_mpio, and let each rank write its hyperslab collectively."),
+    ),
+    fine_when=N_("The amount is small, or the others compute meanwhile."),
+    settings=Settings,
+    find=find,
+    needs=(Need.DURATIONS,),
+    tables=("workers", "uses"),
+    case="serial-io",
+)
