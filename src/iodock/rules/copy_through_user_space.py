@@ -61,7 +61,8 @@ def _pairs(settings: Settings) -> str:
     row_number() OVER (PARTITION BY upid, {moved} ORDER BY first_ts, file_id) AS place
   FROM file_work WHERE {moved} >= {settings.least_bytes} AND {other} = 0"""
 
-    return f"""WITH taken AS ({side("read_bytes", "written_bytes")}), given AS ({side("written_bytes", "read_bytes")})
+    taken, given = side("read_bytes", "written_bytes"), side("written_bytes", "read_bytes")
+    return f"""WITH taken AS ({taken}), given AS ({given})
 SELECT t.upid, t.file_id AS source, g.file_id AS target FROM taken t JOIN given g
   ON g.upid = t.upid AND g.bytes = t.bytes AND g.place = t.place AND g.file_id <> t.file_id
 JOIN files a ON a.file_id = t.file_id JOIN files b ON b.file_id = g.file_id

@@ -39,7 +39,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         message=Message(_MESSAGE, values),
         count=count,
         time_ns=cost,
-        evidence={"seeks": seeks, "transfers": transfers, "needless": count, "time_ns": cost},
+        evidence={"seeks": seeks, "transfers": transfers, "count": count, "time_ns": cost},
         query=_QUERY,
         files=faults.files,
         file_count=faults.file_count,

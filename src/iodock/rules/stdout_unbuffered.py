@@ -55,7 +55,7 @@ def _sql(settings: Settings) -> str:
     return f"""SELECT f.name, f.kind, arg_max(c.name, e.bytes) AS call,
   count(*) FILTER (WHERE {small}) AS count,
   CAST(sum({time}) FILTER (WHERE {small}) AS BIGINT) AS time_ns,
-  CAST(count(*) FILTER (WHERE {small}) * exp(avg(ln(greatest({time}, 1))) FILTER (WHERE {small})) AS BIGINT)
+  CAST(count(*) FILTER (WHERE {small}) * exp(avg(ln({time} + 1)) FILTER (WHERE {small})) AS BIGINT)
     AS typical_ns,
   CAST(sum(e.bytes) FILTER (WHERE {small}) AS BIGINT) AS bytes
 FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id

@@ -40,7 +40,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         message=Message(_MESSAGE, values),
         count=count,
         time_ns=cost,
-        evidence={"times": times, "read_bytes": moved, "time_ns": cost},
+        evidence={"count": count, "times": times, "read_bytes": moved, "time_ns": cost},
         query=_QUERY,
         files=faults.files,
         file_count=faults.file_count,
