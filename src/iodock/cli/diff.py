@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     "iodock diff before.iodock after.iodock",
+    "iodock diff before.iodock after.iodock -o diff.html",
     "iodock diff slow-*.iodock -- fast-*.iodock",
     "iodock diff before.iodock after.iodock --per records=320000,200000",
 )
-_FORMATS = ("table", "json", "csv")
+_FORMATS = ("table", "json", "csv", "html")
 _BETWEEN = "\0--"
 """Stands for `--` among the stores, which click would take away."""
 
@@ -110,6 +111,10 @@ def _written(comparison: Comparison, form: str, text: Language, is_stdout: bool)
         from iodock.views.diff_csv import diff_csv
 
         return "".join(diff_csv(comparison))
+    if form == "html":
+        from iodock.views.diff_html import diff_html
+
+        return diff_html(comparison, text)
     from iodock.views.diff_text import diff_text
 
     return diff_text(comparison, text, is_stdout)

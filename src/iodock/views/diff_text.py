@@ -14,6 +14,7 @@ from iodock.views.charts.units import BYTES
 from iodock.views.charts.words import visible
 from iodock.views.diagnosis_words import say
 from iodock.views.diff_words import (
+    MATCHED,
     STATES,
     cells,
     file_name,
@@ -126,7 +127,7 @@ def _listing_lines(listing: Listing, comparison: Comparison, text: Language) -> 
         words = file_words(row, text)
         name = file_name(row, text) + (f" ({words})" if words else "")
         yield _line(name, row, measure, text)
-        if len(row.calls) > 1 or (row.calls and comparison.time):
+        if row.matched not in MATCHED:
             for call in row.calls:
                 yield _line(f"  {visible(call.name)}", call, measure, text)
     yield from _sums(listing, measure, text)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from iodock.comparison.data import Change, Comparison, FindingChange, Row, RunLabel, Sureness
-from iodock.findings import Severity
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, COUNT, NANOSECONDS, Unit
 from iodock.views.charts.words import visible
+from iodock.views.diagnosis_words import SEVERITIES
 from iodock.views.verdict import share_text
 
 TOTALS = {
@@ -38,12 +38,6 @@ SURENESS = {
     Sureness.FEW: N_("too few runs to tell"),
     Sureness.SINGLE: "",
     Sureness.UNKNOWN: "",
-}
-SEVERITIES = {
-    Severity.HIGH: N_("high"),
-    Severity.MEDIUM: N_("medium"),
-    Severity.LOW: N_("low"),
-    Severity.NOTE: N_("note"),
 }
 MATCHED = {"before": N_("only before"), "after": N_("only after")}
 NO_FILE = N_("(no file)")
