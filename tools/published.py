@@ -116,15 +116,17 @@ def kyoto(records: int = 3_200) -> Iterable[str]:
     def line(pid: int, call: str, result: object, cpu: float = 0.0) -> None:
         nonlocal at
         at += 0.0005
+        gap = " " if call.endswith("argc") else "\t"
         shown = f"Err#{result}" if isinstance(result, str) else f"= {result}"
-        lines.append(f"{pid}/1:\t{at:8.4f}\t{cpu:7.4f}\t{call}\t{shown}")
+        lines.append(f"{pid}/1:\t{at:7.4f}\t{cpu:7.4f}\t{call}{gap}{shown}")
 
     shell = 1000
     line(shell, 'execve("/bin/sh", 0x08047DEC, 0x08047DF8)  argc', 2)
     line(shell, 'open("tmpalldat", O_WRONLY|O_CREAT|O_TRUNC, 0666)', 4)
     for number in range(records):
         name = f"data/FA{number % 100:03}/tagged{number // 100 % 30}/{number}.dat"
-        for letter in (*name[-25:], "\\n"):
+        # truss puts a blank before each character of a buffer.
+        for letter in (*(f" {letter}" for letter in name[-25:]), "\\n"):
             line(shell, f'read(0, "{letter}", 1)', 1)
         cat = 2000 + number
         line(shell, "fork()", cat)
@@ -136,8 +138,8 @@ def kyoto(records: int = 3_200) -> Iterable[str]:
             line(cat, "close(3)", 0)
         line(cat, 'stat("/usr/lib/libintl.so.1", 0xFFBFF0A0)', "2 ENOENT")
         line(cat, f'open64("{name}", O_RDONLY)', 3, 0.0001)
-        line(cat, 'read(3, "...", 8192)', 588, 0.0001)
-        line(cat, 'write(1, "...", 588)', 588, 0.0001)
+        line(cat, 'read(3, " . . .", 8192)', 588, 0.0001)
+        line(cat, 'write(1, " . . .", 588)', 588, 0.0001)
         line(cat, 'read(3, "", 8192)', 0)
         line(cat, "close(3)", 0)
         line(cat, "_exit(0)", 0)

@@ -29,7 +29,7 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventTotals {
     pub rows: u64,
-    /// First start and last end, ns.
+    /// First start, or end where no start is known, and last end, ns.
     pub first: Option<i64>,
     pub last: Option<i64>,
 }
@@ -38,8 +38,14 @@ impl EventTotals {
     fn add(&mut self, events: &EventColumns) {
         self.rows += events.len() as u64;
         let known = |time: &i64| *time != UNKNOWN;
-        let first = events.ts.iter().copied().filter(known).min();
         let ends = events.ts.iter().zip(&events.dur).zip(&events.end_ts);
+        // truss stamps only ends: the run is as old as its first sign of life.
+        let starts = ends.clone().map(|((&ts, &dur), &end)| match (ts, end) {
+            (UNKNOWN, UNKNOWN) => UNKNOWN,
+            (UNKNOWN, end) => end - dur.max(0),
+            (ts, _) => ts,
+        });
+        let first = starts.filter(known).min();
         // UNKNOWN is the least number there is: it never wins against a known one.
         let last = ends.map(|((&ts, &dur), &end)| end.max(ts.saturating_add(dur.max(0)))).max();
         self.first = first.into_iter().chain(self.first).min();
