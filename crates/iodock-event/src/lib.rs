@@ -32,6 +32,8 @@ pub use tables::{
 
 /// An instant, length of time or quantity that the source does not show.
 pub const UNKNOWN: i64 = i64::MIN;
+/// An offset behind a pointer that the source does not follow: there is one, unlike with [`UNKNOWN`].
+pub const UNSHOWN_OFFSET: i64 = -1;
 /// No descriptor argument. (`-1` and `AT_FDCWD` are real arguments, so they can't mean that.)
 pub const NO_FD: i32 = i32::MIN;
 /// The descriptor argument that means "the working directory" (Linux `AT_FDCWD`).

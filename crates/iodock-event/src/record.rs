@@ -73,7 +73,7 @@ pub struct RawCall {
     pub result: i64,
     /// Bytes asked for (count argument, or sum of the vector's lengths).
     pub requested: i64,
-    /// Offset argument of the (input) side.
+    /// Offset argument of the (input) side; below zero: there is one, whose value the source does not show.
     pub offset: i64,
     /// Offset argument of the output side of a two-sided call.
     pub offset2: i64,

@@ -8,7 +8,7 @@ use crate::tasks::Descriptor;
 use crate::{text_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
-use iodock_event::{Action, Batch, FileKind, LossKind, RawCall, Text, AT_FDCWD, NONE};
+use iodock_event::{Action, Batch, FileKind, LossKind, Outcome, RawCall, Text, AT_FDCWD, NONE};
 
 impl Tracker {
     pub(crate) fn new_handle(&mut self) -> u32 {
@@ -213,6 +213,8 @@ impl Tracker {
             Action::NewEventfd => (FileKind::Eventfd, &b"eventfd"[..]),
             Action::NewEpoll => (FileKind::Epoll, &b"epoll"[..]),
             Action::NewTimerfd => (FileKind::Timerfd, &b"timerfd"[..]),
+            // With a descriptor it changes what that one waits for.
+            Action::NewSignalfd if raw.fd >= 0 => return,
             Action::NewSignalfd => (FileKind::Signalfd, &b"signalfd"[..]),
             Action::NewInotify => (FileKind::Inotify, &b"inotify"[..]),
             Action::NewPidfd => (FileKind::Pidfd, &b"pidfd"[..]),
@@ -226,6 +228,13 @@ impl Tracker {
         };
         if let Some(fd) = i32::try_from(raw.result).ok().filter(|&fd| fd >= 0) {
             self.install_special(live, fd, (kind, name), raw.result_text, batch, close_on_exec);
+        }
+    }
+
+    /// clone with `CLONE_PIDFD`: the parent gets a descriptor of its child, closed on exec.
+    pub(crate) fn new_pidfd(&mut self, live: u32, raw: &RawCall, batch: &Batch) {
+        if raw.flags & CLONE_PIDFD != 0 && raw.outcome == Outcome::Succeeded && raw.fd >= 0 {
+            self.install_special(live, raw.fd, (FileKind::Pidfd, b"pidfd"), raw.fd_text, batch, true);
         }
     }
 

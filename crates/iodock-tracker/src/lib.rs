@@ -30,7 +30,7 @@ use descriptors::Descriptions;
 use iodock_event::event::EventRow;
 use iodock_event::tables::NO_INDEX;
 use iodock_event::{
-    Batch, CallId, EventColumns, FileEntry, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall,
+    Action, Batch, CallId, EventColumns, FileEntry, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall,
     Record, Tables, TaskEnd, TaskOrigin, TaskUsage, Text, NONE, UNKNOWN,
 };
 use names::Names;
@@ -207,6 +207,9 @@ impl Tracker {
             self.begin(live, meta, batch, raw);
         } else {
             self.end(live, meta, batch, raw, out);
+            if meta.action == Action::Clone {
+                self.new_pidfd(live, raw, batch);
+            }
         }
     }
 
@@ -323,7 +326,6 @@ fn text_of(batch: &Batch, text: Text) -> Option<&[u8]> {
 /// Threads, vforks and forks by what their call says.
 fn origin_of(action: iodock_event::Action, flags: u64) -> TaskOrigin {
     use iodock_event::constants::{CLONE_THREAD, CLONE_VFORK};
-    use iodock_event::Action;
     match action {
         Action::NewThread => TaskOrigin::Thread,
         _ if flags & CLONE_THREAD != 0 => TaskOrigin::Thread,

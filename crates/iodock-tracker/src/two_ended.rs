@@ -31,7 +31,7 @@ impl Tracker {
     }
 
     fn side_of(&self, direction: Direction, offset: i64, subject: Subject) -> Move {
-        let at = (offset != UNKNOWN).then_some(offset);
+        let at = (offset != UNKNOWN).then_some(if offset < 0 { UNKNOWN } else { offset });
         let seekable = subject.slot.is_some_and(|slot| self.descriptions.get(slot).seekable);
         Move { placed: at.is_some() || seekable, ..Move::new(direction, at) }
     }

@@ -2,7 +2,7 @@
 
 use super::lexer::{unescape, Lexer, Quoted};
 use super::structures;
-use iodock_event::{constants, Action, Batch, RawCall, Role, Text, AT_FDCWD};
+use iodock_event::{constants, Action, Batch, RawCall, Role, Text, AT_FDCWD, UNSHOWN_OFFSET};
 
 /// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
@@ -38,11 +38,16 @@ fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall
         Role::Argument => set(&mut raw.argument, number_or_names(lexer)),
         Role::Flags if matches!(action, Action::Fcntl | Action::Ioctl) => raw.flags = command(lexer),
         Role::Flags => raw.flags = flags(lexer),
-        Role::OffsetPointer | Role::SeekPointer => set(&mut raw.offset, pointed(lexer)),
-        Role::OffsetPointer2 => set(&mut raw.offset2, pointed(lexer)),
+        Role::SeekPointer => set(&mut raw.offset, pointed(lexer)),
+        Role::OffsetPointer => set(&mut raw.offset, pointed_offset(lexer)),
+        Role::OffsetPointer2 => set(&mut raw.offset2, pointed_offset(lexer)),
         Role::Vector => set(&mut raw.requested, structures::vector(*lexer)),
         Role::Message => set(&mut raw.requested, structures::message(*lexer)),
-        Role::HowFlags | Role::CloneFlags => raw.flags = structures::named_flags(*lexer),
+        Role::HowFlags => raw.flags = structures::named_flags(*lexer),
+        Role::CloneFlags => {
+            raw.flags = structures::named_flags(*lexer);
+            structures::pidfd(*lexer, raw, batch);
+        }
         Role::Arguments => raw.argv = structures::arguments(lexer, batch),
         Role::NewPair => structures::new_pair(*lexer, raw, batch),
         Role::StatBuffer => structures::stat(*lexer, raw),
@@ -117,6 +122,11 @@ fn pointed(lexer: &mut Lexer<'_>) -> Option<i64> {
         return number;
     }
     None
+}
+
+/// An address instead (`-e verbose=none`) is an offset too, of which nothing is shown. `NULL` is none.
+fn pointed_offset(lexer: &mut Lexer<'_>) -> Option<i64> {
+    pointed(lexer).or_else(|| lexer.peek().is_ascii_digit().then_some(UNSHOWN_OFFSET))
 }
 
 #[inline]

@@ -105,6 +105,20 @@ pub fn named_flags(mut lexer: Lexer<'_>) -> u64 {
     Some(flags(&mut lexer)).filter(|&flags| flags <= u64::from(u32::MAX)).unwrap_or(0)
 }
 
+/// The new descriptor of a clone with `CLONE_PIDFD`: `parent_tid=[5]`, clone3's `=> {pidfd=[5]}`.
+pub fn pidfd(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
+    if raw.flags & constants::CLONE_PIDFD == 0 {
+        return;
+    }
+    for name in [&b"pidfd=["[..], b"parent_tid=["] {
+        if let Some(at) = memmem::find(lexer.rest(), name) {
+            lexer.at += at + name.len();
+            (raw.fd, raw.fd_text) = descriptor(&mut lexer, batch);
+            return;
+        }
+    }
+}
+
 /// `["sh", "-c", "abc"...]` as NUL-separated bytes.
 pub fn arguments(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     if !lexer.eat(b'[') {

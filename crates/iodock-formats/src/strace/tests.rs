@@ -2,7 +2,7 @@
 
 use super::line::{self, Kind};
 use super::names::call_id;
-use iodock_event::{Batch, Outcome, RawCall, Text, AT_FDCWD, NO_FD, UNKNOWN};
+use iodock_event::{Batch, Outcome, RawCall, Text, AT_FDCWD, NO_FD, UNKNOWN, UNSHOWN_OFFSET};
 
 struct Read {
     raw: RawCall,
@@ -154,6 +154,12 @@ fn quantities() {
     assert_eq!((read.raw.fd2, read.raw.fd, read.raw.offset, read.raw.requested), (1, 3, 7, 100));
     let read = call("copy_file_range(3, [5], 4, NULL, 100, 0) = 100");
     assert_eq!((read.raw.fd, read.raw.fd2, read.raw.offset, read.raw.offset2), (3, 4, 5, UNKNOWN));
+    // `-e verbose=none` shows where the offset lies: there is one.
+    let read = call("sendfile(1, 3, 0x7fffaba772a8, 100) = 100");
+    assert_eq!((read.raw.offset, read.raw.requested), (UNSHOWN_OFFSET, 100));
+    let read = call("copy_file_range(3, 0x7fffaba772a8, 4, NULL, 100, 0) = 100");
+    assert_eq!((read.raw.offset, read.raw.offset2), (UNSHOWN_OFFSET, UNKNOWN));
+    assert_eq!(call("_llseek(3, 10, 0x7fffaba772a8, SEEK_SET) = 0").raw.offset, UNKNOWN);
     let read = call("_llseek(3, 10, [10], SEEK_SET) = 0");
     assert_eq!((read.raw.offset, read.raw.argument), (10, 0));
     let read = call("lseek(3, -5, SEEK_CUR) = 5");
@@ -179,7 +185,22 @@ fn commands_flags_and_programs() {
     assert_eq!((read.batch.forks[0].parent_tid, read.batch.forks[0].child_tid), (7, 12));
     let read = call("clone3({flags=CLONE_VM|CLONE_THREAD, child_tid=0x7f, stack_size=0x7fff80} => {parent_tid=[456]}, 88) = 456");
     assert_eq!((read.raw.flags, read.batch.forks[0].child_tid), (0x10100, 456));
+    assert_eq!(read.raw.fd, NO_FD);
     assert_eq!(call("clone3(0x7ffe8c2dff10, 88) = 456").raw.flags, 0);
+    let read = call("clone3({flags=CLONE_PIDFD, pidfd=0x7ffd84526928, exit_signal=SIGCHLD, stack=NULL, stack_size=0} => {pidfd=[3]}, 88) = 11603");
+    assert_eq!(read.raw.fd, 3);
+    let read = call(
+        "clone(child_stack=NULL, flags=CLONE_PIDFD|SIGCHLD, parent_tid=[4<anon_inode:[pidfd]>]) = 11610",
+    );
+    assert_eq!((read.raw.fd, read.text(read.raw.fd_text)), (4, Some("anon_inode:[pidfd]")));
+    assert_eq!(
+        call("clone(child_stack=NULL, flags=CLONE_PIDFD|SIGCHLD, parent_tid=0x7fffaba77398) = 9").raw.fd,
+        NO_FD
+    );
+    assert_eq!(
+        call("clone(child_stack=0, flags=CLONE_PARENT_SETTID|SIGCHLD, parent_tid=[9]) = 9").raw.fd,
+        NO_FD
+    );
     assert!(call("fork() = -1 EAGAIN (Resource temporarily unavailable)").batch.forks.is_empty());
     let read = call(r#"execve("/bin/sh", ["sh", "-c", "a\0b"..., ...], 0x7ff /* 41 vars */) = 0"#);
     assert_eq!((read.text(read.raw.path), read.text(read.raw.argv)), (Some("/bin/sh"), Some("sh\0-c\0a\0b")));

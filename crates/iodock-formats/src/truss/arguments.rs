@@ -3,7 +3,7 @@
 use super::values::{
     closing_buffer_quote, closing_quote, fcntl_command, flags, integer, open_flags, same, unescape,
 };
-use iodock_event::{constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD};
+use iodock_event::{constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET};
 
 /// Solaris' AT_FDCWD, which old versions print as a number.
 const SOLARIS_AT_FDCWD: i64 = -3_041_965;
@@ -72,8 +72,9 @@ fn fill(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mu
             raw.path_cut |= value.ends_with(b"..") && value.len() > 3;
         }
         Role::Size => set_number(&mut raw.requested, value),
-        Role::Offset | Role::OffsetPointer => set_number(&mut raw.offset, value),
-        Role::OffsetPointer2 => set_number(&mut raw.offset2, value),
+        Role::Offset => set_number(&mut raw.offset, value),
+        Role::OffsetPointer => raw.offset = pointed_offset(value),
+        Role::OffsetPointer2 => raw.offset2 = pointed_offset(value),
         Role::Flags => {
             raw.flags = match spec.action {
                 Action::Fcntl => fcntl_command(value),
@@ -101,6 +102,14 @@ fn set_descriptor(field: &mut i32, value: &[u8]) {
 fn set_number(field: &mut i64, value: &[u8]) {
     if let Some((number, _)) = integer(value) {
         *field = number;
+    }
+}
+
+/// truss shows only where an offset lies, and 0 where there is none.
+fn pointed_offset(value: &[u8]) -> i64 {
+    match integer(value) {
+        Some((0, _)) | None => UNKNOWN,
+        Some(_) => UNSHOWN_OFFSET,
     }
 }
 
