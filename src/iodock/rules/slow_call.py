@@ -139,12 +139,15 @@ WHERE ts <= {began + longest} AND end_ts >= {began} ORDER BY dur DESC"""
 
 
 _MESSAGE = N_(
-    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile {others} "
+    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
+    "{others} "
     "calls of other threads began."
 )
 _MESSAGE_MACHINE = N_(
-    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile {others} "
-    "calls of other threads began; the load was {load}; something waited for I/O in {io_share} of the time, and "
+    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
+    "{others} "
+    "calls of other threads began; the load was {load}; something waited for I/O in {io_share} of the "
+    "time, and "
     "for a processor in {processor_share}."
 )
 

@@ -45,9 +45,16 @@ class Team:
         return median(map(measure, self.workers))
 
 
+def side_by_side(facts: Facts) -> bool:
+    """Whether the run has ranks, or processes that did the same at the same time."""
+    return bool(facts.one("SELECT count(*) AS n FROM workers")["n"])
+
+
 def teams(facts: Facts) -> list[Team]:
     """The ranks, or else each group of at least three processes that did the same at the same time. Needs the
     derived tables `workers` and `uses`."""
+    if not side_by_side(facts):
+        return []
     rows = facts.rows(_SQL)
     found = []
     for number, members in groupby(rows, key=lambda row: int(row["team"])):

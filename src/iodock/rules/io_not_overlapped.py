@@ -1,0 +1,115 @@
+"""Computing and large I/O take strict turns, though one could go on during the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message, Scalar, Severity
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `io-not-overlapped`."""
+
+    least_bytes: int = 65536
+    """Requests up from this size count."""
+    least_pause_ns: int = 5000000
+    """A pause between two requests, from which on the program computes."""
+    least_phases: int = 6
+    """Turns of I/O and computing."""
+    least_share: float = 0.3
+    """Of the time of the turns that the I/O must take, and the computing, too."""
+    most_variation: float = 0.5
+    """Standard deviation of the pauses over their mean: more is no regular alternation."""
+    most_requests: int = 200000
+    """More large requests than this are not looked at."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate for the task that moves most of the large requests' bytes."""
+    row = facts.one(_sql(settings))
+    if not row or row["phases"] is None or row["phases"] < settings.least_phases:
+        return
+    busy, pause = int(row["busy_ns"]), int(row["pause_ns"])
+    share = busy / (busy + pause)
+    regular = float(row["deviation"] or 0.0) <= settings.most_variation * pause / int(row["pauses"])
+    if not regular or not settings.least_share <= share <= 1 - settings.least_share:
+        return
+    values: dict[str, Scalar] = {
+        "phases": int(row["phases"]),
+        "io_ns": busy // int(row["phases"]),
+        "compute_ns": pause // int(row["pauses"]),
+        "mean_bytes": int(row["bytes"]) / int(row["requests"]),
+        "io_share": share,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=int(row["requests"]),
+        time_ns=busy,
+        evidence={"count": int(row["requests"]), "time_ns": busy, "pause_ns": pause, **values},
+        query=_query(settings),
+        confidence=0.4,
+        wall_seconds=min(busy, pause) / 1e9,
+        gain=(0.3, 0.9),
+        at_most=Severity.MEDIUM,
+    )
+
+
+# Only large requests are read, and only of the task that has most of them.
+def _sql(settings: Settings) -> str:
+    return f"""WITH large AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts, e.bytes FROM events e
+    JOIN files f ON f.file_id = e.file_id
+  WHERE e.bytes >= {settings.least_bytes} AND e.direction IN (1, 2) AND e.ts IS NOT NULL AND e.dur IS NOT NULL
+    AND {costs.files("f")} LIMIT {settings.most_requests}),
+main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
+turns AS (SELECT *, lag(end_ts) OVER (ORDER BY ts) AS before FROM large
+  WHERE utid IN (SELECT utid FROM main)),
+pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {settings.least_pause_ns}, true) AS begins
+  FROM turns)
+SELECT count(*) FILTER (WHERE begins) AS phases,
+  count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
+  CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
+  CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
+  stddev_pop(pause) FILTER (WHERE begins) AS deviation, count(*) AS requests,
+  CAST(sum(bytes) AS BIGINT) AS bytes
+FROM pauses HAVING count(*) < {settings.most_requests} AND count(*) FILTER (WHERE begins) > 1"""
+
+
+def _query(settings: Settings) -> str:
+    return f"""SELECT ts, dur, direction, bytes, file FROM calls_seen WHERE bytes >= {settings.least_bytes}
+ORDER BY ts"""
+
+
+_MESSAGE = N_(
+    "{phases} times I/O ({io_ns} on average, in requests of {mean_bytes}) and computing ({compute_ns}) "
+    "took turns; "
+    "{io_share} of that time was I/O."
+)
+
+RULE = Rule(
+    name="io-not-overlapped",
+    title=N_("Computing waits for I/O, and I/O for computing"),
+    looks_for=N_(
+        "Regular turns of computing and of large requests, of which both take a good part of the time."
+    ),
+    why=N_("With two buffers, the next piece could be read, or the last one written, during the computing."),
+    advice=advise(
+        any=N_("Use two buffers in turn: read or write the one in a thread while the other is computed on."),
+        c=N_("Use a thread, POSIX aio_write or io_uring; posix_fadvise(WILLNEED) starts reading ahead."),
+        cpp=N_("Start std::async for the next block, and compute on the current one."),
+        fortran=N_("Open with ASYNCHRONOUS='YES', and WAIT before the buffer is used again."),
+        python=N_("Let concurrent.futures.ThreadPoolExecutor(1) read the next block: I/O releases the lock."),
+        mpi_io=N_("Use MPI_File_iwrite_at (or iwrite_all) and MPI_Wait before the buffer is used again."),
+        hdf5=N_("Use the asynchronous VOL connector, or write in a thread of its own."),
+    ),
+    fine_when=N_("The run is short, memory is scarce, or the next piece depends on the result of this one."),
+    settings=Settings,
+    find=find,
+    needs=(Need.DURATIONS, Need.TIMES),
+    yields_to=("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
+    case="overlap",
+)

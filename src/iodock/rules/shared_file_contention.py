@@ -1,0 +1,125 @@
+"""Several processes write one file in small pieces that lie between each other's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message, Scalar
+from iodock.language import N_
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.places import Faults
+
+APPEND = 0o2000
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `shared-file-contention`."""
+
+    least_count: int = 200
+    """Fewer writes to shared files than this are not worth a word."""
+    least_each: int = 20
+    """Writes of one process to the file, from which on it counts as a writer."""
+    most_bytes: int = 262144
+    """A write's size on average; larger pieces seldom meet."""
+    least_scattered: float = 0.5
+    """Share of the writes that must not follow the process's own one before."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that several processes wrote at the same time in interleaved pieces."""
+    faults = Faults(facts.rows(_sql(settings)))
+    count = faults.total("count")
+    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
+        return
+    values: dict[str, Scalar] = {
+        "count": count,
+        "writers": max(int(row["writers"]) for row in faults.rows),
+        "mean_bytes": faults.total("bytes") / count,
+        "mean_ns": faults.time_ns // count if faults.time_ns is not None else None,
+        "files": faults.file_count,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE if facts.durations else _MESSAGE_UNTIMED, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"time_ns": faults.time_ns, "bytes": faults.total("bytes"), **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="write",
+        confidence=0.75,
+        gain=(0.3, 0.9),
+    )
+
+
+# Locks of the file belong to it: whoever shares a file by small pieces takes them.
+def _sql(settings: Settings) -> str:
+    return f"""WITH writers AS (SELECT * FROM file_work
+  WHERE writes >= {settings.least_each} AND written_bytes <= {settings.most_bytes} * writes),
+shared AS (SELECT w.file_id, count(*) AS writers, sum(w.writes) AS writes, sum(w.written_bytes) AS bytes,
+    sum(w.write_ns + coalesce(w.metadata_ns, 0) - coalesce(w.open_ns, 0)) AS time_ns
+  FROM writers w JOIN files f ON f.file_id = w.file_id WHERE {costs.files("f")}
+  GROUP BY w.file_id HAVING count(*) >= 2 AND max(w.first_ts) < min(w.last_ts)),
+places_of AS (SELECT p.place, p.name, count(*) AS file_count, max(s.writers) AS writers,
+    sum(s.writes) AS count, sum(s.bytes) AS bytes, sum(s.time_ns) AS time_ns
+  FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name),
+order_of AS (SELECT place, sum(count) AS known, sum(count) FILTER (WHERE pattern >= 3) AS scattered
+  FROM transfers WHERE direction = 2 AND pattern > 1 GROUP BY place),
+appended AS (SELECT DISTINCT p.place FROM opens o JOIN places p ON p.file_id = o.file_id
+  WHERE o.flags & {APPEND} <> 0 AND o.errno_id IS NULL)
+SELECT s.name, s.file_count, s.writers, CAST(s.count AS BIGINT) AS count, CAST(s.bytes AS BIGINT) AS bytes,
+  CAST(s.time_ns AS BIGINT) AS time_ns
+FROM places_of s LEFT JOIN order_of o ON o.place = s.place LEFT JOIN appended a ON a.place = s.place
+WHERE a.place IS NOT NULL OR o.scattered >= {settings.least_scattered} * o.known
+ORDER BY time_ns DESC NULLS LAST, count DESC, s.name"""
+
+
+_QUERY = """SELECT file, pid, rank, count(*) AS writes, sum(bytes) AS bytes, avg(dur) AS mean_ns
+FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid, rank
+ORDER BY file, writes DESC"""
+_MESSAGE = N_(
+    "Up to {writers} processes at a time wrote the same file in pieces of {mean_bytes} between each other's: "
+    "{count} writes of {mean_ns} on average; files: {files}"
+)
+_MESSAGE_UNTIMED = N_(
+    "Up to {writers} processes at a time wrote the same file in pieces of {mean_bytes} between each other's: "
+    "{count} writes; files: {files}"
+)
+
+RULE = Rule(
+    name="shared-file-contention",
+    title=N_("Many writers, small pieces, one file"),
+    looks_for=N_(
+        "Files that several processes write at the same time, in small pieces that lie between each other's."
+    ),
+    why=N_(
+        "The file system lets one writer at a time into a block or stripe, and hands the lock round with "
+        "each "
+        "piece: the more writers, the slower."
+    ),
+    advice=advise(
+        any=N_(
+            "Give each writer one large region of the file, or collect the pieces in one process that writes."
+        ),
+        c=N_(
+            "Collect pieces of 1 MiB or more, and write them at offsets that are multiples of the stripe "
+            "size."
+        ),
+        fortran=N_("Gather the records in some ranks that write long stretches, or use MPI-IO or HDF5."),
+        python=N_("Let one process write what the others send through a queue; for logs use a QueueHandler."),
+        shell=N_("Let each process write its own file, and join them with cat at the end."),
+        mpi_io=N_(
+            "Write collectively (MPI_File_write_all) with a file view: aggregators put the pieces together."
+        ),
+        hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), and chunks that belong to one rank each."),
+        administrator=N_("For such files set the stripe size to the size of one process's piece."),
+    ),
+    fine_when=N_("A log of a few lines, or a database that keeps its own locks."),
+    settings=Settings,
+    find=find,
+    tables=("file_work", "places", "transfers", "opens"),
+    case="shared-file",
+)

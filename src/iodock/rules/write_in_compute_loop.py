@@ -1,0 +1,125 @@
+"""Small writes all through a long computation: debug output left in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from iodock.findings import Message, Scalar
+from iodock.language import N_
+from iodock.relations.profile import MOMENTS
+from iodock.rules import costs
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Thresholds of `write-in-compute-loop`."""
+
+    least_count: int = 200
+    """Fewer writes to a file than this are not worth a word."""
+    most_bytes: int = 4096
+    """A write's size on average."""
+    least_span: float = 0.6
+    """Of the process's life over which the writes must be spread."""
+    least_spread: float = 0.7
+    """Share of the moments in that span in which the process must have written."""
+    least_pause_ns: int = 50000
+    """Computing between two writes on average: with less, the program only writes."""
+    least_compute: float = 0.5
+    """Share of the process's life that is no I/O."""
+
+
+def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """One candidate: all files that are written so, by processes that mainly compute."""
+    faults = Faults(facts.rows(_sql(facts, settings)))
+    count = faults.total("count")
+    if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
+        return
+    values: dict[str, Scalar] = {
+        "count": count,
+        "mean_bytes": faults.total("bytes") / count,
+        "pause_ns": faults.total("pause_ns") // count,
+        "files": faults.file_count,
+    }
+    yield Candidate(
+        message=Message(_MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"count": count, "time_ns": faults.time_ns, "bytes": faults.total("bytes"), **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="write",
+        confidence=0.6,
+        gain=(0.4, 1.0),
+    )
+
+
+def _sql(facts: Facts, settings: Settings) -> str:
+    wall = facts.wall_ns or 0
+    first = facts.store.manifest.first_ts or 0
+    return f"""WITH lives AS (SELECT upid, min(start_ts) AS start_ts, max(end_ts) AS end_ts FROM processes
+  GROUP BY upid),
+busy AS (SELECT p.upid, sum(u.time_ns) AS io_ns FROM uses u JOIN processes p ON p.utid = u.utid
+  WHERE u.file_id IS NOT NULL AND u.side IN (0, 1, 3) GROUP BY p.upid),
+spread AS (SELECT a.upid, count(DISTINCT m.moment) AS moments FROM moments m
+  JOIN actors a ON a.actor = m.actor
+  WHERE m.direction = 2 AND a.actor > 0 GROUP BY a.upid),
+found AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life, b.io_ns,
+    s.moments, w.last_ts - w.first_ts AS span
+  FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
+    JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid
+  WHERE w.writes >= {settings.least_count} AND w.written_bytes <= {settings.most_bytes} * w.writes
+    AND w.opens * 10 <= w.writes AND {costs.files("f")})
+SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BIGINT) AS count,
+  CAST(sum(w.written_bytes) AS BIGINT) AS bytes, CAST(sum(w.write_ns) AS BIGINT) AS time_ns,
+  CAST(sum(w.span - least(w.span, w.io_ns)) AS BIGINT) AS pause_ns
+FROM found w JOIN places p ON p.file_id = w.file_id
+WHERE w.span >= {settings.least_span} * w.life AND w.life - w.io_ns >= {settings.least_compute} * w.life
+  AND w.span - w.io_ns >= {settings.least_pause_ns} * w.writes
+  AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS} * w.span / {max(1, wall)})
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
+_QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns,
+  min(ts) AS first_ts, max(ts) AS last_ts
+FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
+ORDER BY writes DESC"""
+_MESSAGE = N_(
+    "{count} writes of {mean_bytes} on average went on all through the computation, one after each "
+    "{pause_ns} of "
+    "computing; files: {files}"
+)
+
+RULE = Rule(
+    name="write-in-compute-loop",
+    title=N_("Small writes all through the computation"),
+    looks_for=N_("Processes that mainly compute, and write a little again and again from beginning to end."),
+    why=N_(
+        "It is often debug output that was left in. Each write stops the computation, and on a busy "
+        "network file "
+        "system for much longer than here."
+    ),
+    advice=advise(
+        any=N_("Take the output out of the inner loop, or write only each thousandth step."),
+        c=N_(
+            "Remove the fflush after each line and let a buffer of 1 MiB (setvbuf) collect them; or "
+            "#ifdef DEBUG."
+        ),
+        cpp=N_("Write '\\n' in place of std::endl, and only in a debug build."),
+        fortran=N_(
+            "Remove WRITE and FLUSH from the inner loop, or collect the values in an array and write it once."
+        ),
+        python=N_("Raise the logging level, or collect rows in a list and write them once; drop flush=True."),
+        shell=N_("Redirect the loop as a whole, and print only what is needed."),
+    ),
+    fine_when=N_("Someone watches the progress, and the cost is small."),
+    settings=Settings,
+    find=find,
+    needs=(Need.DURATIONS, Need.TIMES),
+    tables=("file_work", "places", "moments", "actors", "uses"),
+    yields_to=("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
+    case="debug-output",
+)
