@@ -156,7 +156,7 @@ def test_history(year: Path) -> None:
     assert "400 jobs, 1,600 core-hours" in done.stdout
     assert "bimodal" in done.stdout and "[ratio]\n  io_below = 0." in done.stdout
     assert "in use: I/O-heavy below 0.1: 20.0% of the jobs" in done.stdout
-    assert "1 jobs shorter than 60 s are left out" in done.stderr
+    assert "jobs shorter than 60 s are left out: 1" in done.stderr
 
 
 def test_history_as_data(year: Path) -> None:

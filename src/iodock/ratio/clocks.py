@@ -5,9 +5,16 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-_PARTS = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)([.,]\d+)?")
+# No time has more digits than these; longer numbers would not fit a float.
+_PARTS = re.compile(r"(?:(\d{1,6})-)?(?:(\d{1,9}):)?(?:(\d{1,9}):)?(\d{1,15})([.,]\d{1,15})?", re.ASCII)
 _clock = _PARTS.fullmatch
-_UNITS = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(\d+(?:[.,]\d+)?)s?")
+_UNITS = re.compile(r"(?:(\d{1,9})h)?(?:(\d{1,9})m)?(\d{1,15}(?:[.,]\d{1,15})?)s?", re.ASCII)
+_MOST_DIGITS = 18
+
+
+def whole_number(text: str) -> int | None:
+    """`34`: ASCII digits, not more than an int64 holds. None for anything else."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def clock_seconds(text: str) -> float | None:

@@ -46,7 +46,8 @@ def read_zsh(reading: Reading) -> Iterator[Record]:
 
 
 def _record(name: str, real: str, user: str, system: str, at: str) -> Record:
-    return Record(name=name, real=clock_seconds(real), user=float(user), system=float(system), at=at)
+    times = clock_seconds(real), clock_seconds(user), clock_seconds(system)
+    return Record(name, *times, at=at)
 
 
 CSH = Reader("csh-time", "time of csh and tcsh", sniff_csh, read_csh)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from iodock.ratio.clocks import clock_seconds
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
@@ -38,12 +39,14 @@ def read(reading: Reading) -> Iterator[Record]:
             if line.strip():
                 reading.losses.count("damaged-line", reading.at(number))
             continue
-        try:
-            user, system, real = (float(value) / TICKS_PER_S for value in found.group(2, 3, 4))
-        except ValueError:
+        user, system, real = map(clock_seconds, found.group(2, 3, 4))
+        if user is None or system is None or real is None:
             reading.losses.count("damaged-line", reading.at(number))
             continue
-        yield Record(found[1], real, user, system, None, 1, found[5], "", f"{path}:{number}")
+        ticks = TICKS_PER_S
+        yield Record(
+            found[1], real / ticks, user / ticks, system / ticks, None, 1, found[5], "", f"{path}:{number}"
+        )
 
 
 READER = Reader("dump-acct", "text of dump-acct", sniff, read, by="command")

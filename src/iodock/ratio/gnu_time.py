@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from iodock.ratio.clocks import clock_seconds
+from iodock.ratio.clocks import clock_seconds, whole_number
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
@@ -55,16 +55,20 @@ def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Re
     if real is None or user is None:
         reading.losses.count("damaged-line", at)
         return
-    blocks = [fields.get(f"File system {way}", "") for way in ("inputs", "outputs")]
-    known = all(count.isdigit() for count in blocks)
     yield Record(
         name=fields.get("") or f"{reading.source.name}:{line}",
         real=real,
         user=user,
         system=clock_seconds(fields.get("System time (seconds)", "")),
         at=at,
-        io_bytes=sum(map(int, blocks)) * BLOCK_BYTES if known else None,
+        io_bytes=block_bytes(fields.get("File system inputs"), fields.get("File system outputs")),
     )
+
+
+def block_bytes(*counts: str | None) -> int | None:
+    """Bytes of GNU time's inputs and outputs; None where there are none."""
+    known = [number for count in counts if count and (number := whole_number(count)) is not None]
+    return sum(known) * BLOCK_BYTES if known else None
 
 
 def sniff_default(sample: Sample) -> float:
@@ -78,8 +82,7 @@ def read_default(reading: Reading) -> Iterator[Record]:
     for number, line in reading.source.lines():
         if waiting is not None:
             blocks = _INPUTS.match(line)
-            volume = (int(blocks[1]) + int(blocks[2])) * BLOCK_BYTES if blocks else None
-            yield waiting._replace(io_bytes=volume)
+            yield waiting._replace(io_bytes=block_bytes(*blocks.groups()) if blocks else None)
             waiting = None
         if found := _LINE.search(line):
             waiting = _default(found, reading, number)
@@ -91,8 +94,8 @@ def _default(found: re.Match[str], reading: Reading, line: int) -> Record:
     return Record(
         name=f"{reading.source.name}:{line}",
         real=clock_seconds(found[3]),
-        user=float(found[1]),
-        system=float(found[2]),
+        user=clock_seconds(found[1]),
+        system=clock_seconds(found[2]),
         at=reading.at(line),
     )
 

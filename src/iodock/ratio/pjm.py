@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from iodock.ratio.clocks import clock_seconds, date_seconds
+from iodock.ratio.clocks import clock_seconds, date_seconds, whole_number
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
@@ -128,10 +128,7 @@ def _node(
 
 
 def _cores(node: Mapping[str, str], reading: Reading, line: int) -> float | None:
-    used, there = (
-        int(text) if (text := node.get(f"CPU NUM ({kind})", "")).isdigit() else None
-        for kind in ("USE", "ALLOC")
-    )
+    used, there = (whole_number(node.get(f"CPU NUM ({kind})", "")) for kind in ("USE", "ALLOC"))
     if used is None:
         return None
     assistants = reading.options.assistant_cores
@@ -161,12 +158,13 @@ def _ended(fields: Mapping[str, str]) -> bool:
 
 def _milliseconds(fields: Mapping[str, str], key: str) -> float | None:
     found = _MILLISECONDS.match(fields.get(f"{key} (USE)", fields.get(key, "")))
-    return int(found[1]) / 1000 if found else None
+    milliseconds = whole_number(found[1]) if found else None
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def _bytes(text: str) -> int | None:
     found = _BYTES.search(text)
-    return int(found[1]) if found else None
+    return whole_number(found[1]) if found else None
 
 
 READER = Reader("pjm", "job statistics of PJM", sniff, read)

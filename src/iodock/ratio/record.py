@@ -43,7 +43,8 @@ CURES: Mapping[str, str] = {
     "no-times": "the source has no elapsed time for it",
     "not-ended": "jobs without an end were left out: read the records again when they have ended",
     "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",
-    "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, or it did nothing",
+    "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
+    "with -X, or it did nothing",
     "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
 }
 """Name of what was lost -> what to do about it."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
 
-from iodock.ratio.clocks import clock_seconds, date_seconds
+from iodock.ratio.clocks import clock_seconds, date_seconds, whole_number
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 from iodock.ratio.source import RatioError
@@ -28,13 +28,18 @@ _WANTED = (
 _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
+_Row = tuple[int, tuple[str, ...]]
+"""Line, and the columns of _WANTED."""
+
+
 @dataclass(slots=True)
 class _Job:
     """One job while its rows come in."""
 
     line: int
     row: Record | None = None
-    steps: Record | None = None
+    steps: list[_Row] = field(default_factory=list)
+    """Read only where the job's own row does not do."""
     running: bool = False
 
 
@@ -52,18 +57,18 @@ def read(reading: Reading) -> Iterator[Record]:
     """One record per job, in the order of the file. Raises RatioError without a header or the columns
     needed."""
     jobs: dict[str, _Job] = {}
-    for number, name, row, running in _rows(reading):
-        job, _, step = name.partition(".")
+    for row, running in _rows(reading):
+        job, _, step = row[1][0].partition(".")
         entry = jobs.get(job)
         if entry is None:
             # Rows of a job stand together: what came before is complete.
             yield from _finished(jobs, reading)
-            entry = jobs[job] = _Job(number)
+            entry = jobs[job] = _Job(row[0])
         entry.running |= running
-        if not step:
-            entry.row = row
+        if step:
+            entry.steps.append(row)
         else:
-            entry.steps = _added(entry.steps, row)
+            entry.row = _record(row, reading)
     yield from _finished(jobs, reading)
 
 
@@ -72,7 +77,7 @@ def _finished(jobs: dict[str, _Job], reading: Reading) -> Iterator[Record]:
         if job.running:
             reading.losses.count("not-ended", reading.at(job.line))
             continue
-        record = _folded(job)
+        record = _folded(job, reading)
         if record is not None:
             if record.real and not (record.user or record.system or record.both):
                 # Slurm says 0 where it does not know: without jobacct_gather no task's time is counted.
@@ -81,14 +86,21 @@ def _finished(jobs: dict[str, _Job], reading: Reading) -> Iterator[Record]:
     jobs.clear()
 
 
-def _folded(job: _Job) -> Record | None:
-    if job.row is None or job.steps is None:
-        return job.row or job.steps
-    volume = job.row.io_bytes or job.steps.io_bytes
-    if job.row.user or job.row.system or job.row.both:
-        return job.row._replace(io_bytes=volume)
-    steps = job.steps
-    return job.row._replace(io_bytes=volume, user=steps.user, system=steps.system, both=steps.both)
+def _folded(job: _Job, reading: Reading) -> Record | None:
+    row = job.row
+    counted = row is not None and (row.user or row.system or row.both)
+    if counted and not any(fields[-1] or fields[-2] for _, fields in job.steps):
+        return row
+    steps: Record | None = None
+    for step in job.steps:
+        record = _record(step, reading)
+        steps = steps if record is None else _added(steps, record)
+    if row is None or steps is None:
+        return row or steps
+    volume = row.io_bytes or steps.io_bytes
+    if counted:
+        return row._replace(io_bytes=volume)
+    return row._replace(io_bytes=volume, user=steps.user, system=steps.system, both=steps.both)
 
 
 def _added(sum_: Record | None, step: Record) -> Record:
@@ -117,8 +129,8 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _rows(reading: Reading) -> Iterator[tuple[int, str, Record, bool]]:
-    """Line, JobID, the row as a record, and whether the job still runs."""
+def _rows(reading: Reading) -> Iterator[tuple[_Row, bool]]:
+    """Each row, and whether its job still runs."""
     header: list[str] = []
     delimiter = "|"
     for number, line in reading.source.lines():
@@ -136,12 +148,11 @@ def _rows(reading: Reading) -> Iterator[tuple[int, str, Record, bool]]:
         if len(fields) != width or fields == header:
             _odd_line(fields, line, header, reading, number)
             continue
-        name = fields[columns["jobid"]]
-        row = _row(picked(fields), reading, number)
-        if not name[:1].isdigit() or row is None:
+        row = picked(fields)
+        if row[0][:1].isdigit():
+            yield (number, row), state is not None and fields[state].startswith(_RUNNING)
+        else:
             reading.losses.count("damaged-line", reading.at(number))
-            continue
-        yield number, name, row, state is not None and fields[state].startswith(_RUNNING)
     if not header:
         raise RatioError(f"{reading.source.path}: is empty", _HINT)
 
@@ -180,13 +191,17 @@ def _header(line: str, reading: Reading, number: int) -> tuple[list[str], str]:
 
 def _delimiter(line: str) -> str | None:
     for delimiter in _DELIMITERS:
-        if "jobid" in (name.strip().lower() for name in line.split(delimiter)) and delimiter in line:
+        names = {name.strip().lower() for name in line.split(delimiter)}
+        if names & {"jobid", "jobidraw"} and delimiter in line:
             return delimiter
     return None
 
 
 def _columns(header: list[str]) -> Mapping[str, int]:
-    return {name.strip().lower(): index for index, name in enumerate(header) if name.strip()}
+    columns = {name.strip().lower(): index for index, name in enumerate(header) if name.strip()}
+    if "jobid" not in columns and "jobidraw" in columns:
+        columns["jobid"] = columns["jobidraw"]
+    return columns
 
 
 def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tuple[str, ...]]:
@@ -195,22 +210,24 @@ def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tup
     return lambda fields: pick([*fields, ""])
 
 
-def _row(fields: tuple[str, ...], reading: Reading, number: int) -> Record | None:
+def _record(row: _Row, reading: Reading) -> Record | None:
+    """The row's times; None, and counted, where it has no elapsed time."""
+    number, fields = row
     job, name, owner, node, start, end, raw, clock, total, user, system, *rest = fields
     allocated, cpus, most_read, most_written = rest
     real = _elapsed(raw, clock, start, end)
     if real is None:
+        reading.losses.count("damaged-line", reading.at(number))
         return None
     user_s, system_s, total_s = clock_seconds(user), clock_seconds(system), clock_seconds(total)
     if user_s is None and total_s is not None and system_s is not None:
         user_s = max(0.0, total_s - system_s)
-    cores = allocated or cpus
     return Record(
         f"{job} {name}" if name else job,
         real,
         user_s,
         system_s,
-        float(cores) if cores.isdigit() and cores != "0" else None,
+        whole_number(allocated or cpus) or None,
         1,
         owner,
         node,
@@ -227,7 +244,7 @@ def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
         first, last = date_seconds(start), date_seconds(end)
         return None if first is None or last is None else last - first
     if raw:
-        return float(raw) if raw.isdigit() else None
+        return whole_number(raw)
     if clock:
         return clock_seconds(clock)
     first, last = date_seconds(start), date_seconds(end)
@@ -235,7 +252,7 @@ def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
 
 
 def _volume(*sizes: str) -> int | None:
-    found = [re.fullmatch(r"([\d.]+)([KMGTP]?)", size) for size in sizes]
+    found = [re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)([KMGTP]?)", size) for size in sizes]
     known = [float(one[1]) * _SIZES[one[2]] for one in found if one]
     return int(sum(known)) if known else None
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from iodock.ratio.clocks import unit_seconds
+from iodock.ratio.clocks import clock_seconds, unit_seconds
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
 _TIME = r"(\d[\dhms:.,]*)"
 _LABEL = re.compile(rf"\s*(real|user|sys)\s*[:=]?\s+{_TIME}\s*", re.IGNORECASE)
-_ONE_LINE = re.compile(r"\s*(\d+[.,]\d+) real\s+(\d+[.,]\d+) user\s+(\d+[.,]\d+) sys\s*")
+_SHORT = r"(\d{1,12}[.,]\d{1,6})"
+_ONE_LINE = re.compile(rf"\s*{_SHORT} real\s+{_SHORT} user\s+{_SHORT} sys\s*", re.ASCII)
 _LABELS = ("real", "user", "sys")
 
 
@@ -45,7 +46,7 @@ def _found(lines: Iterator[tuple[int, str]] | enumerate[str]) -> Iterator[tuple[
         if not line.strip():
             continue
         if one := _ONE_LINE.fullmatch(line):
-            numbers = (float(value.replace(",", ".")) for value in one.groups())
+            numbers = (clock_seconds(value) or 0.0 for value in one.groups())
             yield number, dict(zip(_LABELS, numbers, strict=True))
         label = _labelled(line)
         if label is None or label[0] in times:

@@ -33,6 +33,7 @@ COLUMNS = (
     Column("next", "str", None, "detail", "what to do next"),
     Column("at", "str", None, "detail", "FILE:LINE of the source"),
 )
+_MOST_BYTES = 2**63 - 1
 _TYPES: Mapping[str, pa.DataType] = {
     "int": pa.int64(),
     "float": pa.float64(),
@@ -89,7 +90,7 @@ def _row(one: Judged, cores_given: bool) -> dict[str, Any]:
         "utilisation": one.utilisation,
         "basis": "user" if record.user is not None else "user+system" if record.both is not None else None,
         "system_share": one.system,
-        "io_bytes": record.io_bytes,
+        "io_bytes": record.io_bytes if (record.io_bytes or 0) <= _MOST_BYTES else None,
         "reading": one.verdict,
         "why": one.why,
         "next": one.next,
@@ -160,11 +161,11 @@ def _summary(history: History, limit: float) -> dict[str, Any]:
 def _left_out(history: History, options: Mapping[str, Any]) -> Iterable[str]:
     if history.too_short:
         shortest = options["min_real"]
-        yield f"{history.too_short:,} jobs shorter than {shortest:g} s are left out; --min-real 0 takes all"
+        yield f"jobs shorter than {shortest:g} s are left out: {history.too_short:,}; --min-real 0 takes all"
     if history.without_ratio:
-        yield f"{history.without_ratio:,} jobs without a ratio are left out"
+        yield f"jobs without a ratio are left out: {history.without_ratio:,}"
     if history.above_one:
         yield (
-            f"{history.above_one:,} jobs have more user time than their cores can give and are counted "
-            "at 1; is the number of cores right?"
+            "jobs with more user time than their cores can give are counted at 1: "
+            f"{history.above_one:,}; is the number of cores right?"
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from iodock.errors import RequestError
 from iodock.ratio.clocks import clock_seconds
-from iodock.ratio.gnu_time import BLOCK_BYTES
+from iodock.ratio.gnu_time import block_bytes
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
@@ -83,15 +83,13 @@ def _group(token: str, form: str, seen: set[str]) -> str:
 def _record(found: re.Match[str], reading: Reading, line: int) -> Record:
     fields = found.groupdict()
     user, system = (clock_seconds(fields.get(name) or "") for name in "US")
-    blocks = [fields.get(name) for name in "IO"]
-    known = [int(count) for count in blocks if count]
     return Record(
         name=fields.get("C") or f"{reading.source.name}:{line}",
         real=clock_seconds(fields.get("e") or fields.get("E") or ""),
         user=user,
         system=system,
         at=reading.at(line),
-        io_bytes=sum(known) * BLOCK_BYTES if known else None,
+        io_bytes=block_bytes(fields.get("I"), fields.get("O")),
     )
 
 
