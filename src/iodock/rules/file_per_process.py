@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, workers
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -26,6 +26,8 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places whose files are written by one worker each."""
+    if not workers.side_by_side(facts):
+        return
     faults = Faults(
         [row for row in facts.rows(_sql(settings)) if _objects(facts, row) >= settings.least_files]
     )

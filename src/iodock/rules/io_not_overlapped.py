@@ -31,6 +31,9 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for the task that moves most of the large requests' bytes."""
+    share = facts.io_ns / facts.wall_ns if facts.io_ns and facts.wall_ns else 0.0
+    if not settings.least_share / 2 <= share <= 1 - settings.least_share / 2:
+        return
     row = facts.one(_sql(settings))
     if not row or row["phases"] is None or row["phases"] < settings.least_phases:
         return
