@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -138,18 +139,21 @@ def _records(read: Files, values: dict[str, Any], progress: Progress) -> Iterato
 def _listed(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
     from iodock.ratio.grouping import added
     from iodock.ratio.judge import judge
-    from iodock.ratio.tables import answer_of
+    from iodock.ratio.tables import answer_of, table_of_judged
 
-    with ProgressBar("reading", values["quiet"], "records") as progress:
-        found = list(_records(read, values, progress))
-    if not found:
-        raise _none_chosen(values)
-    by = values["by"] or read.usual_grouping()
-    shown = found if by == "record" else added(found, by)
     cores = values["cores"]
-    judged = (judge(record, limits, cores) for record in shown)
+    with ProgressBar("reading", values["quiet"], "records") as progress:
+        records = _records(read, values, progress)
+        first = next(records, None)
+        if first is None:
+            raise _none_chosen(values)
+        records = chain((first,), records)
+        # Which reader it is, and so how records are grouped, is known once there is a record.
+        by = values["by"] or read.usual_grouping()
+        shown = records if by == "record" else added(records, by)
+        table = table_of_judged((judge(one, limits, cores) for one in shown), cores is not None)
     said = {"io_below": limits.io_below, "compute_above": limits.compute_above, "by": by}
-    return answer_of(judged, read.losses.listed(), read.notes, said, cores is not None)
+    return answer_of(table, read.losses.listed(), read.notes, said)
 
 
 def _history(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from iodock.answer import Answer, Column, Loss, Totals
 from iodock.ratio.judge import NOT_ONLY_IO, Judged
@@ -33,6 +35,7 @@ COLUMNS = (
     Column("next", "str", None, "detail", "what to do next"),
     Column("at", "str", None, "detail", "FILE:LINE of the source"),
 )
+_BATCH_ROWS = 1 << 14
 _MOST_BYTES = 2**63 - 1
 _TYPES: Mapping[str, pa.DataType] = {
     "int": pa.int64(),
@@ -42,18 +45,23 @@ _TYPES: Mapping[str, pa.DataType] = {
 }
 
 
+def table_of_judged(judged: Iterable[Judged], cores_given: bool = False) -> pa.Table:
+    """One row per record, in their order. Rows become Arrow batch by batch: a year of jobs as Python rows
+    would fill the memory."""
+    rows = (_row(one, cores_given) for one in judged)
+    schema = _schema(COLUMNS)
+    batches = []
+    while some := list(islice(rows, _BATCH_ROWS)):
+        batches.append(pa.RecordBatch.from_pylist(some, schema=schema))
+    return pa.Table.from_batches(batches, schema=schema)
+
+
 def answer_of(
-    judged: Iterable[Judged],
-    losses: Iterable[Loss],
-    notes: Iterable[str],
-    options: Mapping[str, Any],
-    cores_given: bool = False,
+    table: pa.Table, losses: Iterable[Loss], notes: Iterable[str], options: Mapping[str, Any]
 ) -> Answer:
-    """One row per record, in their order. OPTIONS are the limits it was read by."""
-    rows = [_row(one, cores_given) for one in judged]
-    table = table_of(rows, COLUMNS)
-    low = any(row["reading"] == "I/O-heavy" for row in rows)
-    said = (*notes, *([NOT_ONLY_IO] if low else []))
+    """The rows of `table_of_judged` with what must be said beside them. OPTIONS are the limits they were
+    read by."""
+    low = pc.any(pc.equal(table.column("reading"), "I/O-heavy")).as_py()
     return Answer(
         analysis="ratio",
         title="CPU utilisation",
@@ -62,16 +70,19 @@ def answer_of(
         clock="none",
         source={},
         losses=tuple(losses),
-        notes=said,
+        notes=(*notes, *([NOT_ONLY_IO] if low else [])),
         keys=("name",),
         options=dict(options),
     )
 
 
+def _schema(columns: tuple[Column, ...]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, _TYPES[column.type]) for column in columns])
+
+
 def table_of(rows: list[dict[str, Any]], columns: tuple[Column, ...]) -> pa.Table:
     """Rows as Arrow, typed as the columns declare."""
-    schema = pa.schema([pa.field(column.name, _TYPES[column.type]) for column in columns])
-    return pa.Table.from_pylist(rows, schema=schema)
+    return pa.Table.from_pylist(rows, schema=_schema(columns))
 
 
 def _row(one: Judged, cores_given: bool) -> dict[str, Any]:

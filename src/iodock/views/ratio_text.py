@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -123,20 +123,27 @@ def share_text(value: float | None) -> str:
     return "-" if value is None else f"{value:.3g}"
 
 
+def _reasons(answer: Answer) -> list[tuple[str, str, str, int]]:
+    """Reading, why, what comes next, and how many rows: the most frequent first."""
+    names = ["reading", "why", "next"]
+    found = answer.table.group_by(names, use_threads=False).aggregate([([], "count_all")])
+    rows = zip(*(found.column(name).to_pylist() for name in (*names, "count_all")), strict=True)
+    return sorted(rows, key=lambda row: -row[3])
+
+
 def _explain(answer: Answer, console: Console) -> None:
     """Each reading once, with its reason and what comes next."""
-    columns = [answer.table.column(name).to_pylist() for name in ("reading", "why", "next")]
-    found = Counter(zip(*columns, strict=True))
+    found = _reasons(answer)
     console.print()
-    for (reading, why, following), count in found.most_common(_EXPLAINED):
+    for reading, why, following, count in found[:_EXPLAINED]:
         times = f" ({count:,})" if len(found) > 1 or count > 1 else ""
         console.print(Text.assemble((f"{reading}{times}", _STYLES.get(reading, "")), f": {why}"))
         console.print(f"  next: {following}")
     if len(found) > _EXPLAINED:
         console.print(f"and {len(found) - _EXPLAINED} other reasons; --format csv has all")
-    if any(count > 1 for count in answer.table.column("count").to_pylist()):
+    if pc.any(pc.greater(answer.table.column("count"), 1)).as_py():
         console.print("count: records added up, also their real times")
-    if any(answer.table.column("both_seconds").is_valid().to_pylist()):
+    if answer.table.column("both_seconds").null_count < answer.table.num_rows:
         console.print("*: user and system time together; the source does not tell them apart")
-    if not all(answer.table.column("cores_known").to_pylist()):
+    if not pc.all(answer.table.column("cores_known")).as_py():
         console.print("?: the source does not say how many cores; --cores N does")
