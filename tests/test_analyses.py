@@ -382,3 +382,13 @@ def test_analyses_made_for_the_report_are_not_listed_but_answer(mixed: Run) -> N
     assert "call_files" not in mixed.analyses() and "call_files" in analyses.names()
     assert mixed.analyses().index("machine") == mixed.analyses().index("errors") + 1
     assert mixed.show("call_files").to_arrow().num_rows > 0
+
+
+def test_a_sum_of_sizes_beyond_int64_is_said_to_be_one(tmp_path: Path) -> None:
+    read = {"file_id": 0, "direction": 1, "requested_bytes": 2**62, "bytes": 1, "result": 1}
+    asked = [event_row("read", ts=START + number, dur=1, **read) for number in range(3)]
+    path = write_store(tmp_path / "asked.iodock", asked, [file_row(0, "/a")], [process_row(0, 1)])
+    shown = Run(Store.open(path)).show("sizes", requested=True)
+    assert shown.to_arrow()["bytes"].to_pylist() == [2**63 - 1]
+    assert any("9223372036854775807 stand for that and more" in note for note in shown.notes)
+    assert not any("and more" in note for note in Run(Store.open(path)).show("sizes").notes)

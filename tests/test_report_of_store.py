@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from iodock.capture import import_logs
 from iodock.store import Store
 from iodock.views.checkup import checkup_of, print_checkup
 from iodock.views.report import report_html
@@ -141,3 +142,44 @@ def test_the_machine_is_shown_as_rates_on_the_runs_own_time(tmp_path: Path) -> N
         10**10,
         1e6,
     ]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"), [("strace", True), ("ptrace", True), ("strace+truss", True), ("truss", False)]
+)
+def test_the_verdict_says_that_tracing_makes_calls_slower(tmp_path: Path, how: str, said: bool) -> None:
+    folder = make_store(tmp_path / "made.iodock", Shape(events=200))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["captured"]["how"] = how
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with Store.open(folder) as store:
+        assert ("Tracing itself adds some µs to every call" in report_html(store)) == said
+
+
+MAPPED_LOG = """\
+7 1.000000 openat(AT_FDCWD, "/usr/lib/libc.so.6", O_RDONLY) = 3 <0.000010>
+7 2.000000 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7f0000000000 <0.000010>
+7 3.000000 openat(AT_FDCWD, "/data/<big>.npy", O_RDONLY) = 4 <0.000010>
+7 4.000000 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 4, 0) = 0x7f0000001000 <0.000010>
+7 5.000000 openat(AT_FDCWD, "/data/failed", O_RDONLY) = 5 <0.000010>
+7 6.000000 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 5, 0) = -1 ENODEV (No such device) <0.000010>
+"""
+
+
+@pytest.mark.parametrize("more", [0, 30])
+def test_mapped_files_are_named_where_it_says_what_was_not_seen(tmp_path: Path, more: int) -> None:
+    lines = [MAPPED_LOG]
+    for number in range(more):
+        lines.append(
+            f'7 {7 + number}.000000 openat(AT_FDCWD, "/data/part-{number:02}", O_RDONLY) = 6 <0.000010>\n'
+        )
+        lines.append(
+            f"7 {7 + number}.1 mmap(NULL, 4096, PROT_READ, MAP_SHARED, 6, 0) = 0x7f0000002000 <0.000010>\n"
+        )
+    (tmp_path / "log").write_text("".join(lines))
+    import_logs([str(tmp_path / "log")], tmp_path / "run.iodock")
+    with Store.open(tmp_path / "run.iodock") as store:
+        page = report_html(store).split('id="unseen"')[1].split("<script")[0]
+    assert "/data/&lt;big&gt;.npy" in page and "/data/failed" not in page
+    assert ("/usr/lib/libc.so.6" in page) == (more == 0)
+    assert ("and 12 more" in page) == (more == 30)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column
 from iodock.relations.selection import Selection
@@ -23,6 +25,11 @@ COLUMNS = (
 LARGEST_BIN = 1 << 62
 """Above this the next power of two, which coreutils' copy_file_range asks for, is no int64, but a uint64."""
 
+LARGEST_SUM = (1 << 63) - 1
+_CAPPED = (
+    f"bytes of {LARGEST_SUM} stand for that and more: programs may ask for any size, as often as they like"
+)
+
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per direction and size bin (or exact size)."""
@@ -32,11 +39,13 @@ def run(store: Store, asked: Request) -> Answer:
     table = store.table(
         f"""SELECT CASE direction WHEN 1 THEN 'read' ELSE 'write' END AS direction, {size} AS upper_bytes,
   CAST(sum(count) AS BIGINT) AS count, CAST(sum(time) AS BIGINT) AS total_time_ns,
-  CAST(least(sum(CAST(size AS DECIMAL(38, 0)) * count), 9223372036854775807) AS BIGINT) AS bytes
+  CAST(least(sum(CAST(size AS DECIMAL(38, 0)) * count), {LARGEST_SUM}) AS BIGINT) AS bytes
 FROM exact_sizes GROUP BY 1, 2 ORDER BY 1, 2"""
     )
     title = "Sizes asked for" if asked.options["requested"] else "Sizes of reads and writes"
-    return answer("sizes", title, store, asked, table, COLUMNS, selection, keys=("direction", "upper_bytes"))
+    shown = answer("sizes", title, store, asked, table, COLUMNS, selection, keys=("direction", "upper_bytes"))
+    capped = table["bytes"].to_pylist().count(LARGEST_SUM)
+    return replace(shown, notes=(*shown.notes, _CAPPED)) if capped else shown
 
 
 def exact_sql(selection: Selection, requested: bool) -> str:

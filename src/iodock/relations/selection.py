@@ -13,7 +13,7 @@ from iodock.relations.times import instant_ns
 from iodock.store import Store, quoted
 
 CHOSEN_FILES = "chosen_files"
-_SHARED_LIBRARY = r"(?s).*\.so(?:\.[0-9.]+)*"
+SHARED_LIBRARY = r"(?s).*\.so(?:\.[0-9.]+)*"
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/var", "/etc")
 
 
@@ -201,7 +201,7 @@ def _exclusions(filters: Filters) -> Iterable[str]:
     if filters.user_files:
         folders += _SYSTEM_FOLDERS
         yield "kind NOT IN ('socket', 'standard')"
-        yield f"NOT regexp_full_match(name, {quoted(_SHARED_LIBRARY)})"
+        yield f"NOT regexp_full_match(name, {quoted(SHARED_LIBRARY)})"
     for folder in folders:
         bare = folder.rstrip("/")
         yield f"NOT (name = {quoted(bare)} OR starts_with(name, {quoted(bare + '/')}))"

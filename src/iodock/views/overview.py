@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from iodock.analyses import find
@@ -11,11 +12,16 @@ from iodock.answer import Answer
 from iodock.store import Store
 from iodock.views.verdict import Cost, Overview, Part
 
+_STOPPING = {"strace", "ptrace"}
+"""Ways of capturing that stop the program at each call."""
+
 
 def overview_of(store: Store) -> Overview:
     """The verdict's numbers of a store."""
     analysis = find("overview")
-    return overview_from(analysis.run(store, request(analysis, {})), store.manifest.durations)
+    found = overview_from(analysis.run(store, request(analysis, {})), store.manifest.durations)
+    how = (store.manifest.raw.get("captured") or {}).get("how") or ""
+    return replace(found, stopped=not _STOPPING.isdisjoint(str(how).split("+")))
 
 
 def overview_from(answer: Answer, durations: bool) -> Overview:

@@ -28,6 +28,9 @@ _WAITING = N_(
     "A further {time} passed only in waiting on pipes and sockets: time of another program or machine, "
     "not of the file system."
 )
+_STOPPED = N_(
+    "Tracing itself adds some µs to every call: short calls take less time without it than they seem to here."
+)
 _FINE_ADVICE = N_(
     "There is little to gain from tuning it; if the program is slow, look at its computation first."
 )
@@ -83,6 +86,8 @@ class Overview:
     costs: Sequence[Cost] = ()
     cure: str | None = None
     """What to do where durations are missing."""
+    stopped: bool = False
+    """The tracer stopped the program at each call, which makes calls look longer than they are."""
 
     @property
     def io_share(self) -> float | None:
@@ -183,6 +188,8 @@ def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
         said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
     if level == "fine":
         said.append(text.gettext(_FINE_ADVICE))
+    if overview.stopped and overview.durations and level != "no_io":
+        said.append(text.gettext(_STOPPED))
     if level == "no_durations" and overview.cure:
         said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
     return said

@@ -7,8 +7,6 @@ the script.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from iodock.views.charts.words import shorten, visible
 from iodock.views.labels import PARTS
 from iodock.views.report.findings import findings_body
 from iodock.views.report.markup import Markup, file_name, join, tag
+from iodock.views.report.sheet import content_hash, filled, joined
 from iodock.views.report.words import FACTS, SECTIONS, script_words
 from iodock.views.verdict import Cost, Overview
 
@@ -40,6 +39,8 @@ class LossNote:
     file: str | None = None
     line: int | None = None
     sample: str | None = None
+    names: Sequence[str] = ()
+    """Some of what was lost by name, where that tells more than its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +73,8 @@ def render(report: Report, language: str = "en") -> str:
     script, style = _assets("js"), _assets("css")
     pieces = {
         "LANG": text.code,
-        "SCRIPT_HASH": _hash(script),
-        "STYLE_HASH": _hash(style),
+        "SCRIPT_HASH": content_hash(script),
+        "STYLE_HASH": content_hash(style),
         "TITLE": join(shorten(text.gettext("I/O check-up: {name}", name=report.command or report.name), 120)),
         "SKIP": join(text.gettext("Skip to the content")),
         "HEADER": _header(report, text),
@@ -100,11 +101,7 @@ def embedded_json(value: object) -> str:
 
 def _fill_template(pieces: Mapping[str, str]) -> str:
     template = (resources.files(__package__) / "assets" / "page.html").read_text(encoding="utf-8")
-    filled = []
-    # One pass over the template only: a place's content is never searched for places.
-    for index, part in enumerate(template.split("@")):
-        filled.append(pieces[part] if index % 2 else part)
-    return "".join(filled)
+    return filled(template, pieces)
 
 
 _SCRIPT_START = """(() => {
@@ -117,18 +114,8 @@ const NAMES = PAGE.names;
 @cache
 def _assets(kind: str) -> str:
     """All scripts or style sheets, in the order of their names; the scripts in one scope."""
-    folder = resources.files(__package__) / "assets" / kind
-    files = sorted(
-        (entry for entry in folder.iterdir() if entry.name.endswith(f".{kind}")), key=lambda entry: entry.name
-    )
-    content = "\n".join(entry.read_text(encoding="utf-8") for entry in files)
-    if kind == "css":
-        return content
-    return f"{_SCRIPT_START}{content}\n}})();"
-
-
-def _hash(content: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+    content = joined(kind)
+    return content if kind == "css" else f"{_SCRIPT_START}{content}\n}})();"
 
 
 def _header(report: Report, text: Language) -> Markup:
@@ -277,6 +264,7 @@ def _loss(loss: LossNote, text: Language) -> Markup:
         tag("code", loss.name),
         tag("span", text.gettext(loss.cure), class_="cure"),
         None if loss.file is None else tag("span", _first_place(loss, loss.file, text), class_="first"),
+        None if not loss.names else tag("span", _names(loss, text), class_="first"),
     )
 
 
@@ -285,6 +273,16 @@ def _first_place(loss: LossNote, file: str, text: Language) -> str:
     if not loss.sample:
         return text.gettext("first in {file}, line {line}", **place)
     return text.gettext("first in {file}, line {line}: {sample}", sample=shorten(loss.sample, 120), **place)
+
+
+def _names(loss: LossNote, text: Language) -> str:
+    names = text.listed(shorten(name, 90) for name in loss.names)
+    more = loss.count - len(loss.names)
+    return (
+        text.ngettext("{names} and {n} more", "{names} and {n} more", more, names=names)
+        if more > 0
+        else names
+    )
 
 
 def _print_panels() -> Markup:

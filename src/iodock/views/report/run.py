@@ -7,6 +7,7 @@ from typing import Any
 
 from iodock.diagnosis import diagnose
 from iodock.language import N_, Language, language_in
+from iodock.relations.mapped import mapped_files
 from iodock.store import Store
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.overview import command_line, overview_of
@@ -17,6 +18,8 @@ from iodock.views.report.page import LossNote, Report, render
 from iodock.views.report.words import CAPTURED, CLOCKS
 from iodock.views.verdict import Overview
 
+_MAPPED = "mapped-contents"
+_MOST_NAMES = 20
 _DAY_NS = 86_400_000_000_000
 _UNFINISHED = {
     "cut": N_("This store is a recording that was cut; what was flushed before is shown."),
@@ -76,7 +79,9 @@ def _losses(store: Store) -> list[LossNote]:
         if loss.get("count"):
             first = loss.get("first") or {}
             place = (first.get("file"), first.get("line"), first.get("sample"))
-            notes.append(LossNote(str(loss["name"]), int(loss["count"]), str(loss.get("cure", "")), *place))
+            names = mapped_files(store, _MOST_NAMES) if loss["name"] == _MAPPED else ()
+            name, count, cure = str(loss["name"]), int(loss["count"]), str(loss.get("cure", ""))
+            notes.append(LossNote(name, count, cure, *place, names))
     return sorted(notes, key=lambda note: -note.count)
 
 
