@@ -10,7 +10,7 @@ import pytest
 
 from iodock.findings import Severity
 from iodock.settings import FileSystem, Settings
-from strace_log import StraceLog, diagnosed, mounted, of_rule
+from timed_strace import StraceLog, diagnosed, mounted, of_rule
 
 MIB = 1 << 20
 Build = Callable[[StraceLog], None]

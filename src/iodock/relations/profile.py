@@ -24,6 +24,8 @@ MOMENTS = 240
 SLOW_NS = 20_000_000
 """From this duration on a call is looked at singly."""
 MOST_SLOW = 20_000
+NEAR_BYTES = 65_536
+"""Who goes back so far only returns to what a buffer held."""
 
 # A call with two rows counts once: on the side it reads from or the old name.
 FIRST_SIDE = "e.side IN (0, 1, 3)"
@@ -117,9 +119,10 @@ _TRANSFERS = Derived(
         "any_written_bytes": "bytes that any process had written before",
         "unaligned": "transfers whose offset is not a multiple of 4096",
         "known": "transfers with an offset",
+        "overlapping": f"transfers that begin at most {NEAR_BYTES >> 10} KiB before the one before ended",
     },
     lambda store: (
-        """SELECT p.place, e.call_id, e.direction, e.pattern,
+        f"""SELECT p.place, e.call_id, e.direction, e.pattern,
   CASE WHEN e.bytes > 0 THEN CAST(ceil(log2(e.bytes)) AS TINYINT) ELSE -1 END AS size_bin,
   count(*) AS count, CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns,
   CAST(count(*) * exp(avg(ln(coalesce(e.dur, e.sys_cpu_ns) + 1))) AS BIGINT) AS typical_ns,
@@ -128,7 +131,8 @@ _TRANSFERS = Derived(
   CAST(sum(e.any_read_bytes) AS BIGINT) AS any_read_bytes,
   CAST(sum(e.own_written_bytes) AS BIGINT) AS own_written_bytes,
   CAST(sum(e.any_written_bytes) AS BIGINT) AS any_written_bytes,
-  count(*) FILTER (WHERE e.offset_bytes % 4096 <> 0) AS unaligned, count(e.offset_bytes) AS known
+  count(*) FILTER (WHERE e.offset_bytes % 4096 <> 0) AS unaligned, count(e.offset_bytes) AS known,
+  count(*) FILTER (WHERE e.gap_bytes BETWEEN -{NEAR_BYTES} AND -1) AS overlapping
 FROM events e LEFT JOIN places p ON p.file_id = e.file_id
 WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     ),

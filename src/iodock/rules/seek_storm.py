@@ -20,13 +20,15 @@ class Settings:
     """Fewer seeks in a file than this are not worth a word."""
     least_per_transfer: float = 0.7
     """Seeks for each read or write."""
+    free_per_open: int = 3
+    """So many seeks belong to each open: libraries ask for position and size."""
     least_needless: float = 0.1
     """Seeks without need for each read or write."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places with more seeks than their accesses need. A seek is needed by an access that
-    begins elsewhere than the one before it ended, as far as it moves bytes that were not read before."""
+    begins elsewhere than the one before it ended, unless that lies within what was just read."""
     faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -50,17 +52,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _sql(settings: Settings) -> str:
-    known = "(t.bytes > 0 AND t.direction = 1)"
-    new = f"CASE WHEN {known} THEN 1 - coalesce(t.own_read_bytes, 0) / t.bytes ELSE 1 END"
+    # A step back into what was just read needs no seek; one to the block before it does.
+    moves = "CASE WHEN t.pattern = 5 THEN t.count ELSE t.count - t.overlapping END"
     return f"""WITH moved AS (SELECT t.place, sum(t.count) AS transfers,
-    coalesce(sum(t.count * {new}) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0) AS moves
+    coalesce(sum({moves}) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0) AS moves
   FROM transfers t GROUP BY t.place),
+opened AS (SELECT l.place, sum(o.count) AS opens FROM opens o JOIN places l ON l.file_id = o.file_id
+  WHERE o.errno_id IS NULL GROUP BY l.place),
 sought AS (SELECT l.place, sum(u.count) AS seeks, sum(u.time_ns) AS time_ns FROM uses u
     JOIN calls c ON c.id = u.call_id JOIN places l ON l.file_id = u.file_id
   WHERE c.class = 'seek' AND u.errno_id IS NULL GROUP BY l.place),
 counted AS (SELECT s.place, s.seeks, s.time_ns, coalesce(m.transfers, 0) AS transfers,
-    greatest(s.seeks - coalesce(m.moves, 0), 0) AS needless
-  FROM sought s LEFT JOIN moved m ON m.place = s.place)
+    greatest(s.seeks - coalesce(m.moves, 0) - {settings.free_per_open} * coalesce(o.opens, 0), 0) AS needless
+  FROM sought s LEFT JOIN moved m ON m.place = s.place LEFT JOIN opened o ON o.place = s.place)
 SELECT p.name, p.file_count, CAST(n.seeks AS BIGINT) AS seeks, CAST(n.transfers AS BIGINT) AS transfers,
   CAST(round(n.needless) AS BIGINT) AS count, CAST(n.time_ns * (n.needless / n.seeks) AS BIGINT) AS time_ns
 FROM counted n JOIN place_names p ON p.place = n.place
@@ -105,6 +109,6 @@ RULE = Rule(
     fine_when=N_("Each seek leads to another part of the file that is then read or written."),
     settings=Settings,
     find=find,
-    tables=("transfers", "place_names", "places", "uses"),
+    tables=("transfers", "place_names", "places", "uses", "opens"),
     case="ifstream-tellg",
 )

@@ -18,6 +18,8 @@ class Settings:
 
     least_times: int = 10
     """So often a file must be read whole."""
+    least_part: float = 0.25
+    """Share of the file that a short command must read: some stop where they have found something."""
     least_size_bytes: int = 16384
     """Smaller files are read whole by any single read."""
     most_output: float = 0.01
@@ -63,10 +65,10 @@ output AS (SELECT q.upid, coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2), 
 sizes AS (SELECT w.file_id, max(coalesce(f.size_bytes, w.bytes)) AS size FROM work w
   JOIN files f ON f.file_id = w.file_id GROUP BY w.file_id HAVING size >= {settings.least_size_bytes}),
 readers AS (SELECT w.file_id, w.upid, w.count, w.bytes, w.time_ns, o.written,
-    floor(w.bytes / s.size + 0.1) AS times
+    greatest(1, floor(w.bytes / s.size + 0.1)) AS times
   FROM work w JOIN sizes s ON s.file_id = w.file_id JOIN output o ON o.upid = w.upid
     LEFT JOIN opened d ON d.file_id = w.file_id AND d.upid = w.upid LEFT JOIN programs g ON g.upid = w.upid
-  WHERE w.bytes >= 0.9 * s.size AND o.written <= {settings.most_output} * o.taken AND CASE
+  WHERE w.bytes >= {settings.least_part} * s.size AND o.written <= {settings.most_output} * o.taken AND CASE
     WHEN w.bytes < 1.9 * s.size THEN coalesce(g.own, false)
     ELSE d.opens >= 0.9 * (w.bytes / s.size) AND o.writes >= 0.5 * d.opens END)
 SELECT p.name, count(DISTINCT r.file_id) AS file_count, CAST(sum(r.count) AS BIGINT) AS count,
@@ -85,7 +87,8 @@ _QUERY = """SELECT e.file, e.pid, any_value(c.path) AS program,
 FROM calls_seen e LEFT JOIN processes p ON p.tid = e.tid LEFT JOIN commands c ON c.utid = p.utid
 WHERE e.direction = 'read' GROUP BY e.file, e.pid ORDER BY read_bytes DESC"""
 _MESSAGE = N_(
-    "Read whole {times} times, {read_bytes} in all, by processes that wrote {written_bytes}; files: {files}"
+    "Read {times} times from the beginning, {read_bytes} in all, by processes that wrote {written_bytes}; "
+    "files: {files}"
 )
 
 RULE = Rule(
