@@ -17,7 +17,7 @@ from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_text import print_findings
 from iodock.views.labels import COLUMNS, PARTS
-from iodock.views.lines import wrapped
+from iodock.views.lines import print_sentence
 from iodock.views.overview import overview_of
 from iodock.views.verdict import Cost, Overview
 
@@ -113,20 +113,14 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
 
 def _print_verdict(overview: Overview, console: Console, text: Language) -> None:
     verdict = words.judge(overview, text)
-    _say(console, verdict.headline, "bold")
+    print_sentence(console, verdict.headline, "bold")
     for sentence in verdict.sentences:
-        _say(console, sentence)
+        print_sentence(console, sentence)
     split = _split(overview, text)
     if split:
-        _say(console, split)
+        print_sentence(console, split)
     if verdict.level not in ("fine", "no_io") and overview.costs:
-        _say(console, _largest(overview.costs[0], overview, text))
-
-
-def _say(console: Console, sentence: str, style: str | None = None) -> None:
-    for line in wrapped(sentence, console.width):
-        # Names are data: no markup, no highlighting, no emoji codes in them.
-        console.print(line, style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
+        print_sentence(console, _largest(overview.costs[0], overview, text))
 
 
 def _split(overview: Overview, text: Language) -> str | None:
@@ -151,10 +145,10 @@ def _largest(cost: Cost, overview: Overview, text: Language) -> str:
 
 def _print_table(kind: str, top: TopList, checkup: Checkup, console: Console, text: Language) -> None:
     timed = checkup.overview.durations
-    _say(console, _title(kind, timed, text), "bold")
+    print_sentence(console, _title(kind, timed, text), "bold")
     if top.of > len(top.lines):
         of = _kinds(top.of, text) if kind == "calls" else text.ngettext("{n} file", "{n} files", top.of)
-        _say(console, text.gettext("{shown} of {of} shown", shown=len(top.lines), of=of), "dim")
+        print_sentence(console, text.gettext("{shown} of {of} shown", shown=len(top.lines), of=of), "dim")
     console.print(_table(kind, top, timed, console.width, text))
 
 
@@ -215,10 +209,10 @@ def _print_losses(checkup: Checkup, console: Console, text: Language) -> None:
         return
     console.print()
     for name, count, cure in checkup.losses[:3]:
-        _say(console, _loss(name, count, cure, text))
+        print_sentence(console, _loss(name, count, cure, text))
     more = len(checkup.losses) - 3
     if more > 0:
-        _say(
+        print_sentence(
             console,
             text.ngettext("{n} more loss is in the report", "{n} more losses are in the report", more),
         )
@@ -241,7 +235,7 @@ def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
         why = text.gettext("what a call was doing, file by file")
         steps.append((f"iodock show summary {store} --call {call} --by file", why))
     console.print()
-    _say(console, text.gettext("next:"), "bold")
+    print_sentence(console, text.gettext("next:"), "bold")
     for command, why in steps:
         # One line each and never wrapped: a command is there to be copied.
         console.print(f"  {command}", markup=False, highlight=False, emoji=False, soft_wrap=True)

@@ -9,6 +9,7 @@ from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
 from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_words import SEVERITIES, cost_text, say
+from iodock.views.lines import print_sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,10 +38,10 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> None:
     """Writes the diagnosis to a rich console, as wide as that is."""
-    _say(console, say(diagnosis.verdict.text, text), "bold")
+    print_sentence(console, say(diagnosis.verdict.text, text), "bold")
     print_findings(diagnosis, console, text)
     console.print()
-    _say(console, say(diagnosis.next_step, text))
+    print_sentence(console, say(diagnosis.next_step, text))
 
 
 def print_findings(diagnosis: Diagnosis, console: Console, text: Language, most: int = MOST_SHOWN) -> None:
@@ -55,7 +56,7 @@ def print_findings(diagnosis: Diagnosis, console: Console, text: Language, most:
     if diagnosis.silent:
         console.print()
         names = text.listed(one.rule for one in diagnosis.silent)
-        _say(
+        print_sentence(
             console,
             text.gettext(N_("Not looked for, as the source can't show it: {rules}"), rules=names),
             "dim",
@@ -64,16 +65,18 @@ def print_findings(diagnosis: Diagnosis, console: Console, text: Language, most:
 
 def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
     severity = text.gettext(SEVERITIES[finding.severity])
-    _say(console, f"{number}. {say(finding.title, text)} [{severity}] {finding.rule}", "bold")
-    _indent(console, say(finding.message, text))
+    print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}] {finding.rule}", "bold")
+    print_sentence(console, say(finding.message, text), indent=3)
     cost = cost_text(finding, text)
     if cost:
-        _indent(console, cost)
+        print_sentence(console, cost, indent=3)
     if finding.files:
-        _indent(console, _files(finding, console.width, text))
+        print_sentence(console, _files(finding, console.width, text), indent=3)
     for advice in finding.advice:
         said = say(advice.message, text)
-        _indent(console, f"-> {said}" if advice.language == "any" else f"-> {advice.language}: {said}")
+        print_sentence(
+            console, f"-> {said}" if advice.language == "any" else f"-> {advice.language}: {said}", indent=3
+        )
 
 
 def _files(finding: Finding, width: int, text: Language) -> str:
@@ -87,18 +90,6 @@ def _print_lines(title: str, findings: Sequence[Finding], console: Console, text
     if not findings:
         return
     console.print()
-    _say(console, title, "bold")
+    print_sentence(console, title, "bold")
     for finding in findings:
-        _indent(console, f"{say(finding.title, text)}: {say(finding.message, text)}")
-
-
-def _indent(console: Console, sentence: str) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console.print(Padding(Text(sentence), (0, 0, 0, 3), expand=False))
-
-
-def _say(console: Console, sentence: str, style: str | None = None) -> None:
-    # Names are data: no markup, no highlighting, no emoji codes in them.
-    console.print(sentence, style=style, markup=False, highlight=False, emoji=False)
+        print_sentence(console, f"{say(finding.title, text)}: {say(finding.message, text)}", indent=3)

@@ -28,6 +28,7 @@ from iodock.views.diff_words import (
     total_name,
 )
 from iodock.views.labels import PARTS
+from iodock.views.lines import print_sentence
 from iodock.views.table import elided
 
 if TYPE_CHECKING:
@@ -56,16 +57,18 @@ def diff_text(comparison: Comparison, text: Language, on_terminal: bool) -> str:
 
 def print_diff(comparison: Comparison, console: Console, text: Language) -> None:
     """Writes the comparison to a rich console, as wide as that is."""
-    _say(console, say(comparison.headline, text), "bold")
+    print_sentence(console, say(comparison.headline, text), "bold")
     for sentence in comparison.sentences:
-        _say(console, say(sentence, text))
-    _say(console, text.gettext(N_("Before: {runs}"), runs=side_words(comparison.before, text)), "dim")
-    _say(console, text.gettext(N_("After: {runs}"), runs=side_words(comparison.after, text)), "dim")
+        print_sentence(console, say(sentence, text))
+    print_sentence(
+        console, text.gettext(N_("Before: {runs}"), runs=side_words(comparison.before, text)), "dim"
+    )
+    print_sentence(console, text.gettext(N_("After: {runs}"), runs=side_words(comparison.after, text)), "dim")
     for note in (per_words(comparison, text), runs_words(comparison, text)):
         if note:
-            _say(console, note)
+            print_sentence(console, note)
     for remark in comparison.remarks:
-        _say(console, f"! {say(remark.message, text)}")
+        print_sentence(console, f"! {say(remark.message, text)}")
     _print_run(comparison, console, text)
     _print_files(comparison, console, text)
     _print_calls(comparison, console, text)
@@ -118,7 +121,7 @@ def _print_files(comparison: Comparison, console: Console, text: Language) -> No
         )
     if not comparison.faster.of and not comparison.slower.of:
         console.print()
-        _say(console, text.gettext(N_("No file's calls changed.")))
+        print_sentence(console, text.gettext(N_("No file's calls changed.")))
 
 
 def _listing_lines(listing: Listing, comparison: Comparison, text: Language) -> Iterator[Line]:
@@ -179,16 +182,18 @@ def _size_line(one: SizeChange, text: Language) -> Line:
 def _print_findings(findings: Sequence[FindingChange], console: Console, text: Language) -> None:
     console.print()
     if not findings:
-        _say(console, text.gettext(N_("Findings: none before, none after.")))
+        print_sentence(console, text.gettext(N_("Findings: none before, none after.")))
         return
-    _say(console, text.gettext(N_("Findings")), "bold")
+    print_sentence(console, text.gettext(N_("Findings")), "bold")
     for one in findings:
         states = f"{text.gettext(STATES[one.state])}: {say(one.finding.title, text)}"
         severity = finding_severity(one, text)
-        _say(console, f"{states} [{severity}] {finding_cost(one, text)}", "bold" if _matters(one) else None)
+        print_sentence(
+            console, f"{states} [{severity}] {finding_cost(one, text)}", "bold" if _matters(one) else None
+        )
         said = one.after or one.before
         if said is not None and _matters(one):
-            _indent(console, say(said.message, text))
+            print_sentence(console, say(said.message, text), indent=3)
 
 
 def _matters(one: FindingChange) -> bool:
@@ -199,7 +204,7 @@ def _print_table(console: Console, title: str, headings: Line, lines: Sequence[L
     if not lines:
         return
     console.print()
-    _say(console, title, "bold")
+    print_sentence(console, title, "bold")
     for line in _laid_out(headings, lines, console.width):
         console.print(
             line, markup=False, highlight=False, emoji=False, no_wrap=True, crop=False, soft_wrap=True
@@ -219,15 +224,3 @@ def _laid_out(headings: Line, lines: Sequence[Line], width: int) -> Iterator[str
         name = elided(line[0], first)
         numbers = "".join("  " + " " * (widths[at] - cell_len(line[at])) + line[at] for at in kept)
         yield (name + " " * (first - cell_len(name)) + numbers).rstrip()
-
-
-def _indent(console: Console, sentence: str) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    console.print(Padding(Text(sentence), (0, 0, 0, 3)))
-
-
-def _say(console: Console, sentence: str, style: str | None = None) -> None:
-    # Names are data: no markup, no highlighting, no emoji codes in them.
-    console.print(sentence, style=style, markup=False, highlight=False, emoji=False)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from iodock.views.charts.words import cells
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _WIDE = r"\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
 _OPENING = r"「『（【〔"  # noqa: RUF001
@@ -13,6 +17,14 @@ _PIECE = re.compile(
     # A number stays with its unit or what it counts: "1 つ", "23 %", "12 calls".
     rf"\s*(?:[{_OPENING}]*(?:[^\s{_WIDE}]*\d\ (?=\S))?(?:[^\s{_WIDE}]+|[{_WIDE}])[{_CLOSING}]*|[{_OPENING}]+)"
 )
+
+
+def print_sentence(console: Console, sentence: str, style: str | None = None, indent: int = 0) -> None:
+    """Writes a sentence to a rich console, in as many lines as it needs there."""
+    for line in wrapped(sentence, max(2, console.width - indent)):
+        # Names are data: no markup, no highlighting, no emoji codes in them.
+        shown = " " * indent + line
+        console.print(shown, style=style, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
 
 def wrapped(text: str, width: int) -> list[str]:
