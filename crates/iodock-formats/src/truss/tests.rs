@@ -5,6 +5,7 @@ use super::*;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
     constants, lwp, Batch, Clock, LossKind, Outcome, Phase, RawCall, Record, AT_FDCWD, UNKNOWN,
+    UNSHOWN_OFFSET,
 };
 use std::sync::Arc;
 
@@ -225,6 +226,15 @@ fn deltas_alone_add_up() {
         assert_eq!(ends, [10, 15, 12, 20, 13]);
         assert_eq!(lost(&batches, LossKind::UnreadableLines), 1);
     }
+}
+
+#[test]
+fn an_offset_behind_a_pointer_is_not_the_pointer() {
+    let log = b"execve(\"/a\", 0x08047A9C, 0x08047AA4)  argc = 1\n\
+        sendfile(4, 3, 0x08047A9C, 100)\t\t= 100\nsendfile(4, 3, 0x00000000, 100)\t\t= 100\n";
+    let (_, batches) = read(log, 10);
+    let offsets: Vec<i64> = calls(&batches).iter().skip(1).map(|(raw, ..)| raw.offset).collect();
+    assert_eq!(offsets, [UNSHOWN_OFFSET, UNKNOWN]);
 }
 
 #[test]
