@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
+from iodock.ratio.tables import COLUMNS, HISTORY_COLUMNS
 from synthetic import process_row, write_store
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "ratio"
@@ -87,6 +89,20 @@ def test_narrow_terminals(columns: int) -> None:
     assert ("system" in table) == (columns == 80)
 
 
+def test_wide_and_unprintable_names_keep_the_columns_straight() -> None:
+    rows = "1|流体計算の長い名前のジョブ|100|00:01|1\n2|a\x1b[31m|100|00:01|1\n"
+    text = f"JobID|JobName|ElapsedRaw|UserCPU|AllocCPUS\n{rows}"
+    table = good("-", input=text, columns=60).splitlines()
+    assert {cell_len(line) for line in table[2:4]} == {cell_len(table[1].replace("reading", "I/O-heavy"))}
+    assert "\x1b" not in table[3] and max(map(cell_len, table)) <= 60
+
+
+def test_every_column_is_in_the_manual() -> None:
+    page = (FIXTURES.parent.parent / "docs" / "how-to" / "ratio.md").read_text()
+    for column in (*COLUMNS, *HISTORY_COLUMNS):
+        assert f"| `{column.name}` | {column.unit or ''} | {column.doc} |" in page, column.name
+
+
 def test_accounting_is_shown_by_command() -> None:
     nodes = FIXTURES / "node1" / "pacct", FIXTURES / "node2" / "pacct"
     assert {row["name"]: row["count"] for row in rows(*nodes)}["solver"] == 4
@@ -145,6 +161,7 @@ def test_messages_name_the_file_and_what_to_do(tmp_path: Path) -> None:
     assert "no such format: csv" in failed(2, junk, "--from", "csv")
     assert "--cores must be above 0" in failed(2, junk, "--cores", 0)
     assert "--history" in failed(2, FIXTURES / "bash.log", "-o", tmp_path / "x.png")
+    assert "does not go with" in failed(2, junk, "--history", "--by", "user")
     assert "does not go with" in failed(2, junk, "--from", "acct", "--time-format", "%e %U")
     assert not (tmp_path / "x.png").exists()
     failed(2)

@@ -89,6 +89,8 @@ def command(files: tuple[str, ...], **values: Any) -> None:
     form = chosen_format(values["format"], values["output"])
     if form in CHART_FORMATS and not values["history"]:
         raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")
+    if values["by"] and values["history"]:
+        raise RequestError("--by does not go with --history, which counts each job", "leave one out")
     read = _opened(files, values)
     limits = _limits(values)
     answer = _history(read, limits, values) if values["history"] else _listed(read, limits, values)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -71,9 +72,10 @@ def _style(row: Row, name: str) -> str:
 def _fitting(cells: Mapping[str, list[str]], names: list[str], width: int) -> tuple[list[str], int]:
     """The columns that fit and the cells left for the name."""
     sizes = {
-        name: max(len(_HEADINGS.get(name, name)), *map(len, texts)) + _GAP for name, texts in cells.items()
+        name: max(len(_HEADINGS.get(name, name)), *map(cell_len, texts)) + _GAP
+        for name, texts in cells.items()
     }
-    longest = max(len("name"), *map(len, names))
+    longest = max(len("name"), *map(cell_len, names))
     used = sum(sizes[name] for name in _ALWAYS) + min(longest, _NARROWEST_NAME) + _GAP
     kept = set(_ALWAYS)
     for name in _TELLING:
