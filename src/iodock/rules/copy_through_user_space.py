@@ -121,7 +121,7 @@ RULE = Rule(
         c=N_(
             "Call copy_file_range(in, NULL, out, NULL, size, 0) in a loop, or sendfile(out, in, NULL, size)."
         ),
-        cpp=N_("Call std::filesystem::copy_file(from, to)."),
+        cpp=N_("Call std::filesystem::copy_file(from, to) in place of the loop."),
         python=N_("Call shutil.copyfile(source, target), or os.sendfile / os.copy_file_range for a part."),
         shell=N_("Use `cp --reflink=auto` in place of cat, dd or a loop."),
     ),
