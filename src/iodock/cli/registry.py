@@ -16,6 +16,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
+    "cases": ("iodock.cli.cases", "The casebook: see patterns and their cures on small programs"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),
     "doctor": ("iodock.cli.doctor", "Say what this machine allows, and what follows"),
 }

@@ -1,0 +1,17 @@
+"""Adds up sizes as `ls -l` lists them, asking each file for attributes that it has not."""
+
+import os
+import sys
+
+NAMES = ("security.selinux", "system.posix_acl_access", "system.posix_acl_default")
+total = labelled = 0
+for entry in sorted(os.listdir(sys.argv[1])):
+    path = os.path.join(sys.argv[1], entry)
+    total += os.lstat(path).st_size
+    for name in NAMES:
+        try:
+            os.getxattr(path, name, follow_symlinks=False)
+            labelled += 1
+        except OSError:
+            pass
+print(total, labelled)

@@ -1,0 +1,164 @@
+"""`iodock cases`: the casebook."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.casebook import Case
+    from iodock.casebook.run import CaseRun, Tell
+    from iodock.language import Language
+    from iodock.settings import Settings
+
+_EXAMPLES = (
+    "iodock cases",
+    "iodock cases show ifstream-tellg",
+    "iodock cases run ifstream-tellg",
+    "iodock cases add our-solver --before old.iodock --after new.iodock --title 'Restart files'",
+)
+_LANGUAGE = click.option(
+    "--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale"
+)
+
+
+@click.group(invoke_without_command=True, epilog=examples(_EXAMPLES))
+@_LANGUAGE
+@click.pass_context
+def command(context: click.Context, lang: str | None) -> None:
+    """The casebook: patterns that were found at real centres, as small programs before and after the change.
+    Without a subcommand, list the cases."""
+    if context.invoked_subcommand is None:
+        from iodock.casebook import every
+        from iodock.views.case_text import case_list
+
+        click.echo(case_list(every(), _text(lang)), nl=False)
+
+
+def _text(lang: str | None) -> Language:
+    from iodock.language import chosen, language_in
+
+    return language_in(chosen(lang))
+
+
+@command.command(epilog=examples(("iodock cases show shell-loop", "iodock cases show shell-loop --lang ja")))
+@click.argument("name")
+@_LANGUAGE
+def show(name: str, lang: str | None) -> None:
+    """Print a case's page: what you see, why, the change, and when it does not help."""
+    from iodock.casebook import find
+    from iodock.views.case_text import case_text
+
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    click.echo(case_text(find(name), _text(lang), width), nl=False)
+
+
+@command.command(
+    epilog=examples(("iodock cases run shell-loop", "iodock cases run sync --times 3 --keep sync"))
+)
+@click.argument("name")
+@click.option("--times", type=click.IntRange(1), default=1, help="record each version so often, by turns")
+@click.option("--keep", metavar="DIR", help="keep programs and stores in this new folder")
+@click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@_LANGUAGE
+@quiet
+def run(name: str, times: int, keep: str | None, settings: str | None, lang: str | None, quiet: bool) -> None:
+    """Record a case's program before and after the change, diagnose both and compare them."""
+    from iodock.casebook import find
+
+    case = find(name)
+    text = _text(lang)
+    if keep is not None:
+        if Path(keep).exists():
+            raise RequestError(f"{keep}: exists", "--keep names a new folder")
+        Path(keep).mkdir(parents=True)
+        _run(case, Path(keep).resolve(), times, settings, text, quiet)
+        return
+    with tempfile.TemporaryDirectory(prefix="iodock-case-") as folder:
+        _run(case, Path(folder), times, settings, text, quiet)
+
+
+def _run(case: Case, folder: Path, times: int, settings: str | None, text: Language, quiet: bool) -> None:
+    from iodock.casebook.run import effect, run_case
+    from iodock.settings import load
+    from iodock.views.case_text import case_text, effect_text
+
+    known = load(settings)
+    width = min(100, shutil.get_terminal_size((100, 24)).columns)
+    click.echo(case_text(case, text, width))
+    recorded = _stores_of(case) or run_case(case, folder, times, _teller(text, quiet))
+    _print_sides(recorded, known, text)
+    if recorded.outputs[0] != recorded.outputs[1]:
+        click.echo(text.gettext("The two versions did not print the same: see whether that is meant."))
+    click.echo(effect_text(effect(recorded, known), text))
+
+
+def _stores_of(case: Case) -> CaseRun | None:
+    """The two stores of a case that a site added; None for one with programs."""
+    from iodock.casebook.run import CaseRun
+
+    if case.before is not None:
+        return None
+    return CaseRun(case, (case.folder / "before.iodock",), (case.folder / "after.iodock",), ("", ""))
+
+
+def _teller(text: Language, quiet: bool) -> Tell:
+    doing = {
+        "input": text.gettext("making the input"),
+        "compile": text.gettext("compiling"),
+        "before": text.gettext("recording the version before"),
+        "after": text.gettext("recording the version after"),
+    }
+
+    def tell(what: str, number: int, of: int) -> None:
+        if not quiet:
+            print(doing[what] + (f" ({number}/{of})" if of > 1 else ""), file=sys.stderr)
+
+    return tell
+
+
+def _print_sides(recorded: CaseRun, settings: Settings, text: Language) -> None:
+    from iodock.comparison import compare
+    from iodock.diagnosis import diagnose
+    from iodock.store import Store
+    from iodock.views.diagnosis_text import diagnosis_text
+    from iodock.views.diff_text import diff_text
+
+    for title, stores in ((text.gettext("Before"), recorded.before), (text.gettext("After"), recorded.after)):
+        with Store.open(stores[0]) as opened:
+            click.echo(f"== {title}")
+            click.echo(diagnosis_text(diagnose(opened, settings), text, True))
+    click.echo(f"== {text.gettext('What changed')}")
+    sides = [[str(store) for store in stores] for stores in (recorded.before, recorded.after)]
+    click.echo(diff_text(compare(*sides, settings=settings), text, True))
+
+
+@command.command(
+    epilog=examples(
+        ("iodock cases add our-solver --before old.iodock --after new.iodock --title 'Restart files, once'",)
+    )
+)
+@click.argument("name")
+@click.option("--before", required=True, metavar="STORE", help="the run before the change")
+@click.option("--after", required=True, metavar="STORE", help="the run after it")
+@click.option("--title", required=True, help="one line")
+@click.option("--see", default="", help="what one sees")
+@click.option("--why", default="", help="why it is slow")
+@click.option("--change", default="", help="what was changed")
+@click.option("--beyond", default="", help="when it does not help")
+@click.option("--force", is_flag=True, help="replace a case of that name")
+def add(name: str, before: str, after: str, force: bool, **texts: str) -> None:
+    """Add a case of your own from two stores. Names of files, hosts and programs are made up first; it lies
+    in $IODOCK_CASES or ~/.local/share/iodock/cases."""
+    from iodock.casebook.site import add_case
+    from iodock.settings import load
+
+    click.echo(str(add_case(name, Path(before), Path(after), texts, load(), force)))
