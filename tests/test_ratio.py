@@ -159,9 +159,18 @@ def test_time_formats_that_say_too_little(form: str) -> None:
         list(files("format.log", time_format=form).records())
 
 
-def test_bsd_times_in_one_line(tmp_path: Path) -> None:
-    path = written(tmp_path, "out\n        1.00 real         0.25 user         0.50 sys\n")
-    assert times(path) == [(1.0, 0.25, 0.5)]
+@pytest.mark.parametrize(
+    "line",
+    [
+        "        1.00 real         0.25 user         0.50 sys",  # macOS and BSD
+        "0:01.00 real,0.25 user,0.50 sys",  # the example in GNU time's manual
+        "0m1,00s real 0.25s user 0.50s system",
+        "user=0.25, sys=0.50, elapsed=1.00",
+        "real: 1.00 user: 0.25 sys: 0.50",
+    ],
+)
+def test_times_in_one_line(line: str, tmp_path: Path) -> None:
+    assert times(written(tmp_path, f"output\n{line}\n1.00 real 2 users\n")) == [(1.0, 0.25, 0.5)]
 
 
 def test_lines_that_only_look_like_times(tmp_path: Path) -> None:

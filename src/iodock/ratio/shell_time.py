@@ -1,8 +1,7 @@
-"""`real`, `user` and `sys` under each other: bash, ksh and POSIX `time`, `time -p`, and formats with these
-labels.
+"""`real`, `user` and `sys` under each other or in one line: bash, ksh and POSIX `time`, `time -p`, macOS,
+BSD, and formats of GNU time with these labels, such as its manual's `%E real,%U user,%S sys`.
 
-Forms of a time: `0m1.002s`, with a comma where the locale has one, `1.00`, `26:27.30` (GNU time's %E). macOS
-and BSD write the three in one line, numbers first.
+Forms of a time: `0m1.002s`, with a comma where the locale has one, `1.00`, `26:27.30` (GNU time's %E).
 """
 
 from __future__ import annotations
@@ -10,15 +9,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from iodock.ratio.clocks import clock_seconds, unit_seconds
+from iodock.ratio.clocks import unit_seconds
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
 _TIME = r"(\d[\dhms:.,]*)"
-_LABEL = re.compile(rf"\s*(real|user|sys)\s*[:=]?\s+{_TIME}\s*", re.IGNORECASE)
-_SHORT = r"(\d{1,12}[.,]\d{1,6})"
-_ONE_LINE = re.compile(rf"\s*{_SHORT} real\s+{_SHORT} user\s+{_SHORT} sys\s*", re.ASCII)
-_LABELS = ("real", "user", "sys")
+_NAME = r"(real|elapsed|user|sys|system)"
+_BETWEEN = r"[\s,;]+"
+_LABEL_FIRST = rf"{_NAME}(?:\s*[:=]\s*|\s+){_TIME}"
+_LABEL_LAST = rf"{_TIME}\s*{_NAME}"
+_LABEL = re.compile(rf"\s*{_LABEL_FIRST}\s*", re.IGNORECASE)
+
+
+def _three(one: str) -> re.Pattern[str]:
+    return re.compile(rf"\s*{one}{_BETWEEN}{one}{_BETWEEN}{one}\s*", re.IGNORECASE | re.ASCII)
+
+
+_LABELS_FIRST, _LABELS_LAST = _three(_LABEL_FIRST), _three(_LABEL_LAST)
+_SHORT = {"elapsed": "real", "system": "sys"}
+_LABELS = {"real", "user", "sys"}
 
 
 def sniff(sample: Sample) -> float:
@@ -45,9 +54,8 @@ def _found(lines: Iterator[tuple[int, str]] | enumerate[str]) -> Iterator[tuple[
     for number, line in lines:
         if not line.strip():
             continue
-        if one := _ONE_LINE.fullmatch(line):
-            numbers = (clock_seconds(value) or 0.0 for value in one.groups())
-            yield number, dict(zip(_LABELS, numbers, strict=True))
+        if whole := _in_one_line(line):
+            yield number, whole
         label = _labelled(line)
         if label is None or label[0] in times:
             times = {}
@@ -59,10 +67,26 @@ def _found(lines: Iterator[tuple[int, str]] | enumerate[str]) -> Iterator[tuple[
             times = {}
 
 
+def _in_one_line(line: str) -> dict[str, float] | None:
+    if found := _LABELS_LAST.fullmatch(line):
+        pairs = zip(found.groups()[1::2], found.groups()[::2], strict=True)
+    elif found := _LABELS_FIRST.fullmatch(line):
+        pairs = zip(found.groups()[::2], found.groups()[1::2], strict=True)
+    else:
+        return None
+    times = {_name(label): unit_seconds(text.rstrip(",")) for label, text in pairs}
+    known = {label: seconds for label, seconds in times.items() if seconds is not None}
+    return known if set(known) == _LABELS else None
+
+
 def _labelled(line: str) -> tuple[str, float] | None:
     found = _LABEL.fullmatch(line)
     seconds = unit_seconds(found[2]) if found else None
-    return (found[1].lower(), seconds) if found and seconds is not None else None
+    return (_name(found[1]), seconds) if found and seconds is not None else None
+
+
+def _name(label: str) -> str:
+    return _SHORT.get(label.lower(), label.lower())
 
 
 READER = Reader("shell-time", "time of bash, ksh and POSIX, time -p", sniff, read)
