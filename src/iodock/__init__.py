@@ -7,11 +7,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from iodock.errors import IodockError, QueryError, RequestError, StoreError
 
+# As typing's, whose import takes as long as Python's own start: part of what recording a program costs.
+TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from iodock.run import Result, Run, open
 
 __all__ = ["IodockError", "QueryError", "RequestError", "Result", "Run", "StoreError", "open"]

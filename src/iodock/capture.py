@@ -1,4 +1,4 @@
-"""The doors to the Rust side that make stores: logs imported, programs recorded. Errors become
+"""The door to the Rust side that makes stores of logs, and of what a recording left. Errors become
 IodockErrors."""
 
 from __future__ import annotations
@@ -29,31 +29,6 @@ class Imported:
     processes: int
     cut: bool
     losses: tuple[Loss, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A recording that took place."""
-
-    store: Path
-    exit_code: int | None
-    """The program's; None if a signal ended it, or it runs on."""
-    exit_signal: int | None
-    must_finish: bool
-    """This process has to call `finish`; of several ranks in one store only the last one."""
-    warnings: tuple[str, ...]
-    failure: str | None
-    """Recording stopped early (full disk) while the program went on."""
-    written_bytes: int
-
-
-class RecordRefused(IodockError):
-    """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable,
-    else 1."""
-
-    def __init__(self, message: str, hint: str | None, exit_status: int) -> None:
-        super().__init__(message, hint)
-        self.exit_status = exit_status
 
 
 @contextmanager
@@ -91,34 +66,6 @@ def import_logs(
             progress=progress,
         )
     return imported(found)
-
-
-def record(command: Sequence[str], store: Path, *, backend: str = "auto", force: bool = False) -> Recorded:
-    """Runs a command and records it. Raises RecordRefused."""
-    try:
-        return _recorded(_native.record(list(command), store, backend=backend, force=force))
-    except _native.NativeError as error:
-        raise RecordRefused(str(error), error.hint, error.exit_status) from None
-
-
-def attach(pids: Sequence[int], store: Path, *, backend: str = "auto", force: bool = False) -> Recorded:
-    """Records running processes until they end, or a signal asks to stop. Raises RecordRefused."""
-    try:
-        return _recorded(_native.attach(list(pids), store, backend=backend, force=force))
-    except _native.NativeError as error:
-        raise RecordRefused(str(error), error.hint, error.exit_status) from None
-
-
-def _recorded(found: _native.RecordSummary) -> Recorded:
-    return Recorded(
-        store=Path(found["store"]),
-        exit_code=found["exit_code"],
-        exit_signal=found["exit_signal"],
-        must_finish=found["must_finish"],
-        warnings=tuple(found["warnings"]),
-        failure=found["failure"],
-        written_bytes=found["written_bytes"],
-    )
 
 
 def finish(store: Path, progress: Progress | None = None) -> Imported:

@@ -52,7 +52,7 @@ fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Boun
     let losses: Vec<_> =
         summary.losses.counts.iter().map(|(kind, &count)| (kind.name(), count, kind.cure())).collect();
     let dictionary = PyDict::new(py);
-    dictionary.set_item("store", &summary.store)?;
+    dictionary.set_item("store", summary.store.as_os_str())?;
     dictionary.set_item("formats", &summary.formats)?;
     dictionary.set_item("lines", summary.lines)?;
     dictionary.set_item("calls", summary.calls)?;

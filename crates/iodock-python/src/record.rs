@@ -54,7 +54,7 @@ fn run<'py>(
         ProgramExit::Running => (None, None),
     };
     let dictionary = PyDict::new(py);
-    dictionary.set_item("store", outcome.store)?;
+    dictionary.set_item("store", outcome.store.into_os_string())?;
     dictionary.set_item("exit_code", code)?;
     dictionary.set_item("exit_signal", signal)?;
     dictionary.set_item("must_finish", outcome.must_finish)?;

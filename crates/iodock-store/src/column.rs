@@ -68,11 +68,12 @@ pub struct RowGroup {
 }
 
 impl RowGroup {
-    pub fn new(schema: &Schema) -> RowGroup {
+    pub fn new(schema: &Schema, compressed: bool) -> RowGroup {
+        let properties = if compressed { &schema.properties } else { &schema.uncompressed };
         let chunk = |descriptor: &parquet::schema::types::ColumnDescPtr| {
             let pages = Pages::default();
             let writer = PagesWriter(TrackedWrite::new(pages.clone()));
-            let writer = get_column_writer(descriptor.clone(), schema.properties.clone(), Box::new(writer));
+            let writer = get_column_writer(descriptor.clone(), properties.clone(), Box::new(writer));
             ColumnChunk { writer, pages }
         };
         RowGroup { columns: schema.descriptor.columns().iter().map(chunk).collect() }

@@ -118,13 +118,20 @@ pub struct Schema {
     pub root: TypePtr,
     pub descriptor: SchemaDescPtr,
     pub properties: WriterPropertiesPtr,
+    /// For row groups of a few rows, where making a compressor a column would take longer than all else.
+    pub uncompressed: WriterPropertiesPtr,
 }
 
 impl Schema {
     pub fn of_table(message: &str) -> Result<Schema> {
         let descriptor = describe(message)?;
-        let properties = Arc::new(properties()?);
-        Ok(Schema { root: descriptor.root_schema_ptr(), descriptor, properties })
+        let compression = Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?);
+        Ok(Schema {
+            root: descriptor.root_schema_ptr(),
+            descriptor,
+            properties: Arc::new(properties(compression)),
+            uncompressed: Arc::new(properties(Compression::UNCOMPRESSED)),
+        })
     }
 }
 
@@ -132,12 +139,12 @@ fn describe(message: &str) -> Result<SchemaDescPtr> {
     Ok(Arc::new(SchemaDescriptor::new(Arc::new(parse_message_type(message)?))))
 }
 
-fn properties() -> Result<WriterProperties> {
+fn properties(compression: Compression) -> WriterProperties {
     let builder = WriterProperties::builder()
         .set_created_by(concat!("iodock ", env!("CARGO_PKG_VERSION")).into())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
+        .set_compression(compression)
         // Least and greatest value by row group, which is by what engines skip.
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true);
-    Ok(builder.build())
+    builder.build()
 }

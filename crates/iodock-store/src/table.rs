@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// Rows kept before they are encoded, and rows of a row group.
 const BUFFER_ROWS: usize = 1 << 14;
 const GROUP_ROWS: usize = 1 << 18;
+/// A row group of fewer rows is not compressed.
+const FEW_ROWS: usize = 1 << 10;
 
 /// One field of a row.
 pub enum Cell<'a> {
@@ -148,7 +150,8 @@ pub struct TableWriter {
     file: SerializedFileWriter<BufWriter<File>>,
     columns: Vec<Column>,
     buffered: usize,
-    group: RowGroup,
+    /// From its first rows on.
+    group: Option<RowGroup>,
     group_rows: usize,
     rows: u64,
 }
@@ -171,7 +174,7 @@ impl TableWriter {
             path: path.into(),
             columns: columns.collect(),
             buffered: 0,
-            group: RowGroup::new(&schema),
+            group: None,
             group_rows: 0,
             schema,
             file,
@@ -210,7 +213,12 @@ impl TableWriter {
     }
 
     fn encode(&mut self) -> Result<()> {
-        for (column, chunk) in self.columns.iter_mut().zip(&mut self.group.columns) {
+        if self.buffered == 0 {
+            return Ok(());
+        }
+        let compressed = self.buffered >= FEW_ROWS;
+        let group = self.group.get_or_insert_with(|| RowGroup::new(&self.schema, compressed));
+        for (column, chunk) in self.columns.iter_mut().zip(&mut group.columns) {
             column.write(chunk)?;
         }
         self.group_rows += self.buffered;
@@ -219,12 +227,8 @@ impl TableWriter {
     }
 
     fn close_group(&mut self) -> Result<()> {
-        if self.group_rows == 0 {
-            return Ok(());
-        }
-        let group = std::mem::replace(&mut self.group, RowGroup::new(&self.schema));
         self.group_rows = 0;
-        group.write_to(&mut self.file)
+        self.group.take().map_or(Ok(()), |group| group.write_to(&mut self.file))
     }
 
     fn error(&self, error: ParquetError) -> StoreError {

@@ -6,7 +6,9 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from typing import TYPE_CHECKING
+
+# As typing's, whose import takes as long as Python's own start.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     import click
@@ -18,11 +20,13 @@ def main() -> None:
     if recording:
         # What a recording costs is compared with the program's own time: no rubbish is looked for meanwhile.
         gc.disable()
-    from iodock.cli.run import run
-
     if sys.stdout is None or sys.stderr is None:
         _open_what_was_closed()
-    status = run(sys.argv[1:])
+    status = _record(sys.argv[2:]) if recording else None
+    if status is None:
+        from iodock.cli.run import run
+
+        status = run(sys.argv[1:])
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -33,6 +37,21 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _record(arguments: list[str]) -> int | None:
+    """Records a program; None if the arguments are not plain."""
+    from iodock.cli import recording
+
+    asked = recording.plain(arguments)
+    if asked is None:
+        return None
+    try:
+        return recording.run(**asked)
+    except BaseException as error:
+        from iodock.cli.run import failed
+
+        return failed(error)
 
 
 def _open_what_was_closed() -> None:

@@ -57,11 +57,12 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except BaseException as error:
-        return _failed(error)
+        return failed(error)
     return status if isinstance(status, int) else 0
 
 
-def _failed(error: BaseException) -> int:
+def failed(error: BaseException) -> int:
+    """Says what went wrong and gives the exit status for it."""
     if os.environ.get("IODOCK_TRACEBACK"):
         raise error
     if isinstance(error, (KeyboardInterrupt, click.Abort)):

@@ -1,0 +1,152 @@
+"""What `iodock record` does, without the machinery of the command line: loading that would take longer than
+recording a short program. So it also understands the arguments by itself where they are plain."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from iodock import recording
+from iodock.errors import IodockError
+
+TYPE_CHECKING = False
+"""As typing's, whose import takes as long as Python's own start."""
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypedDict
+
+    from iodock._native import RecordSummary
+
+    class Asked(TypedDict):
+        """The arguments of `run`."""
+
+        command: Sequence[str]
+        pids: Sequence[int]
+        output: str | None
+        backend: str
+        force: bool
+        quiet: bool
+        lang: str | None
+
+
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force"}
+_VALUES = {"-o": "output", "--output": "output", "--backend": "backend"}
+
+
+def plain(arguments: Sequence[str]) -> Asked | None:
+    """What the arguments of `record` ask for, if they are plain: a command, and options in separate words.
+    None for all else, which click understands or refuses."""
+    flags = dict.fromkeys(_FLAGS.values(), False)
+    values = {"output": "", "backend": "auto"}
+    at = 0
+    while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "--":
+        if name := _FLAGS.get(arguments[at]):
+            flags[name] = True
+            at += 1
+        elif (name := _VALUES.get(arguments[at])) and at + 1 < len(arguments):
+            values[name] = arguments[at + 1]
+            at += 2
+        else:
+            return None
+    command = arguments[at + (arguments[at : at + 1] == ["--"]) :]
+    if not command:
+        return None
+    return {
+        "command": command, "pids": (), "output": values["output"] or None, "backend": values["backend"],
+        "force": flags["force"], "quiet": flags["quiet"], "lang": None,
+    }  # fmt: skip
+
+
+def run(
+    *,
+    command: Sequence[str],
+    pids: Sequence[int],
+    output: str | None,
+    backend: str,
+    force: bool,
+    quiet: bool,
+    lang: str | None,
+) -> int:
+    """Records a command, or processes that run already, and prints the check-up; the program's own exit
+    status."""
+    sys.stdout.flush()
+    if pids:
+        store = output or _free_name(_name_of_process(pids[0]))
+        recorded = recording.attach(pids, store, backend=backend, force=force)
+    else:
+        store = output or _free_name(command[0].rpartition("/")[2])
+        recorded = recording.record(command, store, backend=backend, force=force)
+    _after(recorded, store, lang, quiet)
+    return _pass_on(recorded)
+
+
+def _free_name(stem: str) -> str:
+    from iodock.cli.naming import free_name
+
+    return str(free_name(stem))
+
+
+def _name_of_process(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/comm") as name:  # noqa: PTH123 (pathlib is one of the slow ones)
+            return name.read().strip().replace("/", "_") or str(pid)
+    except OSError:
+        return str(pid)
+
+
+def _after(recorded: RecordSummary, store: str, lang: str | None, quiet: bool) -> None:
+    """Tables and check-up. Whatever fails here is said, and the program's status passed on all the same."""
+    for warning in recorded["warnings"] if not quiet else ():
+        print(f"warning: {warning}", file=sys.stderr)
+    if recorded["failure"]:
+        print(f"error: recording stopped early: {recorded['failure']}", file=sys.stderr)
+    if not recorded["must_finish"]:
+        return
+    try:
+        _finish(store, lang, quiet)
+    except KeyboardInterrupt:
+        print(f"note: interrupted; {store} becomes whole when it is next opened", file=sys.stderr)
+    except (IodockError, OSError, ValueError) as error:
+        from iodock.cli.run import say_error
+
+        say_error(error)
+
+
+def _finish(store: str, lang: str | None, quiet: bool) -> None:
+    if quiet:
+        recording.finish(store)
+        return
+    from pathlib import Path
+
+    from iodock.cli.checkup import print_checkup_of
+    from iodock.cli.options import spoken
+    from iodock.cli.progress import ProgressBar
+
+    with ProgressBar("writing tables", quiet) as progress:
+        recording.finish(store, progress)
+    print_checkup_of(Path(store), spoken(lang))
+
+
+def _pass_on(recorded: RecordSummary) -> int:
+    """The program's own end: its exit status, or death by the same signal."""
+    if recorded["exit_signal"] is not None:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _die_of(recorded["exit_signal"])
+        return 128 + recorded["exit_signal"]
+    if recorded["exit_code"] is not None:
+        return recorded["exit_code"]
+    return 1 if recorded["failure"] else 0
+
+
+def _die_of(number: int) -> None:
+    import resource
+    import signal
+
+    # The program has left its own core, if any: not another one of this interpreter.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    os.kill(os.getpid(), number)

@@ -1,0 +1,53 @@
+"""The door to the Rust side that records programs.
+
+Loads next to nothing, as `iodock.cli.recording` which uses it: what is loaded is part of what recording a
+short program costs.
+"""
+
+from __future__ import annotations
+
+from iodock import _native
+from iodock.errors import IodockError
+
+TYPE_CHECKING = False
+"""As typing's, whose import takes as long as Python's own start."""
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class RecordRefused(IodockError):
+    """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable,
+    else 1."""
+
+    def __init__(self, message: str, hint: str | None, exit_status: int) -> None:
+        super().__init__(message, hint)
+        self.exit_status = exit_status
+
+
+def record(
+    command: Sequence[str], store: str, *, backend: str = "auto", force: bool = False
+) -> _native.RecordSummary:
+    """Runs a command and records it. Raises RecordRefused."""
+    try:
+        return _native.record(list(command), store, backend=backend, force=force)
+    except _native.NativeError as error:
+        raise RecordRefused(str(error), error.hint, error.exit_status) from None
+
+
+def attach(
+    pids: Sequence[int], store: str, *, backend: str = "auto", force: bool = False
+) -> _native.RecordSummary:
+    """Records running processes until they end, or a signal asks to stop. Raises RecordRefused."""
+    try:
+        return _native.attach(list(pids), store, backend=backend, force=force)
+    except _native.NativeError as error:
+        raise RecordRefused(str(error), error.hint, error.exit_status) from None
+
+
+def finish(store: str, progress: Callable[[int, int | None, int], None] | None = None) -> None:
+    """Makes a recording's tables of its journal. Raises IodockError; the journal stays then."""
+    try:
+        _native.finish_recording(store, progress=progress)
+    except _native.NativeError as error:
+        raise IodockError(str(error), error.hint) from None
