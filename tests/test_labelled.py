@@ -92,6 +92,23 @@ def test_sets_are_reported_apart_and_together() -> None:
     assert len(labelled.shares({"heldout": [wrong]})) == 2
 
 
+def test_sets_of_one_folder_are_also_reported_together() -> None:
+    runs = {name: [fault("seek-storm")] for name in ("development/data", "development/metadata", "heldout")}
+    names = ["development/data", "development/metadata", "heldout", "development", "together"]
+    assert list(labelled.grouped(runs)) == names
+    assert [len(outcomes) for outcomes in labelled.grouped(runs).values()] == [1, 1, 1, 2, 3]
+
+
+def test_a_folder_of_sets_stands_for_them(tmp_path: Path) -> None:
+    for name in ("data", "metadata", "empty"):
+        (tmp_path / "development" / name).mkdir(parents=True)
+    for name in ("data", "metadata"):
+        (tmp_path / "development" / name / "labels.toml").touch()
+    found = labelled.sets_in([tmp_path / "development"])
+    assert list(found) == ["development/data", "development/metadata"]
+    assert labelled.main([str(tmp_path / "development" / "empty")]) == 2
+
+
 def test_a_row_says_what_was_missed_and_what_was_false() -> None:
     row = labelled.row(fault("seek-storm", ("stat-storm", "low"), ("sync-heavy", "note")))
     cells = [

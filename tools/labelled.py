@@ -67,7 +67,7 @@ def ending_in(name: str, table: dict[str, list[str]]) -> list[str] | None:
 
 def compiled(source: Path, compiler: list[str], built: Path) -> Path:
     """The program made from one source file, built once, whoever asks first."""
-    target = built / source.name.split(".")[0]
+    target = built / source.name.replace(".", "-")  # a.c and a.cpp may stand side by side
     if not shutil.which(compiler[0]):
         raise Unrunnable(f"no {compiler[0]}")
     with BUILDING:
@@ -205,6 +205,21 @@ def outcome(label: Label, places: Places) -> Outcome:
     return Outcome(label, found, seconds=time.monotonic() - began)
 
 
+def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
+    """Sets by name: a folder with a labels.toml, or those in it that have one. Raises LabelError for neither."""
+    found = {}
+    for folder in (folder.resolve() for folder in folders):
+        inside = sorted(path.parent for path in folder.glob("*/labels.toml"))
+        if (folder / "labels.toml").exists():
+            whole = folder.parent
+            found[folder.name if whole.name == "labelled" else f"{whole.name}/{folder.name}"] = folder
+        elif inside:
+            found |= {f"{folder.name}/{path.name}": path for path in inside}
+        else:
+            raise labelled_score.LabelError(f"{folder}: no labels.toml there")
+    return found
+
+
 def outcomes_of(sources: Path, only: Sequence[str], jobs: int, keep: Path | None) -> list[Outcome]:
     labels = labelled_score.read_labels(sources / "labels.toml")
     chosen = [label for label in labels if not only or label.name in only]
@@ -246,13 +261,22 @@ def as_text(rows: list[list[str]]) -> str:
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows)
 
 
+def grouped(parts: dict[str, list[Outcome]]) -> dict[str, list[Outcome]]:
+    """The sets, then those of one folder where it holds several, then all together if there is more."""
+    groups = dict(parts)
+    for folder in dict.fromkeys(name.split("/")[0] for name in parts):
+        inside = [outcomes for name, outcomes in parts.items() if name.split("/")[0] == folder]
+        if len(inside) > 1:
+            groups[folder] = [one for outcomes in inside for one in outcomes]
+    if len({name.split("/")[0] for name in parts}) > 1:
+        groups["together"] = [one for outcomes in parts.values() for one in outcomes]
+    return groups
+
+
 def shares(parts: dict[str, list[Outcome]]) -> list[list[str]]:
-    """One row for each set, and one for all together where there are several."""
-    groups = (
-        dict(parts) if len(parts) == 1 else parts | {"together": [o for part in parts.values() for o in part]}
-    )
+    """One row of figures for each set and each group of sets."""
     rows = [["set", "runs", "recall", "false alarms", "top right", "skipped", "failed"]]
-    for name, outcomes in groups.items():
+    for name, outcomes in grouped(parts).items():
         score = labelled_score.score(outcomes)
         runs, skipped, failed = (
             len(outcomes),
@@ -278,15 +302,25 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--only", action="append", default=[], metavar="NAME", help="only this run; may be repeated"
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; more than 1 disturbs the times")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the stores there")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the stores in DIR/SET")
     parser.add_argument("--format", choices=["text", "markdown"], default="text")
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the tables; 1 if a run failed, 0 otherwise, however good the diagnosis was."""
+    """Prints the tables; 1 if a run failed, 2 for labels that can't be meant, 0 however good the diagnosis."""
     options = arguments(argv)
-    parts = {path.name: outcomes_of(path, options.only, options.jobs, options.keep) for path in options.sets}
+    try:
+        sets = sets_in(options.sets)
+        parts = {
+            name: outcomes_of(path, options.only, options.jobs, options.keep and options.keep / name)
+            for name, path in sets.items()
+        }
+        if not any(parts.values()):
+            raise labelled_score.LabelError(f"no run is named {', '.join(options.only)}")
+    except labelled_score.LabelError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     print(printed(parts, as_markdown if options.format == "markdown" else as_text))
     return int(any(one.error for outcomes in parts.values() for one in outcomes))
 
