@@ -206,7 +206,7 @@ def outcome(label: Label, places: Places) -> Outcome:
 
 
 def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
-    """Sets by name: a folder with a labels.toml, or those in it that have one. Raises LabelError for neither."""
+    """Sets by name: a folder with a labels.toml, or those in it that do. Raises LabelError for neither."""
     found = {}
     for folder in (folder.resolve() for folder in folders):
         inside = sorted(path.parent for path in folder.glob("*/labels.toml"))
@@ -308,7 +308,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the tables; 1 if a run failed, 2 for labels that can't be meant, 0 however good the diagnosis."""
+    """Prints the tables; 1 if a run failed, 2 for labels that can't be meant, else 0, however good it was."""
     options = arguments(argv)
     try:
         sets = sets_in(options.sets)
