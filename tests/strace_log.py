@@ -1,120 +1,64 @@
-"""Logs as strace would write them, made call by call with chosen times, and the stores they give."""
+"""strace logs written for tests, with times that the test knows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from iodock.capture import import_logs
 
-from iodock import capture
-from iodock.diagnosis import diagnose
-from iodock.findings import Diagnosis, Finding
-from iodock.settings import Settings
-from iodock.store import Store
-
-START_US = 1_700_000_000_000_000
+START = 1_700_000_000.0
 
 
-class StraceLog:
-    """A run with times in whole microseconds, as strace -ttt -T has them."""
+@dataclass
+class Log:
+    """A log as `strace -f -ttt -T` writes it, of one process; calls follow each other without a gap."""
 
-    def __init__(self, program: str = "/work/bin/prog") -> None:
-        self.now = START_US
-        self.pid = 100
-        self._program = program
-        self._lines: list[str] = []
-        self.execute(program)
+    pid: int = 100
+    durations: bool = True
+    stamps: bool = True
+    lines: list[str] = field(default_factory=list)
+    now_s: float = START
+    files: dict[str, int] = field(default_factory=dict)
 
-    def call(self, text: str, microseconds: int = 10, pause: int = 2) -> None:
-        """One call of the process at hand, and a pause after it."""
-        self._lines.append(f"{self.pid} {_seconds(self.now)} {text} <{_seconds(microseconds)}>")
-        self.now += microseconds + pause
+    def call(self, text: str, result: str, seconds: float = 0.0) -> None:
+        """One call."""
+        stamp = f"{self.now_s:.6f} " if self.stamps else ""
+        took = f" <{seconds:.6f}>" if self.durations else ""
+        self.lines.append(f"{self.pid} {stamp}{text} = {result}{took}")
+        self.now_s += seconds
 
-    def execute(self, program: str) -> None:
-        """The process at hand becomes PROGRAM."""
-        self.call(f'execve("{program}", ["{program}"], 0x7ffe /* 20 vars */) = 0', 1)
+    def compute(self, seconds: float) -> None:
+        """Time in no call."""
+        self.now_s += seconds
 
-    def open(self, name: str, flags: str = "O_RDONLY", fd: int = 3) -> None:
-        """Opens NAME as descriptor FD."""
-        mode = ", 0644" if "O_CREAT" in flags else ""
-        self.call(f'openat(AT_FDCWD, "{name}", {flags}{mode}) = {fd}', 1)
+    def open(self, name: str, seconds: float = 0.0, flags: str = "O_RDWR") -> None:
+        """Opens a file; NAME as strace would quote it."""
+        self.files[name] = len(self.files) + 3
+        self.call(f'openat(AT_FDCWD, "{name}", {flags})', str(self.files[name]), seconds)
 
-    def close(self, fd: int = 3) -> None:
-        """Closes FD."""
-        self.call(f"close({fd}) = 0", 1)
+    def stat(self, name: str, size: int) -> None:
+        """fstat, which says how large a file is."""
+        self.call(f"fstat({self.files[name]}, {{st_mode=S_IFREG|0644, st_size={size}, ...}})", "0")
 
-    def read(self, size: int, microseconds: int = 10, fd: int = 3, asked: int | None = None) -> None:
-        """Reads where the descriptor stands."""
-        self.call(f'read({fd}, ""..., {asked or size}) = {size}', microseconds)
+    def move(self, call: str, name: str, count: int, size: int, seconds: float) -> None:
+        """COUNT reads or writes of SIZE bytes, SECONDS in all."""
+        for _ in range(count):
+            text = f'{call}({self.files[name]}, ""..., {size})'
+            self.call(text, str(size), seconds / count)
 
-    def write(self, size: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Writes where the descriptor stands."""
-        self.call(f'write({fd}, ""..., {size}) = {size}', microseconds)
+    def seek(self, name: str, to: int = 0) -> None:
+        """lseek to a place."""
+        self.call(f"lseek({self.files[name]}, {to}, SEEK_SET)", str(to))
 
-    def pread(self, size: int, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Reads at OFFSET."""
-        self.call(f'pread64({fd}, ""..., {size}, {offset}) = {size}', microseconds)
+    def store(self, path: Path, folders: Sequence[str] = ()) -> str:
+        """Imports the log and gives the store's path."""
+        log = path.with_suffix(".log")
+        self.call("exit_group(0)", "?")
+        log.write_text("".join(f"{line}\n" for line in [*self.lines, f"{self.pid} {self._end()}"]))
+        import_logs([str(log)], path, working_directories=folders)
+        return str(path)
 
-    def pwrite(self, size: int, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Writes at OFFSET."""
-        self.call(f'pwrite64({fd}, ""..., {size}, {offset}) = {size}', microseconds)
-
-    def seek(self, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Goes to OFFSET."""
-        self.call(f"lseek({fd}, {offset}, SEEK_SET) = {offset}", microseconds)
-
-    def tell(self, offset: int, microseconds: int = 10, fd: int = 3) -> None:
-        """Asks for the position, which is OFFSET."""
-        self.call(f"lseek({fd}, 0, SEEK_CUR) = {offset}", microseconds)
-
-    def child(self, pid: int, program: str) -> None:
-        """Starts PID, which becomes the process at hand and runs PROGRAM."""
-        self.call(f"clone(child_stack=NULL, flags=SIGCHLD) = {pid}", 1)
-        self.pid = pid
-        self.execute(program)
-
-    def ends(self) -> None:
-        """The process at hand ends, and the first one goes on."""
-        self.call("exit_group(0) = ?", 1)
-        self._lines[-1] = self._lines[-1].rsplit(" <", 1)[0]
-        self._lines.append(f"{self.pid} {_seconds(self.now)} +++ exited with 0 +++")
-        self.now += 1
-        self.pid = 100
-
-    def imported(self, folder: Path, seconds: float = 1.0, durations: bool = True) -> Path:
-        """The run's store; it ends SECONDS after its start. Without DURATIONS as from strace without -T."""
-        self.now = max(self.now, START_US + round(seconds * 1e6))
-        self.pid = 100
-        self.ends()
-        lines = self._lines if durations else [line.rsplit(" <", 1)[0] for line in self._lines]
-        log = folder / "run.log"
-        log.write_text("\n".join(lines) + "\n")
-        capture.import_logs([str(log)], folder / "run.iodock", force=True)
-        return folder / "run.iodock"
-
-
-def _seconds(microseconds: int) -> str:
-    return f"{microseconds // 1_000_000}.{microseconds % 1_000_000:06d}"
-
-
-def mounted(store: Path, mount_point: str, fs_type: str) -> Path:
-    """The store as if its run had been recorded live, with all files on that file system."""
-    path = store / "files.parquet"
-    files = pq.read_table(path)
-    for name, value in (("mount_point", mount_point), ("fs_type", fs_type)):
-        column = pa.array([value] * files.num_rows, pa.string())
-        files = files.set_column(files.column_names.index(name), name, column)
-    pq.write_table(files, path)
-    return store
-
-
-def diagnosed(store: Path, settings: Settings | None = None) -> Diagnosis:
-    """The diagnosis, with our defaults unless told otherwise."""
-    with Store.open(store) as opened:
-        return diagnose(opened, settings or Settings())
-
-
-def of_rule(diagnosis: Diagnosis, rule: str) -> list[Finding]:
-    """A rule's findings."""
-    return [one for one in diagnosis.findings if one.rule == rule]
+    def _end(self) -> str:
+        return (f"{self.now_s:.6f} " if self.stamps else "") + "+++ exited with 0 +++"

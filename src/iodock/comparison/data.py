@@ -60,6 +60,18 @@ class Change:
         before, after = self.before, self.after
         return None if before is None or after is None or before == 0 else after / before
 
+    @property
+    def spread(self) -> float | None:
+        """Half the range of the runs, as a share of their median: that of the side whose runs differ more."""
+        spreads = [_spread(side) for side in (self.before_runs, self.after_runs)]
+        return max((one for one in spreads if one is not None), default=None)
+
+
+def _spread(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    centre = middle(known)
+    return (max(known) - min(known)) / 2 / centre if centre else None
+
 
 def middle(values: Sequence[float | None]) -> float | None:
     """The median of the known values; None if none is known."""

@@ -12,8 +12,8 @@ from iodock.language import N_
 
 EQUAL_WITHIN = 1.2
 """Amounts of work whose ratio is below this are called equal."""
-_SMALL = {"files": 10, "read_bytes": 1 << 20, "written_bytes": 1 << 20, "size_bytes": 1 << 20}
-"""Amounts up to this are not looked at."""
+_SMALL = {"files": 5, "read_bytes": 4096, "written_bytes": 4096, "size_bytes": 4096}
+"""Differences up to this are not looked at."""
 _KNOWN_SHARE = 0.9
 _MEBIBYTE = 1 << 20
 _HINT = "--per records=200,320 (any name; before, after), --per files or --per bytes"

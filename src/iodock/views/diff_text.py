@@ -216,10 +216,11 @@ def _laid_out(headings: Line, lines: Sequence[Line], width: int) -> Iterator[str
     but for the word of how sure a difference is."""
     kept = [at for at in range(1, len(headings)) if any(line[at] for line in lines)]
     widths = {at: max(cell_len(line[at]) for line in (headings, *lines)) for at in range(len(headings))}
-    for at in (6, 4, 3):
-        if at in kept and width - sum(widths[one] + 2 for one in kept) < min(NARROWEST_NAME, widths[0]):
+    narrowest = min(NARROWEST_NAME, widths[0])
+    for at in (6, 4, 3, 5):
+        if at in kept and width - sum(widths[one] + 2 for one in kept) < narrowest:
             kept.remove(at)
-    first = max(NARROWEST_NAME, min(widths[0], width - sum(widths[one] + 2 for one in kept)))
+    first = max(narrowest, min(widths[0], width - sum(widths[one] + 2 for one in kept)))
     for line in (headings, *lines):
         name = elided(line[0], first)
         numbers = "".join("  " + " " * (widths[at] - cell_len(line[at])) + line[at] for at in kept)

@@ -42,6 +42,7 @@ SURENESS = {
 MATCHED = {"before": N_("only before"), "after": N_("only after")}
 NO_FILE = N_("(no file)")
 _SYSTEM_CPU = N_("system CPU inside calls")
+MOST_NAMES = 5
 _SIGNS = {True: "+", False: "-"}
 
 
@@ -78,6 +79,8 @@ def cells(change: Change, measure: str, text: Language) -> Cells:
 
 def amount(value: float | None, unit: Unit) -> str:
     """A value in its unit; `?` where it is not known."""
+    if value == 0 and unit is NANOSECONDS:
+        return "0 s"
     return "?" if value is None else unit.text(value)
 
 
@@ -93,12 +96,15 @@ def share(change: Change) -> str:
         return ""
     if ratio >= 2:
         return f"x{ratio:,.0f}" if ratio >= 9.95 else f"x{ratio:.1f}"
-    return f"{_SIGNS[ratio > 1]}{share_text(abs(ratio - 1))}"
+    said = share_text(abs(ratio - 1))
+    return said if said.startswith("<") else f"{_SIGNS[ratio > 1]}{said}"
 
 
 def sure(change: Change, text: Language) -> str:
-    """What can be said of it, as a word; empty for single runs."""
-    return text.gettext(SURENESS[change.sureness])
+    """What can be said of it and how far runs lie apart, `noise ±4 %`; empty for single runs."""
+    word = text.gettext(SURENESS[change.sureness]) if SURENESS[change.sureness] else ""
+    apart = change.spread
+    return word if not word or not apart else f"{word} ±{share_text(apart)}"
 
 
 def spread(change: Change, measure: str) -> str:
@@ -153,7 +159,11 @@ def file_name(row: Row, text: Language) -> str:
 
 def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
     """The stores of one side, and what ran."""
-    names = text.listed(visible(run.store) for run in runs)
+    stores = list(dict.fromkeys(visible(run.store) for run in runs))
+    names = text.listed(stores[:MOST_NAMES])
+    if len(stores) > MOST_NAMES:
+        more = text.ngettext("and {n} more", "and {n} more", len(stores) - MOST_NAMES)
+        names = f"{names} {more}"
     commands = list(dict.fromkeys(visible(run.command) for run in runs if run.command))
     return f"{names}: {commands[0]}" if len(commands) == 1 else names
 
@@ -168,7 +178,7 @@ def finding_cost(one: FindingChange, text: Language) -> str:
 
 
 def _seconds(value: float | None) -> str:
-    return "?" if value is None else NANOSECONDS.text(value * 1e9)
+    return amount(None if value is None else value * 1e9, NANOSECONDS)
 
 
 def finding_severity(one: FindingChange, text: Language) -> str:
@@ -199,12 +209,12 @@ def runs_words(comparison: Comparison, text: Language) -> str:
     numbers = {"before": str(before), "after": str(after)}
     if min(before, after) < 4:
         few = N_(
-            "Medians of {before} runs before and {after} after. Too few to be sure of a difference: that "
-            "takes 4 of each."
+            "Medians of {before} runs before and {after} after; ± is half the range of the runs. Too few to "
+            "be sure of a difference: that takes 4 of each."
         )
         return text.gettext(few, **numbers)
     enough = N_(
-        "Medians of {before} runs before and {after} after. A difference is clear if chance gives it in less "
-        "than 5 % of cases, else it is called noise."
+        "Medians of {before} runs before and {after} after; ± is half the range of the runs. A difference "
+        "is clear if chance gives it in less than 5 % of cases, else it is called noise."
     )
     return text.gettext(enough, **numbers)
