@@ -21,6 +21,8 @@ SINGLE_ACTORS = 64
 """So many of the busiest processes are actors of their own in `moments`."""
 MOMENTS = 240
 """Into so many intervals `moments` divides a run."""
+MOST_BYTES = 2**63 - 1
+"""Who copies in the kernel asks for all there could be, many times: more than fits."""
 SLOW_NS = 20_000_000
 """From this duration on a call is looked at singly."""
 MOST_SLOW = 20_000
@@ -126,7 +128,8 @@ _TRANSFERS = Derived(
   CASE WHEN e.bytes > 0 THEN CAST(ceil(log2(e.bytes)) AS TINYINT) ELSE -1 END AS size_bin,
   count(*) AS count, CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns,
   CAST(count(*) * exp(avg(ln(coalesce(e.dur, e.sys_cpu_ns) + 1))) AS BIGINT) AS typical_ns,
-  CAST(sum(e.bytes) AS BIGINT) AS bytes, CAST(sum(e.requested_bytes) AS BIGINT) AS requested_bytes,
+  CAST(sum(e.bytes) AS BIGINT) AS bytes,
+  CAST(least(sum(e.requested_bytes), {MOST_BYTES}) AS BIGINT) AS requested_bytes,
   CAST(sum(e.own_read_bytes) AS BIGINT) AS own_read_bytes,
   CAST(sum(e.any_read_bytes) AS BIGINT) AS any_read_bytes,
   CAST(sum(e.own_written_bytes) AS BIGINT) AS own_written_bytes,

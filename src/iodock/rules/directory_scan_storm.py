@@ -91,6 +91,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("uses", "places"),
-    yields_to=("process-storm",),
-    case="directory-scans",
+    yields_to=("process-storm", "slow-call"),
+    case="stat-storm",
 )

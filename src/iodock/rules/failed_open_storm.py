@@ -110,6 +110,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("uses", "places", "programs", "siblings"),
-    yields_to=("process-storm",),
-    case="failed-opens",
+    yields_to=("process-storm", "slow-call"),
+    case="shell-loop",
 )

@@ -10,6 +10,8 @@ from iodock.language import N_
 from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 
+LONG_NS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -62,12 +64,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# Only large requests are read, and only of the task that has most of them.
+# Only large requests and long calls are read, and only of the task that has most of the bytes. In a long
+# call, whatever it is about, nothing is computed.
 def _sql(settings: Settings) -> str:
     return f"""WITH large AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts, e.bytes FROM events e
-    JOIN files f ON f.file_id = e.file_id
-  WHERE e.bytes >= {settings.least_bytes} AND e.direction IN (1, 2) AND e.ts IS NOT NULL AND e.dur IS NOT NULL
-    AND {costs.files("f")} LIMIT {settings.most_requests}),
+    LEFT JOIN files f ON f.file_id = e.file_id
+  WHERE (e.bytes >= {settings.least_bytes} AND e.direction IN (1, 2) OR e.dur >= {LONG_NS})
+    AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
+    AND ({costs.files("f")} OR e.dur >= {LONG_NS}) LIMIT {settings.most_requests}),
 main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
 turns AS (SELECT *, lag(end_ts) OVER (ORDER BY ts) AS before FROM large
   WHERE utid IN (SELECT utid FROM main)),
@@ -114,5 +118,4 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
     yields_to=("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
-    case="overlap",
 )

@@ -100,6 +100,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("file_work", "places"),
-    yields_to=("shared-file-contention",),
+    yields_to=("shared-file-contention", "slow-call"),
     case="open-close",
 )

@@ -55,13 +55,20 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
-    total = team.mean(_time) * len(team.workers)
-    if busiest.time_ns > settings.most_alone * total or len(team.workers) < 3:
+    if _works_alone(team, busiest, settings) or len(team.workers) < 3:
         return False
     if busiest.time_ns < settings.least_ratio * team.mean(_time):
         return False
     ratio = settings.least_work_ratio
-    return busiest.bytes >= ratio * team.mean(_bytes) > 0 or busiest.calls >= ratio * team.mean(_calls) > 0
+    if team.mean(_bytes) > 0:
+        return busiest.bytes >= ratio * team.mean(_bytes)
+    return busiest.calls >= ratio * team.mean(_calls)
+
+
+def _works_alone(team: Team, busiest: Worker, settings: Settings) -> bool:
+    many = len(team.workers)
+    in_time = busiest.time_ns >= settings.most_alone * team.mean(_time) * many
+    return in_time and busiest.bytes >= settings.most_alone * team.mean(_bytes) * many
 
 
 def _time(one: Worker) -> int:
@@ -107,5 +114,4 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS,),
     tables=("workers", "uses"),
-    case="rank-imbalance",
 )

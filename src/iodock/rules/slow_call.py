@@ -14,7 +14,7 @@ from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 MOST_CANDIDATES = 3
 CROWDED_SHARE = 0.3
 """Share of the time in which something waited for a processor, from which on processors were short."""
-LONG_NS = 1_000_000_000
+LONG_NS = 300_000_000
 """No scheduler keeps a call waiting for so long."""
 
 
@@ -176,5 +176,5 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES),
     tables=("slow_calls", "durations", "file_work"),
     yields_to=("slow-close", "sync-heavy"),
-    case="slow-calls",
+    case="open-close",
 )

@@ -109,7 +109,8 @@ RULE = Rule(
     tables=("transfers", "place_names"),
     yields_to=(
         *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
-        *("synchronous-flags", "read-after-write"),
+        *("synchronous-flags", "read-after-write", "open-close-loop", "shared-file-contention"),
+        "write-in-compute-loop",
     ),
     case="small-writes",
 )

@@ -94,6 +94,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("file_work", "places"),
-    yields_to=("process-storm",),
+    yields_to=("process-storm", "slow-call"),
     case="stat-storm",
 )

@@ -100,6 +100,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("file_work", "places", "programs"),
-    yields_to=("file-per-process", "process-storm", "sync-heavy"),
+    yields_to=("file-per-process", "process-storm", "sync-heavy", "slow-call"),
     case="tiny-files",
 )
