@@ -76,7 +76,7 @@ def _findings(rule: Rule, facts: Facts) -> Iterable[Finding]:
 
 
 def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
-    cost = candidate.wall_seconds if candidate.wall_seconds is not None else facts.wall_of(candidate.time_ns)
+    cost = candidate.wall_seconds if candidate.wall_seconds is not None else _cost(candidate, facts)
     wall = facts.wall_seconds
     cost = cost if cost is None or wall is None else min(cost, wall)
     share = cost / wall if cost is not None and wall else None
@@ -100,6 +100,14 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
         fine_when=Message(rule.fine_when),
         case=rule.case,
     )
+
+
+def _cost(candidate: Candidate, facts: Facts) -> float | None:
+    """Wall time of the calls at fault, in a live recording with what tracing adds to each of them: both go
+    with the call."""
+    if candidate.time_ns is None:
+        return None
+    return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
 
 
 def _gain(candidate: Candidate, cost: float | None) -> Gain | None:

@@ -65,7 +65,8 @@ class Finding:
     confidence: float
     """0 to 1: how sure it is that this pattern is there and costs what is said."""
     cost_seconds: float | None
-    """Wall time spent in it; None where the source has no durations."""
+    """Wall time spent in it, in a live recording with what tracing adds to these calls; None where the source
+    has no durations."""
     cost_share: float | None
     """Of the run's wall time, 0 to 1."""
     node_hours: float | None

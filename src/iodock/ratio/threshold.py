@@ -6,8 +6,8 @@ least a hundredth of the jobs. The lowest valley counts: half-used nodes make hu
 is where the hump below it has run out, and not the middle of the valley: what lies there is not known to be
 I/O-heavy.
 
-Otsu's method (1979), the usual way to divide a histogram, was tried and divides the hump of computing jobs
-where those that wait for I/O are few, which is the rule.
+Otsu's method (1979), the usual way to divide a histogram, divides by the variance within the parts: where few
+jobs wait for I/O, which is the rule, the hump of computing jobs weighs more than the valley.
 """
 
 from __future__ import annotations

@@ -44,4 +44,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.PAGE_FAULTS,),
+    case="mmap-viewer",
 )
