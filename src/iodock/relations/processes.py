@@ -27,11 +27,12 @@ SELECT upid, program, own FROM known"""
 
 # Calls by what they do, as small numbers: comparing names for each row would take most of the time.
 _ROLES = """SELECT id, class = 'metadata' AS metadata, CAST(CASE family WHEN 'open' THEN 1 WHEN 'stat' THEN 2
-  WHEN 'close' THEN 3 ELSE 0 END AS UTINYINT) AS role FROM calls"""
+  WHEN 'close' THEN 3 WHEN 'lseek' THEN 4 ELSE 0 END AS UTINYINT) AS role FROM calls"""
 _WORK_SUMS = (
     ("opens", "open", "role = 1 AND worked"),
     ("stats", "stat", "role = 2"),
     ("closes", "close", "role = 3"),
+    ("seeks", "seek", "role = 4"),
     ("reads", "read", "direction = 1"),
     ("writes", "write", "direction = 2"),
     ("metadata", "metadata", "metadata"),
@@ -54,6 +55,7 @@ FILE_WORK = Derived(
         "opens, open_ns": "successful opens, and the time inside them",
         "stats, stat_ns": "calls of the stat family, failed ones too",
         "closes, close_ns": "closes",
+        "seeks, seek_ns": "seeks",
         "reads, read_ns": "calls that read",
         "writes, write_ns": "calls that write",
         "metadata, metadata_ns": "all metadata calls",

@@ -25,8 +25,8 @@ class Settings:
     """Turns of I/O and computing."""
     least_share: float = 0.3
     """Of the time of the turns that the I/O must take, and the computing, too."""
-    most_variation: float = 0.5
-    """Standard deviation of the pauses over their mean: more is no regular alternation."""
+    least_regular: float = 0.6
+    """Share of the pauses' time that must be in pauses of half to twice their median: regularity."""
     most_requests: int = 200000
     """More large requests than this are not looked at."""
 
@@ -41,7 +41,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         return
     busy, pause = int(row["busy_ns"]), int(row["pause_ns"])
     share = busy / (busy + pause)
-    regular = float(row["deviation"] or 0.0) <= settings.most_variation * pause / int(row["pauses"])
+    regular = int(row["regular_ns"] or 0) >= settings.least_regular * pause
     if not regular or not settings.least_share <= share <= 1 - settings.least_share:
         return
     values: dict[str, Scalar] = {
@@ -81,9 +81,12 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
   count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
-  stddev_pop(pause) FILTER (WHERE begins) AS deviation, count(*) AS requests,
+  CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
+  count(*) AS requests,
   CAST(sum(bytes) AS BIGINT) AS bytes
-FROM pauses HAVING count(*) < {settings.most_requests} AND count(*) FILTER (WHERE begins) > 1"""
+FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
+HAVING count(*) < {settings.most_requests}
+  AND count(*) FILTER (WHERE begins) > 1"""
 
 
 def _query(settings: Settings) -> str:
