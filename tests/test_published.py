@@ -95,7 +95,6 @@ def test_jaxa_data_processing_reads_again_and_again(folder: Path) -> None:
     assert one(found, "redundant-reads").evidence["factor"] == pytest.approx(50, rel=0.1)
 
 
-@pytest.mark.xfail(strict=True, reason="the rule process-storm is not there yet")
 def test_kyoto_starts_a_process_for_each_record(folder: Path) -> None:
     found = diagnosis(folder, "kyoto.truss")
     assert "process-storm" in changes(found)

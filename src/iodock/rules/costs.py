@@ -62,4 +62,4 @@ def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:
     cost = facts.wall_of(time_ns)
     if cost is not None and facts.wall_seconds:
         return cost >= LEAST_SHARE * facts.wall_seconds
-    return time_ns is None and count >= LEAST_SHARE * facts.calls
+    return count >= LEAST_SHARE * facts.calls
