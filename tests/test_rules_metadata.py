@@ -536,3 +536,10 @@ def test_stripes_multiply_files(tmp_path: Path) -> None:
     settings = Settings(file_systems={"/": FileSystem(stripe_count=8)})
     (found,) = of_rule(diagnosed(ranks(step_files, tmp_path), settings), "file-per-process")
     assert found.evidence["objects"] in (400, 3200)
+
+
+def test_a_pipe_that_leads_out_of_the_run_is_not_judged(tmp_path: Path) -> None:
+    log = Trace()
+    for _ in range(2000):
+        log.call('write(1<pipe:[77]>, ""..., 50)', "50", 100)
+    assert not of_rule(diagnosed(log.imported(tmp_path)), "pipe-bound")

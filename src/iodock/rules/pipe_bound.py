@@ -54,13 +54,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+# A pipe of which only one end is seen leads out of the run: whoever is there is not ours to judge.
 _SQL = """WITH used AS (SELECT u.file_id, p.upid, u.direction, sum(u.count) AS count,
     sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
   WHERE f.kind IN ('pipe', 'fifo') AND u.direction IN (1, 2) GROUP BY ALL)
 SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
   CAST(sum(time_ns) AS BIGINT) AS time_ns, count(DISTINCT upid) AS processes
-FROM used"""
+FROM used WHERE file_id IN (SELECT file_id FROM used GROUP BY file_id HAVING count(DISTINCT direction) = 2)"""
 
 
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
@@ -94,5 +95,4 @@ RULE = Rule(
     needs=(Need.DURATIONS, Need.TIMES),
     tables=("uses",),
     yields_to=("bytewise-read", "process-storm"),
-    case="pipes",
 )
