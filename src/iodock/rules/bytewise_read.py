@@ -1,4 +1,4 @@
-"""Reads of one byte: the shell's `read`, and unbuffered getc."""
+"""Reads of one byte: the shell's `read`, and unbuffered getc; or of one line, as bash does it."""
 
 from __future__ import annotations
 
@@ -23,24 +23,26 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places that are mostly read a byte at a time."""
-    faults = Faults(facts.rows(_sql(settings)))
-    count = faults.total("count")
-    cost = costs.beyond_large(faults.sum_of("typical_ns"), count, count, 1)
-    if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
-        return
-    yield Candidate(
-        message=Message(_MESSAGE, {"count": count, "files": faults.file_count}),
-        count=count,
-        time_ns=cost,
-        evidence={"count": count, "time_ns": faults.time_ns},
-        query=_QUERY,
-        files=faults.files,
-        file_count=faults.file_count,
-        call=faults.rows[0]["call"],
-        confidence=0.95,
-        gain=(0.4, 1.0),
-    )
+    """One candidate for all places that are mostly read a byte at a time, and one for those that a shell
+    reads line by line, going back to the line's end after each read."""
+    for text, sql, query in ((_BYTES, _sql(settings), _BYTES_QUERY), (_LINES, _LINES_SQL, _LINES_QUERY)):
+        faults = Faults(facts.rows(sql))
+        count = faults.total("count")
+        cost = costs.beyond_large(faults.sum_of("typical_ns"), count, count, 1)
+        if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
+            continue
+        yield Candidate(
+            message=Message(text, {"count": count, "files": faults.file_count}),
+            count=count,
+            time_ns=cost,
+            evidence={"count": count, "time_ns": faults.time_ns},
+            query=query,
+            files=faults.files,
+            file_count=faults.file_count,
+            call=faults.rows[0]["call"],
+            confidence=0.95,
+            gain=(0.4, 1.0),
+        )
 
 
 # A pipe's reads too: the shell reads them alike, and what they wait for hardly counts in the typical time.
@@ -58,14 +60,34 @@ HAVING sum(t.count) FILTER (WHERE {one}) >= {settings.least_share} * sum(t.count
 ORDER BY typical_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-_QUERY = """SELECT file, pid, count(*) AS count, sum(dur) AS time_ns
+# bash reads a block where it can seek, and goes back to the end of the line.
+_LINES_SQL = f"""WITH work AS (SELECT u.file_id, sum(u.count) FILTER (WHERE u.direction = 1) AS reads,
+    sum(u.count) FILTER (WHERE c.class = 'seek') AS seeks,
+    sum(u.time_ns) FILTER (WHERE u.direction = 1 OR c.class = 'seek') AS time_ns
+  FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes q ON q.utid = u.utid
+    JOIN programs g ON g.upid = q.upid
+  WHERE regexp_matches(g.program, '/[a-z]*sh$') GROUP BY u.file_id, q.upid HAVING seeks >= 0.9 * reads)
+SELECT p.name, any_value(p.file_count) AS file_count, 'read' AS call, CAST(sum(w.reads) AS BIGINT) AS count,
+  CAST(sum(w.time_ns) AS BIGINT) AS time_ns, CAST(sum(w.time_ns) AS BIGINT) AS typical_ns
+FROM work w JOIN places l ON l.file_id = w.file_id JOIN place_names p ON p.place = l.place
+WHERE {costs.files("p")} AND p.place IN (SELECT place FROM transfers WHERE direction = 1 GROUP BY place
+  HAVING sum(overlapping) >= 0.5 * sum(count))
+GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+_LINES_QUERY = """SELECT file, pid, count(*) FILTER (WHERE direction = 'read') AS reads,
+  count(*) FILTER (WHERE class = 'seek') AS seeks, sum(dur) AS time_ns
+FROM calls_seen GROUP BY file, pid HAVING reads > 0 AND seeks > 0 ORDER BY reads DESC"""
+_BYTES_QUERY = """SELECT file, pid, count(*) AS count, sum(dur) AS time_ns
 FROM calls_seen WHERE direction = 'read' AND requested_bytes = 1 GROUP BY file, pid ORDER BY count DESC"""
-_MESSAGE = N_("{count} reads of a single byte; files: {files}")
+_BYTES = N_("{count} reads of a single byte; files: {files}")
+_LINES = N_("{count} reads by a shell that fetched one line each and went back to its end; files: {files}")
 
 RULE = Rule(
     name="bytewise-read",
-    title=N_("Reads of one byte at a time"),
-    looks_for=N_("Files that are mostly read in requests of a single byte."),
+    title=N_("Reads of one byte or line at a time"),
+    looks_for=N_(
+        "Files that are mostly read in requests of a single byte, or by a shell that goes back after each "
+        "line."
+    ),
     why=N_("A system call for each byte costs a thousand times what reading it from a buffer costs."),
     advice=advise(
         any=N_("Read through a buffer: the library's buffered functions fetch thousands of bytes per call."),
@@ -78,13 +100,13 @@ RULE = Rule(
         ),
         python=N_("Open without buffering=0, and loop over the file's lines in place of os.read(fd, 1)."),
         shell=N_(
-            "The shell's `read` must fetch single bytes. Replace the loop `while read` by one awk, sed or "
-            "cut command that handles all lines."
+            "The shell's `read` must fetch single bytes, or go back to the end of each line. Replace the "
+            "loop `while read` by one awk, sed or cut command that handles all lines."
         ),
     ),
     fine_when=N_("A few lines are read, as by configure scripts, or a terminal is."),
     settings=Settings,
     find=find,
-    tables=("transfers", "place_names"),
+    tables=("uses", "transfers", "places", "place_names", "programs"),
     case="shell-loop",
 )

@@ -138,6 +138,6 @@ RULE = Rule(
     find=find,
     needs=(Need.COVERAGE,),
     tables=("transfers", "place_names", "places", "uses"),
-    yields_to=("whole-file-for-a-few-bytes", "read-after-write"),
+    yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",
 )

@@ -110,5 +110,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("transfers", "place_names", "places", "uses", "opens"),
+    yields_to=("bytewise-read",),
     case="ifstream-tellg",
 )

@@ -47,6 +47,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+# What dd writes goes through descriptor 1 too, but in the sizes that it is told.
 # Where a stream leads is not always known ("standard"): to a terminal, lines must go one by one, but they are
 # few there.
 def _sql(settings: Settings) -> str:
@@ -59,7 +60,9 @@ def _sql(settings: Settings) -> str:
     AS typical_ns,
   CAST(sum(e.bytes) FILTER (WHERE {small}) AS BIGINT) AS bytes
 FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
-WHERE e.direction = 2 AND e.fd IN (1, 2) AND ({costs.files("f")} OR f.kind = 'standard')
+  JOIN processes q ON q.utid = e.utid LEFT JOIN programs g ON g.upid = q.upid
+WHERE e.direction = 2 AND e.fd IN (1, 2) AND NOT coalesce(suffix(g.program, '/dd'), false) AND (
+  {costs.files("f")} OR f.kind = 'standard')
 GROUP BY f.file_id, f.name, f.kind
 HAVING count(*) FILTER (WHERE {small}) >= greatest({settings.least_count}, {settings.least_share} * count(*))
 ORDER BY typical_ns DESC NULLS LAST, count DESC, f.name"""
@@ -102,6 +105,7 @@ RULE = Rule(
     fine_when=N_("Somebody watches the output while it grows, or the lines must survive a crash."),
     settings=Settings,
     find=find,
+    tables=("programs",),
     yields_to=("synchronous-flags",),
     case="printf-lines",
 )
