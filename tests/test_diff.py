@@ -595,3 +595,28 @@ def test_every_key_of_the_json_is_documented(kyoto: tuple[str, str]) -> None:
         for column in COLUMNS
         if f"`{column}`" not in page and "_before" not in column and "_after" not in column
     } == set()
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_the_page_needs_nothing_and_fits(kyoto: tuple[str, str], tmp_path: Path, width: int) -> None:
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        pytest.skip("needs Chromium: apt-get install chromium")
+    page_path = tmp_path / "diff.html"
+    page_path.write_text(diff_html(compare([kyoto[0]], [kyoto[1]]), language_in("ja")))
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        problems: list[str] = []
+        requests: list[str] = []
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(page_path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        bars = page.evaluate(
+            "[...document.querySelectorAll('#files .is')].map(b => b.getBoundingClientRect().width)"
+        )
+        browser.close()
+    assert problems == [] and requests == [page_path.as_uri()]
+    assert min(bars) > 0 and max(bars) > 5 * min(bars), "3.3 s beside 37.9 s, on one scale"

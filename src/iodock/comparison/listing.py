@@ -1,4 +1,4 @@
-"""The runs' calls added up by file, call or sort of I/O, each quantity as a list with one value per run."""
+"""The runs' calls added up by file, call or sort of I/O, each quantity with a value for each run."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from iodock.store.engine import Engine
 WORKING = "part <> 'waiting'"
 """Waiting on pipes and sockets is shown as a sort of its own, and counts nowhere else."""
 MOST_CALLS_OF_FILE = 3
+_NAMED = """SELECT t.*, k.name, k.matched, k.files_before, k.files_after
+FROM {source} t LEFT JOIN keys k ON k.key_id = t.key_id"""
+# Names are looked up for the rows that are shown only.
 _TELLING_SHARE = 0.1
 """Of a file's largest change: calls that change by less are not shown with it."""
 
@@ -46,8 +49,12 @@ class Table:
         return change(known[: self.before], known[self.before :])
 
     def row(self, name: str, found: Mapping[str, Any], **more: Any) -> Row:
-        """A row out of lists over runs."""
-        return Row(name, {measure: self.change(found[measure], measure) for measure in MEASURES}, **more)
+        """A row out of a column for each measure and run."""
+        changes = {
+            measure: self.change([found[f"{measure}_{run}"] for run in range(self.runs)], measure)
+            for measure in MEASURES
+        }
+        return Row(name, changes, **more)
 
 
 def table_of(
@@ -78,28 +85,35 @@ def _numbered(sums: pa.Table, number: int) -> pa.Table:
     return sums.append_column("run", pa.array([number] * sums.num_rows, pa.int32()))
 
 
-def _lists(table: Table) -> str:
-    """SQL: each measure as a list with the sum of each run."""
+def _columns(table: Table) -> str:
+    """SQL: a column for each measure and run, `count_0`, with the sum of that run."""
     return ", ".join(
-        f"[{', '.join(_of_run(measure, run) for run in range(table.runs))}] AS {measure}"
+        f"coalesce(sum({measure}) FILTER (WHERE run = {run}), 0) AS {measure}_{run}"
         for measure in MEASURES
+        for run in range(table.runs)
     )
 
 
-def _of_run(measure: str, run: int) -> str:
-    return f"coalesce(sum({measure}) FILTER (WHERE run = {run}), 0)"
+def _summed_columns(table: Table) -> str:
+    """SQL: the same columns, added up."""
+    names = (f"{measure}_{run}" for measure in MEASURES for run in range(table.runs))
+    return ", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in names)
 
 
 def _folded(table: Table, by: str, where: str = WORKING) -> str:
     group = f"GROUP BY {by}" if by else ""
-    return f"SELECT {by + ',' if by else ''} {_lists(table)} FROM cells WHERE {where} {group}"
+    return f"SELECT {by + ',' if by else ''} {_columns(table)} FROM cells WHERE {where} {group}"
 
 
 def _difference(table: Table) -> str:
     """SQL: the median after less that before, of what rows are ranked by."""
-    name, first = table.ranking, table.before
-    after = f"list_aggregate({name}[{first + 1}:{table.runs}], 'median')"
-    return f"{after} - list_aggregate({name}[1:{first}], 'median')"
+    names = [f"{table.ranking}_{run}" for run in range(table.runs)]
+    before, after = (_median(side) for side in (names[: table.before], names[table.before :]))
+    return f"({after} - {before})"
+
+
+def _median(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"list_aggregate([{', '.join(names)}], 'median')"
 
 
 def _rank_files(table: Table) -> None:
@@ -110,10 +124,9 @@ def _rank_files(table: Table) -> None:
     engine.keep("by_file_call", f"SELECT *, {difference} AS difference FROM ({by_call}) t")
     engine.keep(
         "by_file",
-        f"""SELECT t.*, {difference} AS difference, w.weight, k.name, k.matched, k.files_before, k.files_after
-FROM ({_folded(table, "key_id")}) t LEFT JOIN keys k ON k.key_id = t.key_id
-  JOIN (SELECT key_id, greatest(sum(greatest(difference, 0)), sum(greatest(-difference, 0))) AS weight
-    FROM by_file_call GROUP BY key_id) w ON w.key_id = t.key_id""",
+        f"""SELECT *, {difference} AS difference FROM (SELECT key_id, {_summed_columns(table)},
+  greatest(sum(greatest(difference, 0)), sum(greatest(-difference, 0))) AS weight
+FROM by_file_call GROUP BY key_id) t""",
     )
 
 
@@ -153,14 +166,17 @@ def unchanged_files(table: Table) -> int:
 
 def every_file(table: Table) -> Iterator[Row]:
     """All files, those that changed most first."""
-    for found in table.engine.rows("SELECT * FROM by_file ORDER BY weight DESC, key_id"):
+    for found in table.engine.rows(f"{_NAMED.format(source='by_file')} ORDER BY weight DESC, t.key_id"):
         yield _file_row(table, found, ())
 
 
 def _listing(table: Table, source: str, order: str, most: int, files: bool) -> Listing:
     engine = table.engine
     engine.keep("ranked", f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({source}) t")
-    found = engine.rows(f"SELECT * FROM ranked WHERE place <= {most} ORDER BY place")
+    first = f"(SELECT * FROM ranked WHERE place <= {most})"
+    found = engine.rows(
+        f"{_NAMED.format(source=first) if files else f'SELECT * FROM {first} t'} ORDER BY place"
+    )
     other, total = (
         _summed(table, name, where) for name, where in (("other", f"place > {most}"), ("total", "true"))
     )
@@ -174,11 +190,7 @@ def _listing(table: Table, source: str, order: str, most: int, files: bool) -> L
 
 
 def _summed(table: Table, name: str, where: str) -> Row:
-    lists = ", ".join(
-        f"[{', '.join(f'coalesce(sum({measure}[{run + 1}]), 0)' for run in range(table.runs))}] AS {measure}"
-        for measure in MEASURES
-    )
-    (found,) = table.engine.rows(f"SELECT {lists} FROM ranked WHERE {where}")
+    (found,) = table.engine.rows(f"SELECT {_summed_columns(table)} FROM ranked WHERE {where}")
     return table.row(name, found)
 
 

@@ -65,9 +65,9 @@ def table(
 
 def _headings(first: str, with_calls: bool, is_sure: bool, text: Language) -> Iterator[Markup]:
     yield tag("th", first, scope="col")
-    numbers = [N_("before"), N_("after"), N_("change"), ""]
-    for word in numbers:
+    for word in (N_("before"), N_("after"), N_("change")):
         yield tag("th", text.gettext(word), scope="col", class_="number")
+    yield tag("th", "", class_="share")
     bars = tag("span", text.gettext(N_("before above, after below")), class_="visually-hidden")
     yield tag("th", bars, scope="col")
     if with_calls:
@@ -87,7 +87,7 @@ def _row(
         tag("td", shown.before, class_="number"),
         tag("td", shown.after, class_="number"),
         tag("td", shown.difference, class_=f"number {side}" if side else "number"),
-        tag("td", shown.share, class_="number"),
+        tag("td", shown.share, class_="number share"),
         tag("td", None if line.kind == "total" else _pair(line, line.most or most, logarithmic)),
     ]
     if with_calls:
@@ -169,21 +169,24 @@ def measure_of(comparison: Comparison) -> str:
 
 
 def files_table(title: str, listing: Listing, comparison: Comparison, text: Language) -> Markup | None:
-    """Files that got faster, or slower, each with the calls that did it."""
+    """Files that got faster, or slower, each with the calls that did it; both on the same scale of bars."""
     measure = measure_of(comparison)
+    shown = [*comparison.faster.rows, *comparison.slower.rows]
+    most = max((_largest(row.changes[measure]) for row in shown), default=0.0)
     lines: list[Line] = []
     for row in listing.rows:
-        lines.append(Line(_file_cell(row, text), row.changes[measure], measure, row.changes["count"]))
+        lines.append(
+            Line(_file_cell(row, text), row.changes[measure], measure, row.changes["count"], most=most)
+        )
         if row.matched not in MATCHED:
-            lines += [_inner(call, measure) for call in row.calls]
+            lines += [_inner(call, measure, most) for call in row.calls]
     lines += sums(listing, measure, text)
     return table(title, text.gettext(N_("file")), lines, text, note=_shown_of(listing, text))
 
 
-def _inner(call: Row, measure: str) -> Line:
-    return Line(
-        tag("code", visible(call.name)), call.changes[measure], measure, call.changes["count"], "inner"
-    )
+def _inner(call: Row, measure: str, most: float) -> Line:
+    name = tag("code", visible(call.name))
+    return Line(name, call.changes[measure], measure, call.changes["count"], "inner", most)
 
 
 def _file_cell(row: Row, text: Language) -> Markup:
