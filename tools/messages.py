@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -17,6 +18,8 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract_from_file
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
+
+from iodock.casebook.case import TEXTS as CASE_TEXTS
 
 SOURCE = Path(__file__).parent.parent / "src" / "iodock"
 LOCALE = SOURCE / "locale"
@@ -32,8 +35,15 @@ _HEADER = "Texts of iodock: translate `msgstr`, keep the {places}; terms are in 
 def sources() -> list[tuple[str, Path]]:
     """(Language of the source, file) of every file that may hold texts, sorted."""
     scripts = sorted((SOURCE / "views" / "report" / "assets" / "js").glob("*.js"))
-    return [("python", path) for path in sorted(SOURCE.rglob("*.py"))] + [
-        ("javascript", path) for path in scripts
+    cases = sorted((SOURCE / "casebook" / "cases").glob("*/case.toml"))
+    # The programs of cases are not part of iodock.
+    code = [
+        path for path in sorted(SOURCE.rglob("*.py")) if SOURCE / "casebook" / "cases" not in path.parents
+    ]
+    return [
+        *(("python", path) for path in code),
+        *(("javascript", path) for path in scripts),
+        *(("case", path) for path in cases),
     ]
 
 
@@ -41,6 +51,10 @@ def texts_of(kind: str, path: Path) -> Iterator[str | tuple[str, str]]:
     """The texts that a file marks; (one, many) where there are two forms."""
     if kind == "python":
         yield from python_texts(ast.parse(path.read_text(encoding="utf-8")))
+        return
+    if kind == "case":
+        written = tomllib.loads(path.read_text(encoding="utf-8"))
+        yield from (str(written[key]) for key in CASE_TEXTS if key in written)
         return
     for _, text, _, _ in extract_from_file(kind, path, KEYWORDS):
         yield (text[0], text[1]) if isinstance(text, tuple) else text
