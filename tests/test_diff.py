@@ -34,7 +34,7 @@ from iodock.views.diff_html import diff_html
 from iodock.views.diff_json import diff_json
 from iodock.views.diff_text import diff_text, print_diff
 from strace_log import Log
-from synthetic import write_store
+from synthetic import event_row, file_row, process_row, write_store
 
 # The package's function of that name hides the module.
 compare_module = import_module("iodock.comparison.compare")
@@ -110,6 +110,9 @@ def kyoto(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def test_each_file_is_credited_and_blamed_apart(kyoto: tuple[str, str]) -> None:
     found = compare([kyoto[0]], [kyoto[1]])
     assert say(found.headline, ENGLISH).startswith("Slower: 3,120 s -> 3,480 s, 12 % more")
+    assert "Most of the difference lies outside of I/O" in " ".join(
+        say(one, ENGLISH) for one in found.sentences
+    )
     assert [row.name for row in found.faster.rows] == ["/data/catalogue.csv"]
     assert [row.name for row in found.slower.rows] == ["/data/update.log"]
     by_file = rows(found)
@@ -620,3 +623,23 @@ def test_the_page_needs_nothing_and_fits(kyoto: tuple[str, str], tmp_path: Path,
         browser.close()
     assert problems == [] and requests == [page_path.as_uri()]
     assert min(bars) > 0 and max(bars) > 5 * min(bars), "3.3 s beside 37.9 s, on one scale"
+
+
+def test_system_cpu_time_is_compared_with_itself_only(kyoto: tuple[str, str], tmp_path: Path) -> None:
+    def truss(name: str, each_ns: int) -> str:
+        events = [
+            event_row("write", ts=10**9 * n, sys_cpu_ns=each_ns, file_id=0, result=10, bytes=10, direction=2)
+            for n in range(10)
+        ]
+        files, tasks = [file_row(0, "/data/update.log")], [process_row(0, 100)]
+        return str(write_store(tmp_path / name, events, files, tasks))
+
+    first, second = truss("a.iodock", 5_000_000), truss("b.iodock", 8_000_000)
+    found = compare([first], [second])
+    assert found.time == "system-cpu"
+    assert rows(found)["/data/update.log"]["total_time_ns"].difference == 30_000_000
+    assert "system CPU time" in said(found, "durations")
+    assert "system CPU inside calls" in diff_text(found, ENGLISH, False)
+    mixed = compare([first], [kyoto[0]])
+    assert mixed.time is None
+    assert "can't be compared" in said(mixed, "durations")

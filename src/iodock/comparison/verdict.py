@@ -11,6 +11,9 @@ from iodock.language import N_
 EQUAL_SHARE = 0.02
 """Single runs whose wall times differ by less are called as fast as each other."""
 
+MOST_OF_IT = 0.6
+"""From this share of the difference on, it is said to lie outside of I/O."""
+
 
 def headline(totals: Mapping[str, Change], work: Work | None) -> Message:
     """Whether the run got faster or slower."""
@@ -53,14 +56,12 @@ def sentences(
     if io.before is not None and io.after is not None:
         values: dict[str, Scalar] = {"before_ns": io.before, "after_ns": io.after}
         yield Message(N_("Wall time in I/O: {before_ns} -> {after_ns}."), values)
+    yield from _elsewhere(totals)
     gained, lost = (_moved(one, "total_time_ns" if time else "count") for one in (faster, slower))
     if gained is None or lost is None or not (faster.of or slower.of):
         return
     if time:
-        text = N_(
-            "Inside calls, files that got faster gained {gained_ns} (files: {faster_files}); files that got "
-            "slower lost {lost_ns} (files: {slower_files})."
-        )
+        text = _credit_and_blame(faster, slower)
         values = {"gained_ns": gained, "lost_ns": lost}
     else:
         text = N_(
@@ -69,6 +70,35 @@ def sentences(
         )
         values = {"gained": round(gained), "lost": round(lost)}
     yield Message(text, values | {"faster_files": faster.of, "slower_files": slower.of})
+
+
+def _credit_and_blame(faster: Listing, slower: Listing) -> str:
+    if not slower.of:
+        return N_(
+            "Inside calls, files that got faster gained {gained_ns} (files: {faster_files}); none got slower."
+        )
+    if not faster.of:
+        return N_(
+            "Inside calls, files that got slower lost {lost_ns} (files: {slower_files}); none got faster."
+        )
+    return N_(
+        "Inside calls, files that got faster gained {gained_ns} (files: {faster_files}); files that got "
+        "slower lost {lost_ns} (files: {slower_files})."
+    )
+
+
+def _elsewhere(totals: Mapping[str, Change]) -> Iterator[Message]:
+    """Says so where it is not the I/O that made the difference."""
+    wall, rest = totals["wall_time_ns"], totals["rest_time_ns"]
+    if not wall.difference or not rest.difference or wall.before is None:
+        return
+    moved = abs(wall.difference) >= EQUAL_SHARE * wall.before and wall.sureness is not Sureness.NOISE
+    if moved and rest.difference / wall.difference > MOST_OF_IT:
+        values: dict[str, Scalar] = {"before_ns": rest.before, "after_ns": rest.after}
+        text = N_(
+            "Most of the difference lies outside of I/O, in computing or waiting: {before_ns} -> {after_ns}."
+        )
+        yield Message(text, values)
 
 
 def _moved(listing: Listing, measure: str) -> float | None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iodock.comparison.data import Change, Comparison, Listing, Row
+from iodock.comparison.data import Change, Comparison, Listing, Row, Sureness
 from iodock.language import N_, Language
 from iodock.views.charts.words import visible
 from iodock.views.diff_words import MATCHED, NO_FILE, cells, file_words, shown_totals, spread, total_name
@@ -32,7 +32,10 @@ class Line:
 
     @property
     def judged(self) -> bool:
-        """Whether more is worse, as for time and failures; more bytes or larger accesses may be either."""
+        """Whether more is worse, as for time and failures; more bytes or larger accesses may be either, and
+        noise is neither."""
+        if self.change.sureness is Sureness.NOISE:
+            return False
         return self.measure == "failed" or self.measure.endswith("_ns")
 
 

@@ -102,6 +102,8 @@ def share(change: Change) -> str:
 
 def sure(change: Change, text: Language) -> str:
     """What can be said of it and how far runs lie apart, `noise ±4 %`; empty for single runs."""
+    if len(change.before_runs) == len(change.after_runs) == 1:
+        return ""
     word = text.gettext(SURENESS[change.sureness]) if SURENESS[change.sureness] else ""
     apart = change.spread
     return word if not word or not apart else f"{word} ±{share_text(apart)}"
