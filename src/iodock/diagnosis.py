@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from iodock import rules
-from iodock.analyses import find as find_analysis
-from iodock.analyses.base import request
+from iodock.analyses.overview import PART
 from iodock.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Message, Severity, Silence, Verdict
 from iodock.language import N_
+from iodock.relations.filters import Filters
+from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
+from iodock.relations.selection import select
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
@@ -51,14 +52,26 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
 
 def facts_of(store: Store, settings: Settings) -> Facts:
     """What rules know of a store."""
-    analysis = find_analysis("overview")
-    answer = analysis.run(store, request(analysis, {}))
-    total: dict[str, Any] = dict(answer.totals.total) if answer.totals else {}
-    parts = {row["part"]: row["total_time_ns"] for row in answer.table.to_pylist()}
-    # Mapping into memory and what else a file is asked for is in the union of `io_time_ns` too.
-    known = [time for part, time in parts.items() if part != "waiting" and time is not None]
-    total["summed_io_ns"] = sum(known) if known else None
-    return Facts(store, settings, Profile(store), total)
+    profile = Profile(store)
+    profile.need(["uses"])
+    (sums,) = store.rows(_SUMS_SQL)
+    everything = select(store, Filters.from_mapping({"kind": ["all"]}))
+    spent = io_time(store, everything)
+    total = {
+        "io_time_ns": None if spent is None else spent.subset_ns,
+        "waiting_time_ns": None if spent is None else spent.any_ns - spent.subset_ns,
+        "summed_io_ns": sums["time_ns"] if store.manifest.durations else None,
+        "calls": sums["calls"],
+    }
+    return Facts(store, settings, profile, total)
+
+
+# What the analysis `overview` counts, from the folded calls.
+_SUMS_SQL = f"""WITH parts AS (SELECT u.count, u.time_ns, u.side, {PART} AS part
+  FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
+  WHERE u.file_id IS NOT NULL OR {IO_CALLS})
+SELECT CAST(coalesce(sum(count) FILTER (WHERE side IN (0, 1, 3)), 0) AS BIGINT) AS calls,
+  CAST(sum(time_ns) FILTER (WHERE side IN (0, 1, 3) AND part <> 'waiting') AS BIGINT) AS time_ns FROM parts"""
 
 
 def _check_names(settings: Settings, known: Sequence[Rule]) -> None:

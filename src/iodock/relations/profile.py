@@ -26,6 +26,8 @@ MOST_BYTES = 2**63 - 1
 SLOW_NS = 20_000_000
 """From this duration on a call is looked at singly."""
 MOST_SLOW = 20_000
+WRITING_FLAGS = 0o2000 | 0o10000 | 0o40000
+"""O_APPEND, O_DSYNC (O_SYNC contains it) and O_DIRECT of Linux."""
 NEAR_BYTES = 65_536
 """Who goes back so far only returns to what a buffer held."""
 
@@ -142,21 +144,33 @@ WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     after=("places",),
 )
 _OPENS = Derived(
-    "successful and failed opens folded by file, task and flags",
+    "opens whose flags change how bytes are written (O_APPEND, O_DSYNC, O_SYNC, O_DIRECT), by file, task and "
+    "flags",
     {
         "file_id": "-> files",
         "utid": "-> processes",
-        "flags": "open flags, Linux numbers; NULL where not known",
+        "flags": "open flags, Linux numbers",
         "errno_id": "-> errnos; NULL: did not fail",
         "count": "opens",
-        "time_ns": "inside them",
     },
     lambda store: (
-        """SELECT file_id, utid, flags, errno_id, count(*) AS count,
-  CAST(sum(coalesce(dur, sys_cpu_ns)) AS BIGINT) AS time_ns
-FROM events WHERE call_id IN (SELECT id FROM calls WHERE family = 'open') GROUP BY ALL"""
+        f"""SELECT file_id, utid, flags, errno_id, count(*) AS count FROM events
+WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0
+  AND call_id IN (SELECT id FROM calls WHERE family = 'open') GROUP BY ALL"""
     ),
 )
+
+
+def _slow_calls(store: Store) -> str:
+    # Most runs have none, and the folded durations know that.
+    found = store.rows(f"SELECT 1 FROM durations WHERE duration_bin > log2({SLOW_NS}) LIMIT 1")
+    return f"""SELECT e.ts, e.dur, e.utid, e.call_id, e.file_id, e.direction, e.bytes FROM events e
+  JOIN calls c ON c.id = e.call_id JOIN files f ON f.file_id = e.file_id
+WHERE e.dur >= {SLOW_NS} AND {FIRST_SIDE} AND c.class IN ('data', 'metadata', 'seek', 'sync')
+  AND f.kind IN ('file', 'regular', 'directory', 'symlink')
+ORDER BY e.dur DESC LIMIT {MOST_SLOW if found else 0}"""
+
+
 _SLOW_CALLS = Derived(
     f"the longest calls, from {SLOW_NS // 1_000_000} ms on, waiting on pipes and sockets left out",
     {
@@ -168,12 +182,8 @@ _SLOW_CALLS = Derived(
         "direction": "0 none, 1 read, 2 write",
         "bytes": "transferred",
     },
-    lambda store: (
-        f"""SELECT e.ts, e.dur, e.utid, e.call_id, e.file_id, e.direction, e.bytes FROM events e
-  JOIN calls c ON c.id = e.call_id JOIN files f ON f.file_id = e.file_id
-WHERE e.dur >= {SLOW_NS} AND {FIRST_SIDE} AND c.class IN ('data', 'metadata', 'seek', 'sync')
-  AND f.kind IN ('file', 'regular', 'directory', 'symlink') ORDER BY e.dur DESC LIMIT {MOST_SLOW}"""
-    ),
+    _slow_calls,
+    after=("durations",),
 )
 _DURATIONS = Derived(
     "how long calls took: their number by call, direction and duration in powers of two",

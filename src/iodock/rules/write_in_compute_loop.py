@@ -33,7 +33,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that are written so, by processes that mainly compute."""
-    faults = Faults(facts.rows(_sql(facts, settings)))
+    faults = _faults(facts, settings)
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
         return
@@ -57,6 +57,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def _faults(facts: Facts, settings: Settings) -> Faults:
+    # Going through all calls for the moments is dear: only where there are such writes at all.
+    if not facts.rows(f"SELECT 1 FROM file_work w WHERE {_small_writes(settings)} LIMIT 1"):
+        return Faults([])
+    facts.profile.need(("moments", "actors"))
+    return Faults(facts.rows(_sql(facts, settings)))
+
+
+def _small_writes(settings: Settings) -> str:
+    return f"""w.writes >= {settings.least_count} AND w.written_bytes <= {settings.most_bytes} * w.writes
+    AND w.opens * 10 <= w.writes"""
+
+
 def _sql(facts: Facts, settings: Settings) -> str:
     wall = facts.wall_ns or 0
     first = facts.store.manifest.first_ts or 0
@@ -71,8 +84,7 @@ found AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, 
     s.moments, w.last_ts - w.first_ts AS span
   FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
     JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid
-  WHERE w.writes >= {settings.least_count} AND w.written_bytes <= {settings.most_bytes} * w.writes
-    AND w.opens * 10 <= w.writes AND {costs.files("f")})
+  WHERE {_small_writes(settings)} AND {costs.files("f")})
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BIGINT) AS count,
   CAST(sum(w.written_bytes) AS BIGINT) AS bytes, CAST(sum(w.write_ns) AS BIGINT) AS time_ns,
   CAST(sum(w.span - least(w.span, w.io_ns)) AS BIGINT) AS pause_ns
@@ -119,7 +131,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("file_work", "places", "moments", "actors", "uses"),
+    tables=("file_work", "places", "uses"),
     yields_to=("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
     case="debug-output",
 )
