@@ -512,3 +512,15 @@ def test_the_link_of_a_site_makes_a_slower_rate_a_cache(tmp_path: Path) -> None:
 def test_mmap_is_said_not_to_be_seen(tmp_path: Path) -> None:
     silent = {one.rule for one in diagnosed(made(large_reads, tmp_path)).silent}
     assert "mmap-random" in silent
+
+
+def test_tools_that_each_read_the_input_have_their_reasons(tmp_path: Path) -> None:
+    log = StraceLog()
+    for number, tool in enumerate(("sort", "wc", "diff", "awk", "md5sum", "gzip")):
+        log.child(300 + number, f"/usr/bin/{tool}")
+        log.open("/data/input")
+        for _ in range(20):
+            log.read(65536, 1000)
+        log.close()
+        log.ends()
+    assert not of_rule(diagnosed(log.imported(tmp_path)), "redundant-reads")

@@ -15,7 +15,7 @@ LEAST_SHARE = 0.001
 
 # Names of databases and what lies beside them: they answer requests one by one, and do it on purpose.
 _DATABASES = (
-    r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)(-journal|-wal|-shm)?$"
+    r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
     r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
 )
 _SYSTEM = (

@@ -20,6 +20,8 @@ class Settings:
     """How many times what a process needs it must read at least."""
     least_factor_shared: float = 3.0
     """The same for all processes together, which each read the bytes once."""
+    least_processes: int = 3
+    """So many processes of one program must read the bytes: different tools each have their reason."""
     least_bytes: int = 1048576
     """So many bytes must have been read before."""
 
@@ -28,6 +30,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for what processes read again themselves, one for what each of many reads once."""
     for shared in (False, True):
         faults = Faults(facts.rows(_sql(shared, settings)))
+        if shared:
+            faults = _read_alike(facts, faults, settings)
         count, cost = faults.total("count"), faults.time_ns
         if not faults or not costs.worth_a_word(facts, cost, count):
             continue
@@ -35,7 +39,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         factor = moved / max(1, moved - again)
         values = {
             "read_bytes": moved, "needed_bytes": moved - again, "factor": round(factor, 1),
-            "files": faults.file_count, "processes": _readers(facts, faults),
+            "files": faults.file_count, "processes": _most(faults),
         }  # fmt: skip
         yield Candidate(
             message=Message(_MANY if shared else _ONE, values),
@@ -58,14 +62,26 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
-def _readers(facts: Facts, faults: Faults) -> int:
-    """Processes that read the costliest place."""
-    row = facts.one(
-        f"""SELECT count(DISTINCT q.upid) AS processes FROM uses u JOIN places l ON l.file_id = u.file_id
-  JOIN processes q ON q.utid = u.utid
-WHERE u.direction = 1 AND u.bytes > 0 AND l.place = {faults.rows[0]["place"]}"""
+def _most(faults: Faults) -> int:
+    return max(int(row.get("processes") or 1) for row in faults.rows)
+
+
+def _read_alike(facts: Facts, faults: Faults, settings: Settings) -> Faults:
+    """The places that enough processes of one program read, with the number of these."""
+    if not faults:
+        return faults
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    readers = facts.rows(
+        f"""SELECT place, max(processes) AS processes FROM (
+  SELECT l.place, l.file_id, g.program, count(DISTINCT q.upid) AS processes FROM uses u
+    JOIN places l ON l.file_id = u.file_id JOIN processes q ON q.utid = u.utid
+    LEFT JOIN programs g ON g.upid = q.upid
+  WHERE u.direction = 1 AND u.bytes > 0 AND l.place IN ({places}) GROUP BY ALL)
+GROUP BY place HAVING max(processes) >= {settings.least_processes}"""
     )
-    return int(row["processes"])
+    known = {row["place"]: row["processes"] for row in readers}
+    kept = [row | {"processes": known[row["place"]]} for row in faults.rows if row["place"] in known]
+    return Faults(kept)
 
 
 def _sql(shared: bool, settings: Settings) -> str:
@@ -137,7 +153,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses"),
+    tables=("transfers", "place_names", "places", "uses", "programs"),
     yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",
 )
