@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 
 LONG_NS = 1_000_000
@@ -23,6 +23,8 @@ class Settings:
     """A pause between two requests, from which on the program computes."""
     least_phases: int = 6
     """Turns of I/O and computing."""
+    least_phase_bytes: int = 4194304
+    """Moved in each turn on average; less is not worth a second buffer."""
     least_share: float = 0.3
     """Of the time of the turns that the I/O must take, and the computing, too."""
     least_regular: float = 0.6
@@ -42,6 +44,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     busy, pause = int(row["busy_ns"]), int(row["pause_ns"])
     share = busy / (busy + pause)
     regular = int(row["regular_ns"] or 0) >= settings.least_regular * pause
+    if int(row["large_ns"]) < busy / 2 or int(row["bytes"]) < settings.least_phase_bytes * int(row["phases"]):
+        return
     if not regular or not settings.least_share <= share <= 1 - settings.least_share:
         return
     values: dict[str, Scalar] = {
@@ -67,11 +71,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # Only large requests and long calls are read, and only of the task that has most of the bytes. In a long
 # call, whatever it is about, nothing is computed.
 def _sql(settings: Settings) -> str:
-    return f"""WITH large AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts, e.bytes FROM events e
-    LEFT JOIN files f ON f.file_id = e.file_id
-  WHERE (e.bytes >= {settings.least_bytes} AND e.direction IN (1, 2) OR e.dur >= {LONG_NS})
+    return f"""WITH large AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts,
+    CASE WHEN e.bytes >= {settings.least_bytes} THEN e.bytes END AS bytes FROM events e
+    LEFT JOIN files f ON f.file_id = e.file_id JOIN processes p ON p.utid = e.utid
+    LEFT JOIN programs g ON g.upid = p.upid
+  WHERE (e.bytes >= {settings.least_bytes} AND e.direction > 0 OR e.dur >= {LONG_NS})
     AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
-    AND ({costs.files("f")} OR e.dur >= {LONG_NS}) LIMIT {settings.most_requests}),
+    AND NOT {programs.is_tool("g.program")} AND ({costs.files("f")} OR e.dur >= {LONG_NS})
+  LIMIT {settings.most_requests}),
 main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
 turns AS (SELECT *, lag(end_ts) OVER (ORDER BY ts) AS before FROM large
   WHERE utid IN (SELECT utid FROM main)),
@@ -82,7 +89,7 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
-  count(*) AS requests,
+  count(bytes) AS requests, CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0) AS BIGINT) AS large_ns,
   CAST(sum(bytes) AS BIGINT) AS bytes
 FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
 HAVING count(*) < {settings.most_requests}
@@ -120,5 +127,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
+    tables=("programs",),
     yields_to=("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
 )

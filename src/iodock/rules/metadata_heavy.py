@@ -20,8 +20,8 @@ class Settings:
     """Fewer metadata calls beyond the needed ones than this are not worth a word."""
     least_share: float = 0.5
     """Of the time in I/O calls that must go to metadata calls on these files."""
-    free_calls: int = 6
-    """Metadata calls of one process on one file that any program needs: open, stats, close, unlink."""
+    free_calls: int = 4
+    """Metadata calls of one process on one file that any program needs: open, stat, close, unlink."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -108,5 +108,5 @@ RULE = Rule(
         *("tiny-file-flood", "file-per-process", "directory-scan-storm", "slow-close", "sync-heavy"),
         *("shared-file-contention", "straggler"),
     ),
-    case="metadata",
+    case="tiny-files",
 )

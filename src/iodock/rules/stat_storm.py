@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -18,8 +18,10 @@ class Settings:
 
     least_count: int = 500
     """Fewer stats beyond the needed ones than this are not worth a word."""
-    least_repeats: int = 4
+    least_repeats: int = 3
     """Stats of one file by one process from which on it is asked too often."""
+    least_repeats_elsewhere: int = 20
+    """The same for folders, for what belongs to the system or to a program, and for tools (make, tar)."""
     least_ratio: float = 3.0
     """Stats for each open: a program that opens as often has another problem."""
 
@@ -54,8 +56,11 @@ def _sql(settings: Settings) -> str:
     return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
   CAST(sum(w.stats - 1) AS BIGINT) AS count, CAST(sum(w.opens) AS BIGINT) AS opens,
   CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
-FROM file_work w JOIN places p ON p.file_id = w.file_id
-WHERE w.stats >= {settings.least_repeats} AND w.stats >= {settings.least_ratio} * w.opens
+FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
+  LEFT JOIN programs g ON g.upid = w.upid
+WHERE w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
+    THEN {settings.least_repeats_elsewhere}
+    ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
@@ -93,7 +98,7 @@ RULE = Rule(
     fine_when=N_("Each file is asked once (ls -l, git status, make), or a change must be noticed at once."),
     settings=Settings,
     find=find,
-    tables=("file_work", "places"),
+    tables=("file_work", "places", "programs"),
     yields_to=("process-storm", "slow-call"),
     case="stat-storm",
 )
