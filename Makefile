@@ -45,6 +45,7 @@ check: setup
 
 reference: setup
 	COLUMNS=100 $(BIN)/python tools/reference.py
+	$(BIN)/python tools/casebook.py
 
 # New texts of the code into the catalogues; lists what is to be translated.
 messages: setup

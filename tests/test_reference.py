@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "tools" / "reference.py")
+def generator(name: str = "reference") -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -25,6 +25,15 @@ def test_reference_is_what_the_code_says(page: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("COLUMNS", "100")
     written = (ROOT / "docs" / "reference" / page).read_text()
     assert written == generator().pages()[page], "run `make reference`"
+
+
+def test_pages_of_cases_are_what_the_cases_say() -> None:
+    folder = ROOT / "docs" / "cases"
+    pages = generator("casebook").documents()
+    by_hand = {"index.md", "ja/index.md"}
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - by_hand == set(pages)
+    lagging = [name for name, text in pages.items() if (folder / name).read_text(encoding="utf-8") != text]
+    assert not lagging, "run `make reference`"
 
 
 def test_links_between_documents_lead_somewhere() -> None:
