@@ -130,3 +130,33 @@ SELECT e.*, n.size FROM every e
     ),
     after=("siblings",),
 )
+
+# Files of the system, of programs and of MPI itself say nothing about who does the work.
+_NOT_DATA = (
+    r"^/(proc|sys|dev|usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/"
+    r"|\.(so|pyc|py)(\.[0-9.]+)?$|/ompi[^/]*/|/pmix"
+)
+WORKER_IO = Derived(
+    "what each worker did with the user's files",
+    {
+        "team": "as in `workers`",
+        "worker": "as in `workers`",
+        "calls": "calls; NULL: none",
+        "bytes": "read and written",
+        "time_ns": "inside the calls",
+        "first_ts": "start of the first",
+        "last_ts": "start of the last",
+    },
+    lambda store: (
+        f"""WITH data AS (SELECT file_id FROM files WHERE kind IN ('file', 'regular', 'unknown')
+  AND NOT regexp_matches(name, '{_NOT_DATA}')),
+used AS (SELECT p.upid, sum(u.count) AS calls, sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns,
+    min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
+  FROM uses u JOIN data d ON d.file_id = u.file_id JOIN processes p ON p.utid = u.utid
+  WHERE u.side IN (0, 1, 3) AND p.upid IN (SELECT upid FROM workers) GROUP BY p.upid)
+SELECT w.team, w.worker, CAST(sum(d.calls) AS BIGINT) AS calls, CAST(sum(d.bytes) AS BIGINT) AS bytes,
+  CAST(sum(d.time_ns) AS BIGINT) AS time_ns, min(d.first_ts) AS first_ts, max(d.last_ts) AS last_ts
+FROM workers w LEFT JOIN used d ON d.upid = w.upid WHERE w.size >= 2 GROUP BY w.team, w.worker"""
+    ),
+    after=("workers", "uses"),
+)

@@ -113,5 +113,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("workers", "uses"),
+    tables=("worker_io",),
 )

@@ -96,6 +96,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("workers", "uses"),
-    case="serial-io",
+    tables=("worker_io",),
 )

@@ -58,7 +58,8 @@ def _sql(settings: Settings) -> str:
   CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid
-WHERE w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
+WHERE w.stats >= {settings.least_repeats}
+  AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
     THEN {settings.least_repeats_elsewhere}
     ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""

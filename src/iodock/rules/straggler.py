@@ -139,7 +139,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("workers", "uses"),
+    tables=("worker_io",),
     yields_to=("slow-call",),
-    case="straggler",
 )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
 
-from iodock.rules import costs
 from iodock.rules.facts import Facts
 
 
@@ -52,10 +51,8 @@ def side_by_side(facts: Facts) -> bool:
 
 def teams(facts: Facts) -> list[Team]:
     """The ranks, or else each group of at least three processes that did the same at the same time. Needs the
-    derived tables `workers` and `uses`."""
-    if not side_by_side(facts):
-        return []
-    rows = facts.rows(_SQL)
+    derived table `worker_io`."""
+    rows = facts.rows("SELECT * FROM worker_io ORDER BY team, worker")
     found = []
     for number, members in groupby(rows, key=lambda row: int(row["team"])):
         workers = tuple(
@@ -71,15 +68,3 @@ def teams(facts: Facts) -> list[Team]:
         )
         found.append(Team(number < 0, workers))
     return found
-
-
-_SQL = f"""WITH used AS (SELECT p.upid, sum(u.count) AS calls, sum(u.bytes) AS bytes,
-    sum(u.time_ns) AS time_ns, min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
-  FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
-  WHERE {costs.data_files("f")} AND u.side IN (0, 1, 3)
-    AND NOT regexp_matches(f.name, '^/dev/|/ompi[^/]*/|/pmix')
-  GROUP BY p.upid)
-SELECT w.team, w.worker, CAST(sum(d.calls) AS BIGINT) AS calls, CAST(sum(d.bytes) AS BIGINT) AS bytes,
-  CAST(sum(d.time_ns) AS BIGINT) AS time_ns, min(d.first_ts) AS first_ts, max(d.last_ts) AS last_ts
-FROM workers w LEFT JOIN used d ON d.upid = w.upid WHERE w.size >= 2
-GROUP BY w.team, w.worker ORDER BY w.team, w.worker"""
