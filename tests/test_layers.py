@@ -41,7 +41,8 @@ LEVELS = {
 EXCEPTIONS = {
     ("__init__", "run"): "the package's face",
 }
-MODULES = sorted(SOURCE.rglob("*.py"))
+# The programs of the casebook are no modules.
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if "cases" not in path.parts)
 
 
 def room(path: Path) -> str:
