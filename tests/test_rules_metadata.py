@@ -509,10 +509,20 @@ def test_misses_without_durations_count(tmp_path: Path) -> None:
     assert found.severity is Severity.LOW
 
 
+def test_a_database_may_ask_for_its_journal_each_time(tmp_path: Path) -> None:
+    log = Trace()
+    log.open("/data/run.db")
+    for _ in range(3000):
+        log.call('stat("/data/run.db-wal", 0x7f)', ENOENT, 50)
+        log.call('stat("/data/run.db", {st_mode=S_IFREG|0644, st_size=5, ...})', "0", 50)
+    assert not diagnosed(log.imported(tmp_path)).worth_changing
+
+
 def test_thresholds_are_settings(tmp_path: Path) -> None:
     path = made(searches_a_little, tmp_path)
     assert of_rule(
-        diagnosed(path, Settings(rules={"failed-open-storm": {"least_count": 100}})), "failed-open-storm"
+        diagnosed(path, Settings(rules={"failed-open-storm": {"least_count": 100, "least_repeats": 100}})),
+        "failed-open-storm",
     )
 
 

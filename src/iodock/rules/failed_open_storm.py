@@ -16,8 +16,10 @@ from iodock.rules.places import Faults
 class Settings:
     """Thresholds of `failed-open-storm`."""
 
-    least_count: int = 300
-    """Failed look-ups of one process, or of one name by all of them; fewer belong to a program's start."""
+    least_count: int = 1000
+    """Failed look-ups of one process; fewer belong to a program's start."""
+    least_repeats: int = 300
+    """Failed look-ups of one name by all processes together."""
     waiting_count: int = 20
     """Stats of one missing file by one process from which on it waits for the file: that is `stat-storm`."""
 
@@ -26,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: everything that was looked for in vain."""
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
-    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
+    if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
         return
     most = faults.rows[0]
     values: dict[str, Scalar] = {
@@ -61,7 +63,7 @@ waited AS (SELECT file_id, upid FROM missed WHERE family = 'stat' GROUP BY ALL
 storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
   WHERE m.family <> 'stat' OR w.file_id IS NULL
   QUALIFY sum(m.count) OVER (PARTITION BY m.upid) >= {settings.least_count}
-    OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_count})
+    OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
   CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns
 FROM storms m JOIN places p ON p.file_id = m.file_id

@@ -48,7 +48,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         files=faults.files,
         file_count=faults.file_count,
         call="stat",
-        gain=(0.5, 1.0),
+        gain=costs.CALLS_GO,
     )
 
 
@@ -58,7 +58,7 @@ def _sql(settings: Settings) -> str:
   CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid
-WHERE w.stats >= {settings.least_repeats}
+WHERE w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
   AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
     THEN {settings.least_repeats_elsewhere}
     ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
