@@ -28,8 +28,6 @@ SLOW_NS = 20_000_000
 MOST_SLOW = 20_000
 WRITING_FLAGS = 0o2000 | 0o10000 | 0o40000
 """O_APPEND, O_DSYNC (O_SYNC contains it) and O_DIRECT of Linux."""
-NEAR_BYTES = 65_536
-"""Who goes back so far only returns to what a buffer held."""
 
 # A call with two rows counts once: on the side it reads from or the old name.
 FIRST_SIDE = "e.side IN (0, 1, 3)"
@@ -123,7 +121,7 @@ _TRANSFERS = Derived(
         "any_written_bytes": "bytes that any process had written before",
         "unaligned": "transfers whose offset is not a multiple of 4096",
         "known": "transfers with an offset",
-        "overlapping": f"transfers that begin at most {NEAR_BYTES >> 10} KiB before the one before ended",
+        "overlapping": "transfers that begin within what the one before moved",
     },
     lambda store: (
         f"""SELECT p.place, e.call_id, e.direction, e.pattern,
@@ -137,7 +135,7 @@ _TRANSFERS = Derived(
   CAST(sum(e.own_written_bytes) AS BIGINT) AS own_written_bytes,
   CAST(sum(e.any_written_bytes) AS BIGINT) AS any_written_bytes,
   count(*) FILTER (WHERE e.offset_bytes % 4096 <> 0) AS unaligned, count(e.offset_bytes) AS known,
-  count(*) FILTER (WHERE e.gap_bytes BETWEEN -{NEAR_BYTES} AND -1) AS overlapping
+  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping
 FROM events e LEFT JOIN places p ON p.file_id = e.file_id
 WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     ),

@@ -52,7 +52,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _sql(direction: int, settings: Settings) -> str:
-    back = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 5), 0)"
+    # Steps forward by less than was read begin before the end of the last one, too.
+    back = "coalesce(sum(t.count - t.overlapping) FILTER (WHERE t.pattern = 5), 0)"
     return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
   CAST(sum(t.count) AS BIGINT) AS count, CAST({back} AS BIGINT) AS back,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
@@ -102,5 +103,5 @@ RULE = Rule(
     needs=(Need.OFFSETS,),
     tables=("transfers", "place_names"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
-    case="backward-access",
+    case="header-reread",
 )

@@ -56,8 +56,9 @@ def _sql(settings: Settings) -> str:
     return f"""WITH work AS (SELECT u.file_id, q.upid, CAST(sum(u.count) AS BIGINT) AS count,
     sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns FROM uses u JOIN processes q ON q.utid = u.utid
   WHERE u.direction = 1 AND u.bytes > 0 AND u.side = 0 GROUP BY u.file_id, q.upid),
-opened AS (SELECT o.file_id, q.upid, sum(o.count) AS opens FROM opens o JOIN processes q ON q.utid = o.utid
-  WHERE o.errno_id IS NULL GROUP BY o.file_id, q.upid),
+opened AS (SELECT u.file_id, q.upid, sum(u.count) AS opens FROM uses u JOIN calls c ON c.id = u.call_id
+    JOIN processes q ON q.utid = u.utid
+  WHERE c.family = 'open' AND u.errno_id IS NULL GROUP BY u.file_id, q.upid),
 output AS (SELECT q.upid, coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2), 0) AS written,
     coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS taken,
     coalesce(sum(u.count) FILTER (WHERE u.direction = 2), 0) AS writes
@@ -111,6 +112,6 @@ RULE = Rule(
     fine_when=N_("The file changes between the readings, or the questions come from different users."),
     settings=Settings,
     find=find,
-    tables=("uses", "opens", "places", "place_names", "programs"),
-    case="grep-per-record",
+    tables=("uses", "places", "place_names", "programs"),
+    case="shell-loop",
 )
