@@ -17,7 +17,7 @@ from iodock.rules.workers import Team, Worker
 class Settings:
     """Thresholds of `straggler`."""
 
-    least_ratio: float = 3.0
+    least_ratio: float = 2.0
     """Time of the slowest worker over the median of all."""
     most_difference: float = 0.3
     """How far bytes may differ from the median for the work to be the same."""
