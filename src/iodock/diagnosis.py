@@ -101,7 +101,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
         cost_seconds=cost,
         cost_share=share,
         node_hours=cost * facts.nodes / 3600 if cost is not None and facts.nodes else None,
-        gain=_gain(candidate, cost),
+        gain=_gain(candidate, cost, wall),
         title=Message(rule.title),
         message=candidate.message,
         files=files,
@@ -123,11 +123,11 @@ def _cost(candidate: Candidate, facts: Facts) -> float | None:
     return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
 
 
-def _gain(candidate: Candidate, cost: float | None) -> Gain | None:
+def _gain(candidate: Candidate, cost: float | None, wall: float | None) -> Gain | None:
     if candidate.gain is None or cost is None:
         return None
-    low, high = candidate.gain
-    return Gain(low * cost, high * cost)
+    low, high = (share * cost for share in candidate.gain)
+    return Gain(low, high if wall is None else min(high, wall))
 
 
 def _severity(candidate: Candidate, share: float | None, facts: Facts) -> Severity:

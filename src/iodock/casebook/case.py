@@ -48,6 +48,8 @@ class Case:
     """Command that makes the input, in the working folder."""
     needs: tuple[str, ...] = ()
     """Programs that must be there."""
+    one_cpu: bool = True
+    """Whether it runs on one CPU, which nothing but a parallel job would use more of."""
 
     @property
     def is_own(self) -> bool:
@@ -107,6 +109,7 @@ def _case(folder: Path, raw: Mapping[str, Any]) -> Case:
         after=_version(raw["after"]) if has_programs else None,
         input=tuple(raw["input"]) if "input" in raw else None,
         needs=tuple(raw.get("needs", ())),
+        one_cpu=bool(raw.get("one_cpu", True)),
         **{key: str(raw[key]) if key == "title" else str(raw.get(key, "")) for key in TEXTS},
     )
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from iodock.casebook.case import Case, Version
 from iodock.diagnosis import diagnose
 from iodock.errors import IodockError
-from iodock.findings import Diagnosis, Finding, Severity
+from iodock.findings import Diagnosis, Finding
 from iodock.settings import Settings
 from iodock.store import Store
 
@@ -90,11 +92,24 @@ def run_case(case: Case, folder: Path, times: int, tell: Tell) -> CaseRun:
         for side, version in (("before", case.before), ("after", case.after)):
             tell(side, number, times)
             store = folder / (f"{side}.iodock" if times == 1 else f"{side}-{number}.iodock")
-            outputs[side] = _record(version, store, work)
+            with _one_cpu(case.one_cpu):
+                outputs[side] = _record(version, store, work)
             stores[side].append(store)
     return CaseRun(
         case, tuple(stores["before"]), tuple(stores["after"]), (outputs["before"], outputs["after"])
     )
+
+
+@contextmanager
+def _one_cpu(wanted: bool) -> Iterator[None]:
+    """What is started meanwhile stays on one CPU: a stop of a traced program takes several times as long if
+    the recorder happens to run on another one, and the two versions would not be comparable."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)} if wanted else allowed)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def _record(version: Version, store: Path, work: Path) -> str:
@@ -119,18 +134,18 @@ def _run(command: Sequence[str], work: Path) -> str:
 
 
 def effect(run: CaseRun, settings: Settings) -> Effect:
-    """The measured gain, and the sum of the gains of those findings that are gone or cheaper."""
+    """The measured gain, and the sum of the gains of those findings that are gone: medians over the runs."""
     befores = [_diagnosed(store, settings) for store in run.before]
     afters = [_diagnosed(store, settings) for store in run.after]
     still = {(one.rule, one.call) for one in afters[0].worth_changing}
-    gone = tuple(one for one in befores[0].worth_changing if (one.rule, one.call) not in still)
-    gains = [one.gain for one in gone if one.gain is not None and one.severity is not Severity.NOTE]
+    gone = [[one for one in found.worth_changing if (one.rule, one.call) not in still] for found in befores]
+    gains = [[one.gain for one in findings if one.gain is not None] for findings in gone]
     return Effect(
         before_seconds=_median_wall(befores),
         after_seconds=_median_wall(afters),
-        low_seconds=sum(one.low_seconds for one in gains),
-        high_seconds=sum(one.high_seconds for one in gains),
-        gone=gone,
+        low_seconds=statistics.median(sum(one.low_seconds for one in found) for found in gains),
+        high_seconds=statistics.median(sum(one.high_seconds for one in found) for found in gains),
+        gone=tuple(gone[0]),
     )
 
 

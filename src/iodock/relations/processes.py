@@ -27,12 +27,14 @@ SELECT upid, program, own FROM known"""
 
 # Calls by what they do, as small numbers: comparing names for each row would take most of the time.
 _ROLES = """SELECT id, class = 'metadata' AS metadata, CAST(CASE family WHEN 'open' THEN 1 WHEN 'stat' THEN 2
-  WHEN 'close' THEN 3 WHEN 'lseek' THEN 4 ELSE 0 END AS UTINYINT) AS role FROM calls"""
+  WHEN 'close' THEN 3 WHEN 'lseek' THEN 4 ELSE CASE class WHEN 'other' THEN 5 ELSE 0 END END
+  AS UTINYINT) AS role FROM calls"""
 _WORK_SUMS = (
     ("opens", "open", "role = 1 AND worked"),
     ("stats", "stat", "role = 2"),
     ("closes", "close", "role = 3"),
     ("seeks", "seek", "role = 4"),
+    ("others", "other", "role = 5"),
     ("reads", "read", "direction = 1"),
     ("writes", "write", "direction = 2"),
     ("metadata", "metadata", "metadata"),
@@ -60,6 +62,8 @@ FILE_WORK = Derived(
         "close_ns": "time inside them",
         "seeks": "lseeks",
         "seek_ns": "time inside them",
+        "others": "calls that are neither metadata nor transfers, ioctl above all",
+        "other_ns": "time inside them",
         "reads": "calls that read",
         "read_ns": "time inside them",
         "writes": "calls that write",

@@ -41,7 +41,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             file_count=faults.file_count,
             call=faults.rows[0]["call"],
             confidence=0.95,
-            gain=(0.4, 1.0),
+            gain=costs.CALLS_GO,
         )
 
 

@@ -10,6 +10,9 @@ READ_BYTES_PER_S = 5_000_000_000
 """Large reads from memory: what is read again, or was read ahead."""
 WRITE_BYTES_PER_S = 2_000_000_000
 """Large writes into memory."""
+CALLS_GO = (0.6, 1.8)
+"""Gain where the change does away with calls, as a share of their cost: less where some of them stay, more
+where the program's own work around each call goes too (flushing, handling errors, refilling caches)."""
 LEAST_SHARE = 0.001
 """Of the run's wall time, or of its calls where times are not known."""
 

@@ -99,7 +99,8 @@ class Facts:
     @cached_property
     def tracing_ns(self) -> int:
         """What tracing adds around each call of a live recording, beyond the call's own duration: the pause
-        that hardly any two calls of a thread are closer than. 0 for logs, of which it is not known."""
+        that few calls of a thread are closer than, in the run or while its programs started, whose calls
+        follow at once. 0 for logs, of which it is not known."""
         how = (self.store.manifest.raw.get("captured") or {}).get("how")
         if how != "ptrace" or not self.durations:
             return 0
@@ -156,9 +157,9 @@ FROM processes"""
 
     @cached_property
     def nodes(self) -> int | None:
-        """Nodes of the job, where hosts are known."""
-        hosts = self.store.manifest.raw.get("hosts") or ()
-        return len(hosts) or None
+        """Nodes of the job: as its scheduler told, else the hosts seen."""
+        job, hosts = (self.store.manifest.raw.get(name) for name in ("job", "hosts"))
+        return (job or {}).get("nodes") or len(hosts or ()) or None
 
     @cached_property
     def mount_kinds(self) -> Mapping[str, FileSystemKind]:
@@ -180,13 +181,15 @@ FROM processes"""
         return frozenset(row["language"] for row in self.rows(_LANGUAGES_SQL) if row["language"] is not None)
 
 
-# The first calls will do: stops cost the same all along.
+# The first calls will do: stops cost the same all along. In a loop that computes between its calls all pauses
+# are longer than what tracing adds; those of the loader before it are not.
 _PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS ended FROM events
     WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
-pauses AS (SELECT ts - lag(ended) OVER (PARTITION BY utid ORDER BY ts) AS pause FROM seen),
-ranked AS (SELECT pause, row_number() OVER (ORDER BY pause) AS place, count(*) OVER () AS count FROM pauses
-  WHERE pause >= 0)
-SELECT max(pause) AS pause FROM ranked WHERE place <= count // 10"""
+pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen
+  WINDOW w AS (PARTITION BY utid ORDER BY ts))
+SELECT CAST(least(quantile_disc(pause, 0.25), quantile_disc(pause, 0.25) FILTER (WHERE first)) AS BIGINT)
+  AS pause
+FROM pauses WHERE pause >= 0"""
 
 # Of what a program is made shows in the interpreters it runs and the libraries it opens.
 _LANGUAGES_SQL = r"""SELECT DISTINCT language FROM (

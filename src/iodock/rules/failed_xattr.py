@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Severity
 from iodock.language import N_
-from iodock.rules import programs
+from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -44,7 +44,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call=faults.rows[0]["call"],
         confidence=0.9,
-        gain=(0.5, 1.0),
+        gain=costs.CALLS_GO,
         at_most=Severity.NOTE if _is_a_tools_habit(faults, failed, settings) else Severity.HIGH,
     )
 

@@ -53,7 +53,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="execve",
         confidence=0.85,
         wall_seconds=lived,
-        gain=(0.35, 0.95),
+        gain=(0.45, 1.3),
     )
 
 

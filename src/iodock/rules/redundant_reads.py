@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, seek_storm
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -35,6 +36,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         count, cost = faults.total("count"), faults.time_ns
         if not faults or not costs.worth_a_word(facts, cost, count):
             continue
+        seeks = Faults([]) if shared else _seeks(facts, faults)
         moved, again = faults.total("bytes"), faults.total("again")
         factor = moved / max(1, moved - again)
         values = {
@@ -43,10 +45,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         }  # fmt: skip
         yield Candidate(
             message=Message(_MANY if shared else _ONE, values),
-            count=count,
-            time_ns=cost,
+            count=count + seeks.total("count"),
+            time_ns=None if cost is None else cost + seeks.total("time_ns"),
             evidence={
                 "count": count,
+                "seeks": seeks.total("count"),
                 "read_bytes": moved,
                 "again_bytes": again,
                 "factor": round(factor, 2),
@@ -57,9 +60,28 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             file_count=faults.file_count,
             call=faults.rows[0]["call"],
             confidence=0.7 if shared else 0.9,
-            gain=(0.4, 1.0),
+            gain=costs.CALLS_GO,
             advice=_ADVICE_MANY if shared else None,
         )
+
+
+def _seeks(facts: Facts, faults: Faults) -> Faults:
+    """Seeks in these places, which go when each is read once; those that `seek-storm` charges left out."""
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    settings = facts.settings.of_rule("seek-storm", seek_storm.Settings)
+    charged = {row["name"]: row for row in seek_storm.needless(facts, settings).rows}
+    rows = facts.rows(
+        f"""SELECT l.place, any_value(p.name) AS name, CAST(sum(u.count) AS BIGINT) AS count,
+  CAST(sum(u.time_ns) AS BIGINT) AS time_ns
+FROM uses u JOIN calls c ON c.id = u.call_id JOIN places l ON l.file_id = u.file_id
+  JOIN place_names p ON p.place = l.place
+WHERE c.class = 'seek' AND l.place IN ({places}) GROUP BY l.place"""
+    )
+    return Faults([row | _less(row, charged.get(row["name"], {})) for row in rows])
+
+
+def _less(row: dict[str, Any], charged: dict[str, Any]) -> dict[str, int]:
+    return {key: max(0, int(row[key] or 0) - int(charged.get(key) or 0)) for key in ("count", "time_ns")}
 
 
 def _most(faults: Faults) -> int:
@@ -153,7 +175,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses", "programs"),
+    tables=("transfers", "place_names", "places", "uses", "opens", "programs"),
     yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",
 )

@@ -51,7 +51,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="write",
         confidence=0.75,
-        gain=(0.3, 0.9),
+        gain=(0.4, 1.2),
     )
 
 

@@ -46,7 +46,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             files=faults.files,
             file_count=faults.file_count,
             call=faults.rows[0]["call"],
-            gain=(0.4, 1.0),
+            gain=costs.CALLS_GO,
         )
 
 

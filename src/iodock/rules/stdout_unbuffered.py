@@ -43,7 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call=faults.rows[0]["call"],
         confidence=0.9 if certain else 0.6,
-        gain=(0.4, 1.0),
+        gain=costs.CALLS_GO,
     )
 
 

@@ -44,7 +44,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count if named else 0,
         call=faults.rows[0]["call"],
         confidence=0.9,
-        gain=(0.4, 1.0),
+        gain=costs.CALLS_GO,
     )
 
 

@@ -53,7 +53,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="write",
         confidence=0.6,
-        gain=(0.4, 1.0),
+        gain=costs.CALLS_GO,
     )
 
 

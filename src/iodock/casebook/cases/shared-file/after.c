@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 512, PIECES = 8000 };
+enum { PIECE = 512, PIECES = 20000 };
 
 int main(int argc, char **argv)
 {
