@@ -10,7 +10,7 @@ use iodock_event::{
     shown, Batch, Clock, EventColumns, LossKind, Losses, Mount, Place, RecordSource, SourceError, TaskUsage,
 };
 use iodock_journal::JournalReader;
-use iodock_store::{HostClock, Manifest, Recorder, State, StoreOptions, StoreWriter};
+use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -355,4 +355,12 @@ fn describe(manifest: &mut Manifest, parts: &[Part]) {
     host.kernel = host.kernel.take().or(known(&meta.kernel));
     host.cpus = host.cpus.or(meta.cpus);
     manifest.clock = meta.clock.name().into();
+    let told = |key: &str| meta.extra.get(key).cloned();
+    manifest.job = told("job.id").map(|id| Job {
+        scheduler: told("job.scheduler").unwrap_or_default(),
+        id,
+        name: told("job.name"),
+        nodes: told("job.nodes").and_then(|nodes| nodes.parse().ok()),
+        ..Job::default()
+    });
 }

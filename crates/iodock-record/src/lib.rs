@@ -10,6 +10,7 @@ mod clock;
 pub mod control;
 mod doctor;
 mod error;
+mod job;
 mod launch;
 mod options;
 mod parts;
@@ -82,6 +83,7 @@ fn meta(how: &str, command: Vec<Vec<u8>>) -> JournalMeta {
         rank,
         ranks,
         start: Some(Clock::start().now()),
+        extra: job::described(|name| std::env::var(name).ok()),
         ..JournalMeta::default()
     }
 }

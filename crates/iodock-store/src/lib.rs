@@ -22,6 +22,7 @@ mod writer;
 pub use error::StoreError;
 pub use info::StoreInfo;
 pub use manifest::{
-    Captured, Host, HostClock, Io, LossEntry, LossPlace, Manifest, Recorder, Source, State, SCHEMA_VERSION,
+    Captured, Host, HostClock, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
+    SCHEMA_VERSION,
 };
 pub use writer::{StoreOptions, StoreWriter};

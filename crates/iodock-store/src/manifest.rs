@@ -38,6 +38,9 @@ pub struct Manifest {
     pub host: Host,
     pub hosts: Vec<HostClock>,
     pub ranks: Option<u32>,
+    /// The batch job, where the scheduler told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub job: Option<Job>,
     /// `epoch`, `day`, `relative` or `none`.
     pub clock: String,
     /// First start and last end, ns; filled by the writer of events where `None`.
@@ -77,6 +80,18 @@ pub struct Host {
     pub name: Option<String>,
     pub kernel: Option<String>,
     pub cpus: Option<u32>,
+    #[serde(flatten)]
+    pub others: Others,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Job {
+    /// `slurm`, `pjm`, `pbs`, ...
+    pub scheduler: String,
+    pub id: String,
+    pub name: Option<String>,
+    pub nodes: Option<u32>,
     #[serde(flatten)]
     pub others: Others,
 }
@@ -157,6 +172,7 @@ impl Default for Manifest {
             host: Host::default(),
             hosts: Vec::new(),
             ranks: None,
+            job: None,
             clock: Clock::Epoch.name().into(),
             first_ts: None,
             last_ts: None,

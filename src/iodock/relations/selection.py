@@ -154,12 +154,11 @@ def _task_condition(store: Store, filters: Filters) -> str:
 
 
 def _check_job(store: Store, jobs: tuple[str, ...]) -> None:
-    captured = store.manifest.raw.get("captured") or {}
-    job = store.manifest.raw.get("job") or captured.get("job")
-    if job is None:
+    job = store.manifest.raw.get("job") or {}
+    if not job:
         raise RequestError("this store does not know its job", "leave --job out")
-    if str(job) not in jobs:
-        raise RequestError(f"this store is of job {job}, not {', '.join(jobs)}")
+    if not {job.get("id"), job.get("name")} & set(jobs):
+        raise RequestError(f"this store is of job {job.get('id')}, not {', '.join(jobs)}")
 
 
 def _choose_files(store: Store, filters: Filters, notes: list[str]) -> tuple[bool, bool]:
