@@ -130,5 +130,4 @@ RULE = Rule(
     find=find,
     needs=(Need.TIMES,),
     tables=("file_work", "programs"),
-    case="copy-loop",
 )

@@ -126,5 +126,5 @@ RULE = Rule(
     find=find,
     tables=("file_work", "workers"),
     yields_to=("open-close-loop", "sync-heavy"),
-    case="file-per-process",
+    case="shared-file",
 )

@@ -122,5 +122,5 @@ RULE = Rule(
     needs=(Need.OFFSETS,),
     tables=("transfers", "place_names"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
-    case="random-access",
+    case="reread-ranges",
 )

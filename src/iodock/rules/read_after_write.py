@@ -86,5 +86,4 @@ RULE = Rule(
     find=find,
     needs=(Need.COVERAGE,),
     tables=("transfers", "place_names"),
-    case="read-after-write",
 )

@@ -98,5 +98,4 @@ RULE = Rule(
     needs=(Need.COVERAGE,),
     tables=("transfers", "place_names"),
     yields_to=("synchronous-flags",),
-    case="header-rewrite",
 )

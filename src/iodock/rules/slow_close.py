@@ -85,5 +85,4 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS,),
     tables=("file_work", "places"),
-    case="slow-close",
 )

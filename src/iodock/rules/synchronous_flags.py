@@ -84,5 +84,5 @@ RULE = Rule(
     find=find,
     needs=(Need.FLAGS,),
     tables=("uses", "opens", "places", "place_names"),
-    case="synchronous-writes",
+    case="sync",
 )

@@ -88,5 +88,4 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("uses", "places", "place_names"),
-    case="unused-output",
 )

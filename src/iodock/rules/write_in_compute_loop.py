@@ -19,8 +19,8 @@ class Settings:
 
     least_count: int = 200
     """Fewer writes to a file than this are not worth a word."""
-    most_bytes: int = 4096
-    """A write's size on average."""
+    most_bytes: int = 2048
+    """A write's size on average: a buffer that is full when it is written holds 4 KiB or more."""
     least_span: float = 0.6
     """Of the process's life over which the writes must be spread."""
     least_spread: float = 0.7
