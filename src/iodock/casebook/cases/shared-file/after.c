@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 512, PIECES = 20000 };
+enum { PIECE = 128, PIECES = 20000 };
 
 int main(int argc, char **argv)
 {
     int rank, size;
     MPI_File file;
+    MPI_Info hints;
     MPI_Datatype turns;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -18,8 +19,10 @@ int main(int argc, char **argv)
     memset(pieces, 'a' + rank, (size_t)PIECE * PIECES);
     MPI_Type_vector(PIECES, PIECE, PIECE * size, MPI_BYTE, &turns);
     MPI_Type_commit(&turns);
+    MPI_Info_create(&hints);
+    MPI_Info_set(hints, "cb_nodes", "4");
     MPI_File_open(MPI_COMM_WORLD, argc > 1 ? argv[1] : "field.dat", MPI_MODE_WRONLY | MPI_MODE_CREATE,
-                  MPI_INFO_NULL, &file);
+                  hints, &file);
     MPI_File_set_view(file, (MPI_Offset)rank * PIECE, MPI_BYTE, turns, "native", MPI_INFO_NULL);
     MPI_File_write_all(file, pieces, PIECE * PIECES, MPI_BYTE, MPI_STATUS_IGNORE);
     MPI_File_close(&file);
