@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.errors import IodockError
 
 _EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -o for-the-admin.tar.gz")
@@ -21,7 +21,7 @@ _EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -
     help="make up the names of files, hosts and programs, and leave arguments out",
 )
 @click.option("--force", is_flag=True, help="replace an archive of that name")
-@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @quiet
 def command(
@@ -37,7 +37,7 @@ def command(
     report, environment, mounts, times, the longest calls, and tables as CSV. Prints the archive's name."""
     from iodock.bundle import write_bundle
     from iodock.cli.progress import ProgressBar
-    from iodock.language import chosen, language_in
+    from iodock.language import language_in
     from iodock.settings import load
 
     name = Path(store).resolve().name.removesuffix(".iodock")
@@ -47,5 +47,5 @@ def command(
     if not target.parent.is_dir():
         raise IodockError(f"{target}: no such folder", f"mkdir -p {target.parent}")
     with ProgressBar("packing", quiet, "parts") as progress:
-        write_bundle(Path(store), target, language_in(chosen(lang)), load(settings), anonymous, progress)
+        write_bundle(Path(store), target, language_in(spoken(lang)), load(settings), anonymous, progress)
     click.echo(str(target))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -25,13 +25,10 @@ _EXAMPLES = (
     "iodock cases run ifstream-tellg",
     "iodock cases add our-solver --before old.iodock --after new.iodock --title 'Restart files'",
 )
-_LANGUAGE = click.option(
-    "--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale"
-)
 
 
 @click.group(invoke_without_command=True, epilog=examples(_EXAMPLES))
-@_LANGUAGE
+@language
 @click.pass_context
 def command(context: click.Context, lang: str | None) -> None:
     """The casebook: patterns that were found at real centres, as small programs before and after the change.
@@ -44,14 +41,14 @@ def command(context: click.Context, lang: str | None) -> None:
 
 
 def _text(lang: str | None) -> Language:
-    from iodock.language import chosen, language_in
+    from iodock.language import language_in
 
-    return language_in(chosen(lang))
+    return language_in(spoken(lang))
 
 
 @command.command(epilog=examples(("iodock cases show shell-loop", "iodock cases show shell-loop --lang ja")))
 @click.argument("name")
-@_LANGUAGE
+@language
 def show(name: str, lang: str | None) -> None:
     """Print a case's page: what you see, why, the change, and when it does not help."""
     from iodock.casebook import find
@@ -68,7 +65,7 @@ def show(name: str, lang: str | None) -> None:
 @click.option("--times", type=click.IntRange(1), default=1, help="record each version so often, by turns")
 @click.option("--keep", metavar="DIR", help="keep programs and stores in this new folder")
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
-@_LANGUAGE
+@language
 @quiet
 def run(name: str, times: int, keep: str | None, settings: str | None, lang: str | None, quiet: bool) -> None:
     """Record a case's program before and after the change, diagnose both and compare them."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import destination
 from iodock.errors import RequestError
 
@@ -50,7 +50,7 @@ class _TwoSides(click.Command):
     help="form of the answer; default: table, or what FILE ends in",
 )
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
-@click.option("--lang", type=click.Choice(("en", "ja")), help="language; default: that of the locale")
+@language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @quiet
 def command(
@@ -68,7 +68,7 @@ def command(
     faster may hide one that got slower. With several runs of each, put -- between those before and those
     after: medians are compared, and differences that runs have anyway are called noise."""
     from iodock.comparison import compare
-    from iodock.language import chosen, language_in
+    from iodock.language import language_in
     from iodock.settings import load
 
     before, after = _sides(stores)
@@ -76,7 +76,7 @@ def command(
     comparison = compare(
         before, after, per=per, settings=load(settings), most_files=top, every_file=wanted == "csv"
     )
-    written = _written(comparison, wanted, language_in(chosen(lang)), output == "-")
+    written = _written(comparison, wanted, language_in(spoken(lang)), output == "-")
     with destination(output) as out:
         out.write(written.encode())
 
