@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
     """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored
-    table, a system call, a family or class of calls, or a loss. Without a name, list what can be explained."""
+    table, a system call, a family or class of calls, or a loss. Without a name, list what can be
+    explained."""
     from iodock.reference import explanations
 
     entries = explanations()
