@@ -119,3 +119,10 @@ def test_an_existing_archive_stays(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_no_such_store(tmp_path: Path) -> None:
     assert run_command(["bundle", str(tmp_path / "none.iodock"), "-o", str(tmp_path / "b.tar.gz")]) == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_store_is_named_not_its_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = secret_store(tmp_path)
+    (store / "files.parquet").unlink()
+    assert run_command(["bundle", "--anonymous", str(store), "-o", str(tmp_path / "b.tar.gz")]) == 1
+    assert f"{store / 'files.parquet'}: is missing" in capsys.readouterr().err

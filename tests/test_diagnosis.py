@@ -13,6 +13,7 @@ import pytest
 
 from iodock import diagnosis, rules
 from iodock.cli.run import run as run_command
+from iodock.errors import RequestError
 from iodock.findings import Advice, Finding, Message, Severity
 from iodock.language import LANGUAGES, language_in
 from iodock.rules.base import Candidate, Facts, Need, Rule
@@ -192,9 +193,15 @@ def test_hostile_names_stay_data(store: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_unknown_rule_in_the_settings(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = Settings(rules={"no-such-rule": {}})
-    with pytest.raises(Exception, match="no such rule: no-such-rule"):
+    settings = Settings(source=Path("site.toml"), rules={"no_such_rule": {}})
+    with pytest.raises(RequestError, match=r"site\.toml: .*no such rule: no_such_rule"):
         findings(store, monkeypatch, settings=settings)
+
+
+def test_a_misspelt_rule_is_guessed() -> None:
+    with pytest.raises(RequestError) as caught:
+        rules.find("small_requests")
+    assert caught.value.hint == "did you mean small-requests"
 
 
 @pytest.mark.parametrize(("limit", "status"), [("high", 0), ("medium", 0), ("low", 1)])

@@ -553,3 +553,15 @@ def test_a_pipe_that_leads_out_of_the_run_is_not_judged(tmp_path: Path) -> None:
     for _ in range(2000):
         log.call('write(1<pipe:[77]>, ""..., 50)', "50", 100)
     assert not of_rule(diagnosed(log.imported(tmp_path)), "pipe-bound")
+
+
+def opens_its_journal(log: Trace) -> None:
+    log.open("/data/runs.data", fd=4)
+    for _ in range(501):
+        log.open("/data/runs.data-journal", took_us=300, flags="O_RDWR|O_CREAT")
+        log.write(512, 20)
+        log.close(200)
+
+
+def test_a_database_opens_its_journal_for_each_transaction(tmp_path: Path) -> None:
+    assert not of_rule(diagnosed(made(opens_its_journal, tmp_path)), "open-close-loop")

@@ -44,16 +44,17 @@ Progress = Callable[[int, int | None, int], None]
 def write_bundle(
     store: Path, target: Path, text: Language, settings: Settings, anonymous: bool, progress: Progress
 ) -> None:
-    """Writes the archive; with ANONYMOUS from a copy of the store without anybody's names. Raises "
-    "StoreError,
-    QueryError, OSError."""
+    """Writes the archive; with ANONYMOUS from a copy of the store without anybody's names. Raises
+    StoreError, QueryError, OSError."""
     if not anonymous:
         with Store.open(store) as opened:
             _write(opened, target, text, settings, False, progress)
         return
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
-        # Opened first: a recording that was cut becomes tables.
-        Store.open(store).close()
+        # Opened first: a recording that was cut becomes tables, and what is damaged is named here, not in the
+        # copy.
+        with Store.open(store) as opened:
+            opened.rows("SELECT 1")
         copy = anonymous_copy(store, Path(folder) / "run.iodock")
         with Store.open(copy) as opened:
             _write(opened, target, text, settings, True, progress)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from iodock import rules
 from iodock.analyses.overview import PART
+from iodock.errors import RequestError
 from iodock.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Message, Severity, Silence, Verdict
 from iodock.language import N_
 from iodock.relations.filters import Filters
@@ -31,7 +32,7 @@ def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
 def diagnosis_of(facts: Facts) -> Diagnosis:
     """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
-    _check_names(facts.settings, known)
+    _check_names(facts.settings)
     found: list[Finding] = []
     silent: list[Silence] = []
     for rule in known:
@@ -74,11 +75,12 @@ SELECT CAST(coalesce(sum(count) FILTER (WHERE side IN (0, 1, 3)), 0) AS BIGINT) 
   CAST(sum(time_ns) FILTER (WHERE side IN (0, 1, 3) AND part <> 'waiting') AS BIGINT) AS time_ns FROM parts"""
 
 
-def _check_names(settings: Settings, known: Sequence[Rule]) -> None:
-    there = {rule.name for rule in known}
+def _check_names(settings: Settings) -> None:
     for name in settings.rules:
-        if name not in there:
+        try:
             rules.find(name)
+        except RequestError as error:
+            raise RequestError(f"{settings.source}: [rules.{name}]: {error}", error.hint) from None
 
 
 def _findings(rule: Rule, facts: Facts) -> Iterable[Finding]:
@@ -214,8 +216,8 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
 
 
 def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
-    """The method's next step (SS-ken report, 2.3): change and measure again, the administrator, or "
-    "nothing."""
+    """The method's next step (SS-ken report, 2.3): change and measure again, the administrator, or
+    nothing."""
     share = facts.io_ns / facts.wall_ns if facts.io_ns is not None and facts.wall_ns else None
     if any(one.severity is not Severity.NOTE for one in found):
         return Message(
@@ -226,7 +228,6 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
     return Message(
         N_(
             "Next, if this was slower than usual: iodock bundle collects what an administrator needs to "
-            "see "
-            "whether the file system was overloaded at that time."
+            "see whether the file system was overloaded at that time."
         )
     )

@@ -119,7 +119,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
-    systems = _section(raw, "file_systems", source)
+    systems, rules = (_section(raw, name, source) for name in ("file_systems", "rules"))
     return Settings(
         source=source,
         severity=_filled(SeverityLimits, _section(raw, "severity", source), "[severity]", source),
@@ -128,16 +128,14 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
             mount: _filled(FileSystem, values, f'[file_systems."{mount}"]', source)
             for mount, values in systems.items()
         },
-        rules={name: _section(_section(raw, "rules", source), name, source) for name in raw.get("rules", {})},
+        rules={name: _section(rules, name, source) for name in rules},
     )
 
 
 def _section(raw: Mapping[str, Any], name: str, source: Path) -> Mapping[str, Any]:
     section = raw.get(name, {})
     if not isinstance(section, dict):
-        raise RequestError(
-            f"{source}: {name} is a {type(section).__name__}, not a section", f"write [{name}]"
-        )
+        raise RequestError(f"{source}: {name} = {section!r} is not a section", f"write [{name}]")
     return section
 
 
@@ -151,7 +149,7 @@ def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T
         if name not in names:
             raise _unknown(f"{where} {name}", name, names, source)
         if not _fits(value, hints[name]):
-            raise RequestError(f"{source}: {where} {name} = {value!r} is not a {_shown(hints[name])}")
+            raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
     return kind(**values)
 
 
@@ -170,7 +168,19 @@ def _fits(value: object, hint: Any) -> bool:
 
 
 def _shown(hint: Any) -> str:
-    return getattr(hint, "__name__", str(hint)).replace(" | None", "")
+    """What a field takes, in words."""
+    kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    return " or ".join(
+        _KINDS.get(kind) or ", ".join(get_args(kind)) for kind in kinds if kind is not type(None)
+    )
+
+
+_KINDS = {
+    float: "a number from 0 on",
+    int: "a whole number from 0 on",
+    bool: "true or false",
+    str: "a text in quotes",
+}
 
 
 def _unknown(what: str, name: str, known: set[str], source: Path | None) -> RequestError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -32,4 +33,7 @@ def find(name: str) -> Rule:
     for rule in every():
         if rule.name == name:
             return rule
-    raise RequestError(f"no such rule: {name}", f"rules: {', '.join(names())}")
+    near = get_close_matches(name, names(), 1)
+    raise RequestError(
+        f"no such rule: {name}", f"did you mean {near[0]}" if near else f"rules: {', '.join(names())}"
+    )

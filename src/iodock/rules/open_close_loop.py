@@ -64,7 +64,7 @@ def _sql(settings: Settings) -> str:
     + least(w.others, w.opens) + w.reads + w.writes) * {spared}) AS BIGINT) AS calls,
   CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + {with_it}) * {spared}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
-WHERE w.opens >= {settings.least_opens} AND f.kind IN ('file', 'regular') AND w.reads + w.writes > 0
+WHERE w.opens >= {settings.least_opens} AND {costs.files("f")} AND w.reads + w.writes > 0
   AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 

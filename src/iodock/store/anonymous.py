@@ -61,8 +61,8 @@ class Anonymiser:
 
 
 def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None) -> Path:
-    """Copies a complete store to INTO with all names made up; gives INTO. Raises OSError and "
-    "ArrowInvalid."""
+    """Copies a complete store to INTO with all names made up; gives INTO. Raises OSError and
+    ArrowInvalid."""
     raw = json.loads((store / "manifest.json").read_text(encoding="utf-8"))
     names = anonymiser or Anonymiser(_mount_points(store))
     into.mkdir(parents=True)
