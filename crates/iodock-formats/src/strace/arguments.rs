@@ -1,8 +1,9 @@
 //! A call's arguments into the fields of a record, by their roles.
 
-use super::lexer::{unescape, Lexer, Quoted};
+use super::lexer::{Lexer, Quoted};
 use super::structures;
-use iodock_event::{constants, Action, Batch, RawCall, Role, Text, AT_FDCWD, UNSHOWN_OFFSET};
+use super::values::{descriptor, flags, push_unescaped};
+use iodock_event::{constants, Action, Batch, RawCall, Role, Text, UNSHOWN_OFFSET};
 
 /// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
@@ -63,44 +64,6 @@ fn set(field: &mut i64, value: Option<i64>) {
     }
 }
 
-/// `3`, `3</path>`, `AT_FDCWD`, `AT_FDCWD</dir>`.
-#[inline]
-pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
-    let fd = if lexer.peek() == b'A' && lexer.eat_word(b"AT_FDCWD") {
-        AT_FDCWD
-    } else {
-        match lexer.integer() {
-            // Negative numbers print as unsigned in some places (0xffffffff).
-            Some(number) => number as i32,
-            None => return (iodock_event::NO_FD, Text::NONE),
-        }
-    };
-    (fd, descriptor_name(lexer, batch))
-}
-
-/// The `<...>` after a descriptor.
-#[inline]
-pub fn descriptor_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
-    if lexer.peek() != b'<' {
-        return Text::NONE;
-    }
-    match lexer.bracketed() {
-        Some(name) => push_unescaped(name, memchr::memchr(b'\\', name).is_some(), batch),
-        None => Text::NONE,
-    }
-}
-
-/// Stores a text, its escapes resolved.
-#[inline]
-pub fn push_unescaped(inner: &[u8], escaped: bool, batch: &mut Batch) -> Text {
-    if !escaped {
-        return batch.push_text(inner);
-    }
-    let start = batch.bytes.len();
-    unescape(inner, &mut batch.bytes);
-    Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
-}
-
 fn path(lexer: &mut Lexer<'_>, path: &mut Text, cut: &mut bool, batch: &mut Batch) {
     if lexer.peek() != b'"' {
         return;
@@ -135,26 +98,6 @@ fn number_or_names(lexer: &mut Lexer<'_>) -> Option<i64> {
         lexer.integer()
     } else {
         Some(flags(lexer) as i64)
-    }
-}
-
-/// `O_RDONLY|O_CLOEXEC|0x8`; names without influence on tracking count 0.
-#[inline]
-pub fn flags(lexer: &mut Lexer<'_>) -> u64 {
-    let mut flags = 0;
-    loop {
-        if lexer.peek().is_ascii_digit() {
-            flags |= lexer.integer().unwrap_or(0) as u64;
-        } else {
-            let word = lexer.word();
-            if word.is_empty() {
-                return flags;
-            }
-            flags |= constants::value(word).unwrap_or(0);
-        }
-        if !lexer.eat(b'|') {
-            return flags;
-        }
     }
 }
 

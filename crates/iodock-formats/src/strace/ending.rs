@@ -1,8 +1,8 @@
 //! What stands behind a call's closing bracket: result, error, duration.
 
-use super::arguments::descriptor_name;
 use super::lexer::Lexer;
 use super::prefix::fraction;
+use super::values::{descriptor_name, push_unescaped};
 use iodock_event::{Batch, ErrnoId, Outcome, RawCall, Text, UNKNOWN};
 use memchr::{memmem, memrchr};
 
@@ -93,7 +93,7 @@ fn result_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     match memrchr(b'>', lexer.rest()) {
         Some(_) if lexer.rest().ends_with(b">") => {
             let inner = &lexer.rest()[1..lexer.rest().len() - 1];
-            super::arguments::push_unescaped(inner, memchr::memchr(b'\\', inner).is_some(), batch)
+            push_unescaped(inner, memchr::memchr(b'\\', inner).is_some(), batch)
         }
         _ => descriptor_name(lexer, batch),
     }

@@ -20,6 +20,7 @@ mod survey;
 mod tests;
 mod threads;
 mod times;
+mod values;
 
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 use iodock_event::SourceError;

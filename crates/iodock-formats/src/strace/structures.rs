@@ -1,7 +1,7 @@
 //! Arguments with an inside: vectors, stat buffers, control blocks.
 
-use super::arguments::{descriptor, flags, push_unescaped};
 use super::lexer::{Lexer, Quoted};
+use super::values::{descriptor, flags, push_unescaped};
 use iodock_event::{constants, AsyncItem, Batch, Items, RawCall, Text, NO_FD, UNKNOWN};
 use memchr::memmem;
 

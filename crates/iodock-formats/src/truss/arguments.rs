@@ -3,7 +3,9 @@
 use super::values::{
     closing_buffer_quote, closing_quote, fcntl_command, flags, integer, open_flags, same, unescape,
 };
-use iodock_event::{constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET};
+use iodock_event::{
+    constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET,
+};
 
 /// Solaris' AT_FDCWD, which old versions print as a number.
 const SOLARIS_AT_FDCWD: i64 = -3_041_965;

@@ -1,0 +1,62 @@
+//! Values that stand alone or inside structures alike: descriptors, texts, flags.
+
+use super::lexer::{unescape, Lexer};
+use iodock_event::{constants, Batch, Text, AT_FDCWD, NO_FD};
+
+/// `3`, `3</path>`, `AT_FDCWD`, `AT_FDCWD</dir>`.
+#[inline]
+pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
+    let fd = if lexer.peek() == b'A' && lexer.eat_word(b"AT_FDCWD") {
+        AT_FDCWD
+    } else {
+        match lexer.integer() {
+            // Negative numbers print as unsigned in some places (0xffffffff).
+            Some(number) => number as i32,
+            None => return (NO_FD, Text::NONE),
+        }
+    };
+    (fd, descriptor_name(lexer, batch))
+}
+
+/// The `<...>` after a descriptor.
+#[inline]
+pub fn descriptor_name(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
+    if lexer.peek() != b'<' {
+        return Text::NONE;
+    }
+    match lexer.bracketed() {
+        Some(name) => push_unescaped(name, memchr::memchr(b'\\', name).is_some(), batch),
+        None => Text::NONE,
+    }
+}
+
+/// Stores a text, its escapes resolved.
+#[inline]
+pub fn push_unescaped(inner: &[u8], escaped: bool, batch: &mut Batch) -> Text {
+    if !escaped {
+        return batch.push_text(inner);
+    }
+    let start = batch.bytes.len();
+    unescape(inner, &mut batch.bytes);
+    Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
+}
+
+/// `O_RDONLY|O_CLOEXEC|0x8`; names without influence on tracking count 0.
+#[inline]
+pub fn flags(lexer: &mut Lexer<'_>) -> u64 {
+    let mut flags = 0;
+    loop {
+        if lexer.peek().is_ascii_digit() {
+            flags |= lexer.integer().unwrap_or(0) as u64;
+        } else {
+            let word = lexer.word();
+            if word.is_empty() {
+                return flags;
+            }
+            flags |= constants::value(word).unwrap_or(0);
+        }
+        if !lexer.eat(b'|') {
+            return flags;
+        }
+    }
+}
