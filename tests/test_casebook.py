@@ -1,5 +1,4 @@
-"""The casebook: every case is whole, its two programs do the same work, and a site's own case names "
-"nobody."""
+"""The casebook: every case is whole, its two programs do the same work, a site's own case names nobody."""
 
 from __future__ import annotations
 

@@ -140,11 +140,14 @@ def effect(run: CaseRun, settings: Settings) -> Effect:
     still = {(one.rule, one.call) for one in afters[0].worth_changing}
     gone = [[one for one in found.worth_changing if (one.rule, one.call) not in still] for found in befores]
     gains = [[one.gain for one in findings if one.gain is not None] for findings in gone]
+    before_seconds = _median_wall(befores)
+    high_seconds = statistics.median(sum(one.high_seconds for one in found) for found in gains)
     return Effect(
-        before_seconds=_median_wall(befores),
+        before_seconds=before_seconds,
         after_seconds=_median_wall(afters),
         low_seconds=statistics.median(sum(one.low_seconds for one in found) for found in gains),
-        high_seconds=statistics.median(sum(one.high_seconds for one in found) for found in gains),
+        # Each finding may promise up to the whole run, but all of them together no more than that.
+        high_seconds=min(high_seconds, before_seconds),
         gone=tuple(gone[0]),
     )
 
