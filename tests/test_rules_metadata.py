@@ -314,6 +314,17 @@ def test_a_rank_that_works_alone_could_share(tmp_path: Path) -> None:
     assert [one.rule for one in diagnosis.worth_changing] == ["serial-phases"]
 
 
+def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Path) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.open("/data/shared.out", flags="O_RDWR|O_CREAT", pid=pid)
+        for _ in range(0 if number else 40):
+            log.write(MIB, 10_000, pid=pid)
+        log.close(pid=pid)
+
+    (found,) = of_rule(diagnosed(ranks(work, tmp_path)), "serial-phases")
+    assert found.severity is Severity.NOTE
+
+
 def test_equal_ranks_are_not_blamed(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000 + 1000 * n), tmp_path)
     assert not diagnosed(path).worth_changing
@@ -565,3 +576,17 @@ def opens_its_journal(log: Trace) -> None:
 
 def test_a_database_opens_its_journal_for_each_transaction(tmp_path: Path) -> None:
     assert not of_rule(diagnosed(made(opens_its_journal, tmp_path)), "open-close-loop")
+
+
+def forks_again(log: Trace) -> None:
+    log.call('execve("/opt/bin/solver", ["solver"], 0x7f /* 9 vars */)')
+    for number in range(400):
+        log.start(1000 + number)
+        log.open("/data/in", pid=1000 + number, took_us=1000)
+        log.end(1000 + number)
+        log.pause(1500)
+
+
+def test_processes_without_a_program_are_named_after_who_forked_them(tmp_path: Path) -> None:
+    (found,) = of_rule(diagnosed(made(forks_again, tmp_path)), "process-storm")
+    assert found.evidence["programs"] == "solver (fork)"

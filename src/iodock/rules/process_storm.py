@@ -79,8 +79,9 @@ work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BI
   FROM uses u JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid
     JOIN calls c ON c.id = u.call_id LEFT JOIN errnos x ON x.id = u.errno_id
   WHERE u.side IN (0, 1, 3) AND u.file_id IS NOT NULL),
-kinds AS (SELECT coalesce(regexp_extract(program, '[^/]*$'), 'a copy of the shell itself') AS name,
-    count(*) AS n FROM storm GROUP BY 1 ORDER BY n DESC, name LIMIT 5)
+kinds AS (SELECT coalesce(regexp_extract(s.program, '[^/]*$'),
+      concat(regexp_extract(g.program, '[^/]*$'), ' (fork)')) AS name, count(*) AS n
+  FROM storm s LEFT JOIN programs g ON g.upid = s.upid GROUP BY 1 ORDER BY n DESC, name LIMIT 5)
 SELECT (SELECT count(*) FROM storm) AS processes, lived.union_ns, work.*,
   (SELECT string_agg(name, ', ' ORDER BY n DESC, name) FROM kinds) AS programs
 FROM lived, work"""
@@ -128,6 +129,6 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("siblings", "uses"),
+    tables=("siblings", "programs", "uses"),
     case="shell-loop",
 )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.findings import Message, Scalar
+from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
-from iodock.rules import workers
+from iodock.rules import costs, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.workers import Worker
 
@@ -47,7 +47,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             confidence=0.6,
             wall_seconds=busiest.time_ns * (1 - 1 / many) / 1e9,
             gain=(0.3, 0.9),
+            at_most=Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH,
         )
+
+
+def _collects(facts: Facts) -> bool:
+    """Whether one rank may have moved the others' data for them, as MPI-IO's collective calls do with the
+    ranks of a node: then all of them have its files open."""
+    return bool(facts.one(_COLLECTS_SQL)["collects"])
 
 
 def _time(one: Worker) -> int:
@@ -58,6 +65,12 @@ def _bytes(one: Worker) -> int:
     return one.bytes
 
 
+_COLLECTS_SQL = f"""WITH used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,
+    sum(w.read_bytes + w.written_bytes) AS bytes
+  FROM workers k JOIN file_work w ON w.upid = k.upid JOIN files f ON f.file_id = w.file_id
+  WHERE k.team = -1 AND w.opens > 0 AND {costs.data_files("f")} GROUP BY w.file_id)
+SELECT coalesce(sum(bytes) FILTER (WHERE by_all), 0) > 0.5 * coalesce(sum(bytes), 0)
+  AND (SELECT count(DISTINCT host) FROM processes) <= 1 AS collects FROM used"""
 _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
 ORDER BY time_ns DESC"""
@@ -96,5 +109,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io",),
+    tables=("worker_io", "file_work"),
 )
