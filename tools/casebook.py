@@ -9,8 +9,11 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import statistics
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +42,7 @@ WORDS = {
         "gain": "gain",
         "expected": "expected by the diagnosis",
         "inside": "inside",
+        "alone": "without recording",
         "yes": "yes",
         "no": "no",
         "unmeasured": "Not measured yet.",
@@ -46,8 +50,8 @@ WORDS = {
         "case": "case",
         "how": "Medians of {times} recordings of each version, taken by turns on {date} (Linux {kernel}), "
         "and the range that the diagnosis of the version before had expected. Recording adds time to each "
-        "call: both the gain and the expectation contain it. Other machines and file systems give other "
-        "seconds: try `iodock cases run {name}` on yours.",
+        "call: both the gain and the expectation contain it, and the last column shows both versions without "
+        "it. Other machines and file systems give other seconds: try `iodock cases run {name}` on yours.",
         "lost": "A negative gain is a loss: the version after took longer.",
     },
     "ja": {
@@ -61,6 +65,7 @@ WORDS = {
         "gain": "短縮",
         "expected": "診断の予想",
         "inside": "範囲内",
+        "alone": "記録しない場合",
         "yes": "はい",
         "no": "いいえ",
         "unmeasured": "まだ測定していません。",
@@ -68,7 +73,8 @@ WORDS = {
         "case": "事例",
         "how": "{date} に両方の版を交互に {times} 回ずつ記録した中央値 (Linux {kernel}) と、"
         "変更前の診断が予想した範囲です。記録するとシステムコールごとに時間が加わり、"
-        "短縮にも予想にもそれが含まれます。計算機やファイルシステムが異なれば秒数も異なります。"
+        "短縮にも予想にもそれが含まれます。最後の列は、記録しない場合の両方の版です。"
+        "計算機やファイルシステムが異なれば秒数も異なります。"
         "お使いの環境で `iodock cases run {name}` を試してください。",
         "lost": "短縮が負の場合は、変更後の方が長くかかっています。",
     },
@@ -131,7 +137,7 @@ def measured_document(code: str, measured: dict[str, Any]) -> str:
 
 
 def _table(rows: Sequence[dict[str, Any]], words: dict[str, str]) -> str:
-    keys = ("case", "before", "after", "gain", "expected", "inside")
+    keys = ("case", "before", "after", "gain", "expected", "inside", "alone")
     lines = [
         "| " + " | ".join(words[key] for key in keys) + " |",
         "| " + " | ".join("---" for _ in keys) + " |",
@@ -144,10 +150,11 @@ def _table(rows: Sequence[dict[str, Any]], words: dict[str, str]) -> str:
 
 def _numbers(row: dict[str, Any], words: dict[str, str]) -> list[str]:
     seconds = [f"{row[key]:.2f} s" for key in ("before_seconds", "after_seconds", "gain_seconds")]
+    alone = f"{row['alone_before_seconds']:.2f} s -> {row['alone_after_seconds']:.2f} s"
     if row["inside"] is None:
-        return [*seconds, "-", "-"]
+        return [*seconds, "-", "-", alone]
     expected = f"{row['low_seconds']:.2f} s - {row['high_seconds']:.2f} s"
-    return [*seconds, expected, words["yes"] if row["inside"] else words["no"]]
+    return [*seconds, expected, words["yes"] if row["inside"] else words["no"], alone]
 
 
 def documents() -> dict[str, str]:
@@ -189,6 +196,7 @@ def measure_case(case: Case) -> dict[str, Any]:
     """One row of `measured.json`; `inside` is null where the diagnosis expected nothing."""
     with tempfile.TemporaryDirectory(prefix="iodock-case-") as folder:
         found = effect(run_case(case, Path(folder) / "run", TIMES, lambda *told: None), Settings())
+        alone = [_seconds(version, Path(folder) / "run" / "work") for version in (case.before, case.after)]
     return {
         "case": case.name,
         "before_seconds": round(found.before_seconds, 3),
@@ -197,8 +205,21 @@ def measure_case(case: Case) -> dict[str, Any]:
         "low_seconds": round(found.low_seconds, 3),
         "high_seconds": round(found.high_seconds, 3),
         "inside": found.is_inside if found.gone else None,
+        "alone_before_seconds": round(alone[0], 3),
+        "alone_after_seconds": round(alone[1], 3),
         "gone": sorted({one.rule for one in found.gone}),
     }
+
+
+def _seconds(version: Version | None, work: Path) -> float:
+    """Median wall time of a version that is not recorded."""
+    assert version is not None
+    times = []
+    for _ in range(TIMES):
+        begun = time.monotonic()
+        subprocess.run(version.run, cwd=work, check=True, stdout=subprocess.DEVNULL)
+        times.append(time.monotonic() - begun)
+    return statistics.median(times)
 
 
 def main(arguments: Sequence[str]) -> int:
