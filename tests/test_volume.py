@@ -17,6 +17,8 @@ from iodock.errors import IodockError, RequestError
 from iodock.language import language_in
 from iodock.run import Run
 from iodock.settings import FileSystem, Ratio, Settings
+from iodock.views.charts.words import cells
+from iodock.views.volume_text import volume_text
 from iodock.volume.measure import Volume, run, watch
 from iodock.volume.reading import Step, read_volume
 from iodock.volume.sources import MountIo, ProcessIo, mounts, parse_llite, parse_mountstats, parse_process_io
@@ -146,7 +148,11 @@ def volume(**changes: object) -> Volume:
     [
         (volume(user_seconds=95.0), Step.NOTHING),
         (volume(io=ProcessIo(rchar=50_000)), Step.TRACE_REDUNDANT),
+        # Read once and written to a pipe.
+        (volume(user_seconds=40.0, io=ProcessIo(rchar=1500, wchar=1500)), Step.TRACE),
         (volume(), Step.TRACE_METADATA),
+        # Nothing that the volume could be compared with.
+        (volume(files=0, file_bytes=0), Step.TRACE),
         (volume(user_seconds=40.0), Step.TRACE),
         (volume(mounts=(MountIo("/home", "nfs", 2_000, 0),)), Step.ADMINISTRATOR),
         (
@@ -184,7 +190,10 @@ def test_the_verb(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert answer["expected_bytes"] == 1024 and answer["process_io"]["wchar"] >= 3
 
 
-@pytest.mark.parametrize("arguments", [[], ["-p", "1", "--", "true"], ["--expect", "much", "--", "true"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["-p", "1", "--", "true"], ["--expect", "much", "--", "true"], ["-p", "1", "--format", "json"]],
+)
 def test_wrong_usage(arguments: list[str]) -> None:
     assert run_command(["volume", *arguments]) == 2
 
@@ -200,9 +209,34 @@ def test_volume_of_a_store(mixed: Run) -> None:
 
 
 def test_text_in_both_languages() -> None:
-    from iodock.views.volume_text import volume_text
 
     found = volume(mounts=(MountIo("/home", "nfs", 1, 2, 3, 4),))
     for code in ("en", "ja"):
         said = volume_text(found, read_volume(found, Settings()), language_in(code))
         assert "/home" in said and "{" not in said
+
+
+@pytest.mark.parametrize("size", ["0", "-5G", "1e400", "nan", "abc"])
+def test_an_expected_volume_is_a_size_above_0(size: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["volume", "--expect", size, "--", "echo", "ran"]) == 2
+    shown = capfd.readouterr()
+    assert size in shown.err and "bug" not in shown.err and not shown.out
+
+
+def test_nothing_runs_whose_answer_could_not_be_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["volume", "-o", str(tmp_path / "none" / "x"), "--", "echo", "ran"]) == 1
+    shown = capfd.readouterr()
+    assert "no such folder" in shown.err and not shown.out
+
+
+def test_an_answer_for_which_there_is_no_room_is_shown(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["volume", "-o", "/dev/full", "--", "echo", "ran"]) == 1
+    assert "No space left" in (said := capfd.readouterr().err) and "/proc/PID/io" in said
+
+
+def test_columns_hold_in_japanese() -> None:
+    found = volume()
+    lines = volume_text(found, read_volume(found, Settings()), language_in("ja")).splitlines()
+    assert len({cells(line) for line in lines[2:6]}) == 1

@@ -51,3 +51,14 @@ def destination(output: str | None) -> Iterator[BinaryIO]:
         raise IodockError(f"{output}: no such folder", f"mkdir -p {path.parent}") from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def check_folder(output: str | None) -> None:
+    """That a file can be made there: for who asks before something long runs. Raises IodockError."""
+    if output is None or output == "-" or Path(output).exists():
+        return
+    folder = Path(output).parent
+    if not folder.is_dir():
+        raise IodockError(f"{output}: no such folder", f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK):
+        raise IodockError(f"{output}: you may not write there", "name another file with -o")

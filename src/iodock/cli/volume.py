@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
-from iodock.cli.output import destination
+from iodock.cli.output import check_folder, destination
 from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.language import Language
 
 _EXAMPLES = (
     "iodock volume -- ./a.out input.dat",
     "iodock volume --expect 500M -- ./a.out input.dat",
     "iodock volume -p 4711 --every 30",
 )
+_SIZES = "500M, 2G, or a number of bytes"
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 
@@ -64,7 +69,12 @@ def command(
     known = load(settings)
     expected = None if expect is None else _size(expect)
     if pid is not None:
+        if output or expect or form != "table":
+            raise RequestError(
+                "--output, --expect and --format go with a command, not with -p", "leave them out"
+            )
         return _watch(pid, every, text, quiet)
+    check_folder(output)
     from iodock.volume.measure import run
 
     sys.stdout.flush()
@@ -77,20 +87,23 @@ def command(
         # stdout belongs to the program.
         sys.stderr.write(said)
     else:
-        with destination(output) as out:
-            out.write(said.encode())
+        try:
+            with destination(output) as out:
+                out.write(said.encode())
+        except OSError:
+            # Nobody wants to run the program again for want of space.
+            sys.stderr.write(said)
+            raise
     if volume.exit_signal is not None:
         return 128 + volume.exit_signal
     return volume.exit_code or 0
 
 
-def _watch(pid: int, every: float, text: object, quiet: bool) -> int:
-    from iodock.language import Language
+def _watch(pid: int, every: float, text: Language, quiet: bool) -> int:
     from iodock.views.volume_text import interval_text
     from iodock.volume.measure import watch
 
-    assert isinstance(text, Language)
-    if every <= 0:
+    if not 0 < every < float("inf"):
         raise RequestError(f"--every must be above 0, not {every}")
     for volume in watch(pid, every):
         click.echo(interval_text(volume, text))
@@ -104,6 +117,9 @@ def _size(given: str) -> int:
     number = given.strip().upper().removesuffix("IB").removesuffix("B")
     unit = number[-1:] if number[-1:].isalpha() else ""
     try:
-        return int(float(number.removesuffix(unit)) * _UNITS[unit])
-    except (KeyError, ValueError) as error:
-        raise RequestError(f"{given} is not a size", "500M, 2G, or a number of bytes") from error
+        size = int(float(number.removesuffix(unit)) * _UNITS[unit])
+    except (KeyError, ValueError, OverflowError) as error:
+        raise RequestError(f"{given} is not a size", _SIZES) from error
+    if size <= 0:
+        raise RequestError(f"--expect must be above 0, not {given}", _SIZES)
+    return size

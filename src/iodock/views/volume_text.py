@@ -8,6 +8,7 @@ from typing import Any
 
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, NANOSECONDS
+from iodock.views.charts.words import cells, visible
 from iodock.views.diagnosis_words import say
 from iodock.views.verdict import share_text
 from iodock.volume.measure import Volume
@@ -20,19 +21,26 @@ def volume_text(volume: Volume, reading: Reading, text: Language) -> str:
     """A table of the sources, what each means, the factor, and the next step."""
     rows = [(text.gettext(N_("source")), text.gettext(N_("read")), text.gettext(N_("written")))]
     for line in reading.lines:
-        name = text.gettext(_NAMES[line.source]) if line.source in _NAMES else line.source
-        rows.append((name, _bytes(line.read_bytes), _bytes(line.written_bytes)))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+        rows.append((_name(line.source, text), _bytes(line.read_bytes), _bytes(line.written_bytes)))
+    widths = [max(cells(row[column]) for row in rows) for column in range(3)]
     lines = [_head(volume, reading, text), ""]
-    lines += [f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}" for row in rows]
+    lines += ["  ".join((_pad(row[0], widths[0]), *map(_pad_left, row[1:], widths[1:]))) for row in rows]
     lines += ["", *(f"{_name(line.source, text)}: {say(line.meaning, text)}" for line in reading.lines), ""]
     lines += [say(remark, text) for remark in reading.remarks]
     lines += [text.gettext(N_("Next: {step}"), step=text.gettext(reading.step.value))]
     return "\n".join(lines) + "\n"
 
 
+def _pad(word: str, width: int) -> str:
+    return word + " " * (width - cells(word))
+
+
+def _pad_left(word: str, width: int) -> str:
+    return " " * (width - cells(word)) + word
+
+
 def _name(source: str, text: Language) -> str:
-    return text.gettext(_NAMES[source]) if source in _NAMES else source
+    return text.gettext(_NAMES[source]) if source in _NAMES else visible(source)
 
 
 def _head(volume: Volume, reading: Reading, text: Language) -> str:

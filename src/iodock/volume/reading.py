@@ -4,7 +4,7 @@ step of the method comes next and why (SS-ken report, 2.3.2)."""
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -88,7 +88,7 @@ def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None =
         factor=factor,
         utilisation=used,
         remarks=tuple(_remarks(volume, factor, expected_bytes is not None)),
-        step=_step(volume, factor, used, settings),
+        step=_step(volume, expected, used, settings),
     )
 
 
@@ -160,14 +160,15 @@ def is_searcher(command: str) -> bool:
     return PurePath(command).name in SEARCHERS
 
 
-def _step(volume: Volume, factor: float | None, used: float | None, settings: Settings) -> Step:
+def _step(volume: Volume, expected: int, used: float | None, settings: Settings) -> Step:
     if used is not None and used >= settings.ratio.compute_above:
         return Step.NOTHING
-    if factor is not None and factor >= REDUNDANT_FACTOR:
+    # In one direction: what is read once and written to a pipe or in place moves twice without a fault.
+    if expected and max(volume.io.rchar, volume.io.wchar) >= REDUNDANT_FACTOR * expected:
         return Step.TRACE_REDUNDANT
     if _is_slower_than_typical(volume, settings) and not is_searcher(volume.command):
         return Step.ADMINISTRATOR
-    if used is not None and used < settings.ratio.io_below:
+    if expected and used is not None and used < settings.ratio.io_below:
         return Step.TRACE_METADATA
     return Step.TRACE
 
@@ -185,9 +186,3 @@ def _below(moved: int, typical: float | None, volume: Volume) -> bool:
         return False
     needed = moved / typical
     return 0.1 * volume.wall_seconds < needed < 0.5 * volume.wall_seconds
-
-
-def rates(volumes: Sequence[Volume]) -> Iterator[tuple[float, float]]:
-    """Bytes read and written a second, of each interval."""
-    for one in volumes:
-        yield one.io.rchar / one.wall_seconds, one.io.wchar / one.wall_seconds
