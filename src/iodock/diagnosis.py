@@ -53,6 +53,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
 
 def facts_of(store: Store, settings: Settings) -> Facts:
     """What rules know of a store."""
+    store.hold_small()
     profile = Profile(store)
     profile.need(["uses"])
     (sums,) = store.rows(_SUMS_SQL)

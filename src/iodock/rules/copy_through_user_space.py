@@ -28,7 +28,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: pairs of files of which one process read the one and wrote the other, piece by piece.
     What copying in the kernel leaves out, the reads, is the cost."""
     pairs = facts.rows(_pairs(settings))
-    if not pairs:
+    spent = [row["time_ns"] for row in pairs if row["time_ns"] is not None]
+    # Whether it is a copy shows only in the order of all calls on both files.
+    if not pairs or not costs.worth_a_word(
+        facts, sum(spent) if spent else None, sum(row["calls"] for row in pairs)
+    ):
         return
     faults = Faults(facts.rows(_sql(pairs, settings)))
     count, cost = faults.total("count"), faults.time_ns
@@ -57,13 +61,14 @@ def _pairs(settings: Settings) -> str:
     """Files of which a process read as many bytes as it wrote into another one, in order of time."""
 
     def side(moved: str, other: str) -> str:
-        return f"""SELECT upid, file_id, {moved} AS bytes,
+        return f"""SELECT upid, file_id, {moved} AS bytes, read_ns, reads,
     row_number() OVER (PARTITION BY upid, {moved} ORDER BY first_ts, file_id) AS place
   FROM file_work WHERE {moved} >= {settings.least_bytes} AND {other} = 0"""
 
     taken, given = side("read_bytes", "written_bytes"), side("written_bytes", "read_bytes")
     return f"""WITH taken AS ({taken}), given AS ({given})
-SELECT t.upid, t.file_id AS source, g.file_id AS target FROM taken t JOIN given g
+SELECT t.upid, t.file_id AS source, g.file_id AS target, t.read_ns AS time_ns, t.reads AS calls
+FROM taken t JOIN given g
   ON g.upid = t.upid AND g.bytes = t.bytes AND g.place = t.place AND g.file_id <> t.file_id
 JOIN files a ON a.file_id = t.file_id JOIN files b ON b.file_id = g.file_id
 LEFT JOIN programs r ON r.upid = t.upid

@@ -126,6 +126,10 @@ class Engine:
         self.keep(name, "SELECT * FROM brought")
         self._connection.unregister("brought")
 
+    def hold(self, table: str) -> None:
+        """Holds one of the store's tables in memory for the queries that follow."""
+        self.keep(table, f'SELECT * FROM main."{table}"')
+
     def user_query(self, sql: str) -> pa.Table:
         """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
         if not sql.strip():

@@ -14,6 +14,7 @@ import pyarrow as pa
 from iodock.errors import IodockError, StoreError
 from iodock.store.engine import Engine
 from iodock.store.manifest import Manifest, read_manifest
+from iodock.store.schema import TABLES
 
 Progress = Callable[[int, int], None]
 
@@ -70,6 +71,16 @@ class Store:
     def keep(self, name: str, sql: str) -> None:
         """Keeps an answer under a name for later SELECTs on this store."""
         self.engine.keep(name, sql)
+
+    def hold_small(self, most_rows: int = 200_000) -> None:
+        """Holds the tables that lie beside the events in memory, where that is little: for many questions."""
+        for table in TABLES:
+            if table.name not in ("events", "samples") and self._rows_of(table.name) <= most_rows:
+                self.engine.hold(table.name)
+
+    def _rows_of(self, table: str) -> int:
+        found = self.manifest.rows.get(table)
+        return found if found is not None else int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])
 
     def close(self) -> None:
         """Frees the engine."""
