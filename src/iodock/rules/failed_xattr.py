@@ -20,7 +20,7 @@ class Settings:
     """Fewer failed questions than this are not worth a word."""
     least_failed: float = 0.9
     """Share of the questions that must fail."""
-    quick_ns: int = 50000
+    quick_ns: int = 80000
     """Mean time of one question up to which it is a note where ls, cp or a like tool asks: it always does."""
 
 
