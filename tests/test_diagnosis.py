@@ -216,5 +216,20 @@ def test_fail_on(
     assert json.loads(Path(target).read_text())["findings"][0]["severity"] == "low"
 
 
+def test_a_live_recording_says_what_tracing_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = made_store(tmp_path)
+    manifest = json.loads((store / "manifest.json").read_text())
+    manifest["captured"]["how"] = "ptrace"
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    found = findings(store, monkeypatch, rule("a-rule", candidate(count=10)))
+    # Calls take 50 ms and begin every 100 ms.
+    assert found.remarks[0].values == {"pause_ns": SECOND // 20}
+    assert only(found).cost_seconds == pytest.approx(3 + 10 * 0.05)
+
+
+def test_a_log_does_not(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not findings(store, monkeypatch, rule("a-rule", candidate())).remarks
+
+
 def test_from_python(store: Path) -> None:
     assert Run(Store.open(store)).diagnose().verdict.wall_seconds == 10.0

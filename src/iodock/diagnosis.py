@@ -47,6 +47,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
         verdict=_verdict(facts, kept),
         findings=tuple(sorted(kept, key=_order)),
         silent=tuple(silent),
+        remarks=tuple(_remarks(facts, kept)),
         next_step=_next_step(facts, kept),
     )
 
@@ -232,3 +233,16 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
             "see whether the file system was overloaded at that time."
         )
     )
+
+
+def _remarks(facts: Facts, found: Sequence[Finding]) -> Iterable[Message]:
+    """Of a live recording: its seconds are not those of the program alone."""
+    if facts.tracing_ns and any(one.cost_seconds is not None for one in found):
+        yield Message(
+            N_(
+                "Costs and gains are seconds of this recording: they hold the {pause_ns} or so that tracing "
+                "adds to each call, which the share of I/O above does not. Without recording, the program "
+                "and what a change saves take less."
+            ),
+            {"pause_ns": facts.tracing_ns},
+        )

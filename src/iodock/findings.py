@@ -122,6 +122,8 @@ class Diagnosis:
     verdict: Verdict
     findings: tuple[Finding, ...]
     silent: tuple[Silence, ...]
+    remarks: tuple[Message, ...]
+    """What must be known to read the costs."""
     next_step: Message
     """Which step of the method comes next, and why."""
 

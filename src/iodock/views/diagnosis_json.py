@@ -26,6 +26,7 @@ def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
             "text": say(verdict.text, text),
         },
         "findings": [_finding(finding, text) for finding in diagnosis.findings],
+        "remarks": [say(remark, text) for remark in diagnosis.remarks],
         "next_step": say(diagnosis.next_step, text),
         "silent": [{"rule": one.rule, "why": say(one.why, text)} for one in diagnosis.silent],
     }

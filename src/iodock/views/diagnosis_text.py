@@ -53,6 +53,9 @@ def print_findings(diagnosis: Diagnosis, console: Console, text: Language, most:
     _print_lines(text.gettext(N_("Also")), worth[most:], console, text)
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     _print_lines(text.gettext(N_("Notes")), notes, console, text)
+    for remark in diagnosis.remarks:
+        console.print()
+        print_sentence(console, say(remark, text), "dim")
     if diagnosis.silent:
         console.print()
         names = text.listed(one.rule for one in diagnosis.silent)

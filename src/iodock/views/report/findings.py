@@ -23,6 +23,7 @@ def findings_body(diagnosis: Diagnosis, text: Language) -> Markup:
         _list(N_("Also"), rest, text),
         _list(N_("Notes"), [_line(one, text) for one in notes], text),
         _silent(diagnosis, text),
+        *(tag("p", say(remark, text), class_="note") for remark in diagnosis.remarks),
         tag("p", say(diagnosis.next_step, text), class_="note"),
     )
 
