@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +246,19 @@ def test_a_reader_that_goes_is_no_error(mixed_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(60) == 0
+
+
+def test_an_interrupted_query_is_no_bug(tmp_path: Path) -> None:
+    events = [event_row("read", ts=1, dur=1, file_id=0)]
+    store = write_store(tmp_path / "run.iodock", events, [file_row(0, "/d")], [process_row(0, 1)])
+    question = "SELECT count(*) FROM range(1000000) a, range(1000000) b WHERE a.range * b.range % 7 = 3"
+    command = [sys.executable, "-m", "iodock", "query", str(store), question]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert b"error: interrupted" in process.stderr.read()
+        assert process.wait(60) == 130
 
 
 def test_interrupted_import_leaves_nothing(tmp_path: Path) -> None:

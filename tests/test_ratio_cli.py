@@ -153,13 +153,20 @@ def test_a_store_that_was_recorded(tmp_path: Path) -> None:
     assert "has no CPU times" in failed(1, bare)
 
 
+def test_a_closed_standard_input_is_empty() -> None:
+    command = 'exec "$0" -m iodock ratio - <&-'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)
+    assert "is empty" in done.stderr and "bug" not in done.stderr
+
+
 def test_messages_name_the_file_and_what_to_do(tmp_path: Path) -> None:
     junk = tmp_path / "junk"
     junk.write_text("nothing here\n")
     said = failed(1, junk)
     assert f"{junk}: has no times that are recognised" in said and "--from" in said
     assert "no such format: csv" in failed(2, junk, "--from", "csv")
-    assert "--cores must be above 0" in failed(2, junk, "--cores", 0)
+    for cores in ("0", "nan", "inf"):
+        assert "--cores must be a number above 0" in failed(2, junk, "--cores", cores)
     assert "--history" in failed(2, FIXTURES / "bash.log", "-o", tmp_path / "x.png")
     assert "does not go with" in failed(2, junk, "--history", "--by", "user")
     assert "does not go with" in failed(2, junk, "--from", "acct", "--time-format", "%e %U")

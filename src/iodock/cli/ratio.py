@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,8 @@ _EXAMPLES = (
 
 
 def _positive(context: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
-    if value is not None and not value > 0:
-        raise RequestError(f"--{parameter.name} must be above 0, not {value:g}")
+    if value is not None and not 0 < value < float("inf"):
+        raise RequestError(f"--{parameter.name} must be a number above 0, not {value:g}")
     return value
 
 
@@ -119,7 +120,9 @@ def _opened(files: tuple[str, ...], values: dict[str, Any]) -> Files:
     from iodock.ratio.reader import ReadOptions
 
     options = ReadOptions(values["time_format"], values["assistant_cores"], values["by"] == "node")
-    return Files(files, values["source_format"], options, sys.stdin.buffer)
+    # Python has no stdin where it was closed.
+    stdin = sys.stdin.buffer if sys.stdin else BytesIO()
+    return Files(files, values["source_format"], options, stdin)
 
 
 def _limits(values: dict[str, Any]) -> Ratio:

@@ -65,7 +65,7 @@ def failed(error: BaseException) -> int:
     """Says what went wrong and gives the exit status for it."""
     if os.environ.get("IODOCK_TRACEBACK"):
         raise error
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+    if isinstance(error, (KeyboardInterrupt, click.Abort)) or _is_interrupted_query(error):
         print("error: interrupted", file=sys.stderr)
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
@@ -84,6 +84,11 @@ def failed(error: BaseException) -> int:
     # A program that was not found or is not executable: the statuses that a shell has for them.
     status = getattr(error, "exit_status", FAILED)
     return status if isinstance(status, int) else FAILED
+
+
+def _is_interrupted_query(error: BaseException) -> bool:
+    # What a Ctrl-C becomes where the SQL engine meets it.
+    return type(error) is RuntimeError and str(error) == "Query interrupted"
 
 
 def _click_failed(error: click.ClickException) -> int:

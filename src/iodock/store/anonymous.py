@@ -66,8 +66,9 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     raw = json.loads((store / "manifest.json").read_text(encoding="utf-8"))
     names = anonymiser or Anonymiser(_mount_points(store))
     into.mkdir(parents=True)
-    shutil.copytree(store / "events", into / "events")
-    for table in ("calls.parquet", "errnos.parquet"):
+    (into / "events").mkdir()
+    parts = (f"events/{part.name}" for part in sorted((store / "events").iterdir()))
+    for table in ("calls.parquet", "errnos.parquet", *parts):
         shutil.copy(store / table, into / table)
     _rewrite(store, into, "files.parquet", {"name": names.path, "folder": names.path, "pattern": names.path,
                                             "name_raw": _nothing, "host": _host(names)})  # fmt: skip
