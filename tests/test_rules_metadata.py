@@ -590,3 +590,22 @@ def forks_again(log: Trace) -> None:
 def test_processes_without_a_program_are_named_after_who_forked_them(tmp_path: Path) -> None:
     (found,) = of_rule(diagnosed(made(forks_again, tmp_path)), "process-storm")
     assert found.evidence["programs"] == "solver (fork)"
+
+
+def test_folders_that_python_searches_at_each_import_are_not_blamed(tmp_path: Path) -> None:
+    def imports(log: Trace) -> None:
+        for _ in range(500):
+            for folder in ("/home/me/project", "/opt/conda/lib/python3.11"):
+                log.call(f'stat("{folder}", {{st_mode=S_IFDIR|0755, st_size=5, ...}})', "0", 300)
+
+    assert not of_rule(diagnosed(made(imports, tmp_path)), "stat-storm")
+
+
+def test_a_folder_that_python_asks_in_a_loop_is_blamed(tmp_path: Path) -> None:
+    def polls(log: Trace) -> None:
+        for number in range(1001):
+            for folder in ("/home/me/out", "/opt/conda/lib/python3.11")[: 1 if number else 2]:
+                log.call(f'stat("{folder}", {{st_mode=S_IFDIR|0755, st_size=5, ...}})', "0", 300)
+
+    (found,) = of_rule(diagnosed(made(polls, tmp_path)), "stat-storm")
+    assert found.files == ("/home/me/out",)

@@ -52,13 +52,20 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+# At each import Python asks every folder of its search path: its own library as often as the others.
+_IMPORTS = r"""SELECT w.upid, 2 * max(w.stats) AS stats FROM file_work w JOIN files f ON f.file_id = w.file_id
+WHERE f.kind = 'directory' AND regexp_matches(f.name, '/lib(64)?/python3\.[0-9]+$') GROUP BY w.upid"""
+
+
 def _sql(settings: Settings) -> str:
-    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
+    return f"""WITH imports AS ({_IMPORTS})
+SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
   CAST(sum(w.stats - 1) AS BIGINT) AS count, CAST(sum(w.opens) AS BIGINT) AS opens,
   CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
-  LEFT JOIN programs g ON g.upid = w.upid
-WHERE w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
+  LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN imports i ON i.upid = w.upid
+WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))
+  AND w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
   AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
     THEN {settings.least_repeats_elsewhere}
     ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
