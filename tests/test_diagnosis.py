@@ -225,6 +225,8 @@ def test_a_live_recording_says_what_tracing_adds(tmp_path: Path, monkeypatch: py
     # Calls take 50 ms and begin every 100 ms.
     assert found.remarks[0].values == {"pause_ns": SECOND // 20}
     assert only(found).cost_seconds == pytest.approx(3 + 10 * 0.05)
+    noted = rule("a-rule", candidate(count=10, at_most=Severity.NOTE))
+    assert not findings(store, monkeypatch, noted).remarks
 
 
 def test_a_log_does_not(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,7 +237,8 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
 
 def _remarks(facts: Facts, found: Sequence[Finding]) -> Iterable[Message]:
     """Of a live recording: its seconds are not those of the program alone."""
-    if facts.tracing_ns and any(one.cost_seconds is not None for one in found):
+    charged = any(one.cost_seconds is not None and one.severity is not Severity.NOTE for one in found)
+    if facts.tracing_ns and charged:
         yield Message(
             N_(
                 "Costs and gains are seconds of this recording: they hold the {pause_ns} or so that tracing "
