@@ -14,7 +14,7 @@ from iodock.views.verdict import share_text
 from iodock.volume.measure import Volume
 from iodock.volume.reading import Reading
 
-_NAMES = {"processes": N_("processes"), "device": N_("devices"), "blocks": N_("blocks (rusage)")}
+_NAMES = {"processes": N_("process I/O"), "device": N_("devices"), "blocks": N_("blocks (rusage)")}
 
 
 def volume_text(volume: Volume, reading: Reading, text: Language) -> str:
