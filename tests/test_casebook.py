@@ -107,12 +107,33 @@ def test_unknown_case() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["title = ", 'see = "x"', '[before]\ncompile = ["cc"]\n[after]\nrun=["x"]\ntitle="x"']
+    "content",
+    [
+        "title = ",
+        'see = "x"',
+        'title = "x"\nrules = 3',
+        '[before]\ncompile = ["cc"]\n[after]\nrun=["x"]\ntitle="x"',
+    ],
 )
 def test_a_damaged_case_is_named(content: str, tmp_path: Path) -> None:
     (tmp_path / "case.toml").write_text(content)
     with pytest.raises(RequestError, match=r"case\.toml"):
         read(tmp_path)
+
+
+def test_a_damaged_case_hides_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    for name, content in (("broken", "title = "), ("sound", 'title = "a \\u001b[31m title"')):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "case.toml").write_text(content)
+    assert run_command(["cases"]) == 0
+    shown = capsys.readouterr()
+    assert "shell-loop" in shown.out and "sound" in shown.out and "\x1b" not in shown.out
+    assert "broken" in shown.err
+    with pytest.raises(RequestError, match=r"broken/case\.toml"):
+        find("broken")
 
 
 def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

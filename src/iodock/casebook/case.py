@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -68,10 +68,25 @@ def _own() -> tuple[Case, ...]:
 
 
 def every() -> tuple[Case, ...]:
-    """All cases: those that came with iodock, then the site's. Raises RequestError for a damaged one."""
+    """All cases: those that came with iodock, then the site's that can be read (see `damaged`)."""
+    return (*_own(), *(found for found in _of_site() if isinstance(found, Case)))
+
+
+def damaged() -> tuple[RequestError, ...]:
+    """What is wrong with those of the site's cases that can't be read."""
+    return tuple(found for found in _of_site() if isinstance(found, RequestError))
+
+
+def _of_site() -> Iterator[Case | RequestError]:
     place = site_folder()
-    folders = sorted(place.iterdir()) if place.is_dir() else []
-    return (*_own(), *(read(folder) for folder in folders if (folder / "case.toml").is_file()))
+    for folder in sorted(place.iterdir()) if place.is_dir() else ():
+        if not (folder / "case.toml").is_file():
+            continue
+        try:
+            yield read(folder)
+        except RequestError as error:
+            # One damaged case hides no other one.
+            yield error
 
 
 def names() -> tuple[str, ...]:
@@ -84,6 +99,9 @@ def find(name: str) -> Case:
     for case in every():
         if case.name == name:
             return case
+    for error in damaged():
+        if str(error).startswith(f"{site_folder() / name}/"):
+            raise error
     raise RequestError(f"no such case: {name}", f"cases: {', '.join(names())}")
 
 
@@ -97,6 +115,8 @@ def read(folder: Path) -> Case:
         raise RequestError(f"{path}: can't be read: {error}", "mend it or remove its folder") from error
     except KeyError as error:
         raise RequestError(f"{path}: {error.args[0]} is missing", "mend it or remove its folder") from error
+    except TypeError as error:
+        raise RequestError(f"{path}: a value is of a wrong kind", "mend it or remove its folder") from error
 
 
 def _case(folder: Path, raw: Mapping[str, Any]) -> Case:
@@ -104,7 +124,7 @@ def _case(folder: Path, raw: Mapping[str, Any]) -> Case:
     return Case(
         name=folder.name,
         folder=folder,
-        rules=tuple(raw.get("rules", ())),
+        rules=tuple(map(str, raw.get("rules", ()))),
         before=_version(raw["before"]) if has_programs else None,
         after=_version(raw["after"]) if has_programs else None,
         input=tuple(raw["input"]) if "input" in raw else None,

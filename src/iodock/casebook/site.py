@@ -33,7 +33,9 @@ def add_case(
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     except OSError as error:
-        raise IodockError(f"{folder}: {error.strerror}", "name another folder: IODOCK_CASES=DIR") from error
+        raise IodockError(
+            f"{folder}: {error.strerror or error}", "name another folder: IODOCK_CASES=DIR"
+        ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder

@@ -34,10 +34,12 @@ def command(context: click.Context, lang: str | None) -> None:
     """The casebook: patterns that were found at real centres, as small programs before and after the change.
     Without a subcommand, list the cases."""
     if context.invoked_subcommand is None:
-        from iodock.casebook import every
+        from iodock.casebook import damaged, every
         from iodock.views.case_text import case_list
 
         click.echo(case_list(every(), _text(lang)), nl=False)
+        for error in damaged():
+            print(f"note: {error}; {error.hint}", file=sys.stderr)
 
 
 def _text(lang: str | None) -> Language:

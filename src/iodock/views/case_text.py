@@ -8,6 +8,7 @@ from iodock.casebook.case import Case
 from iodock.casebook.run import Effect
 from iodock.language import N_, Language
 from iodock.views.charts.units import NANOSECONDS
+from iodock.views.charts.words import visible
 
 HEADINGS = (
     ("see", N_("What you see")),
@@ -28,7 +29,7 @@ def case_page(case: Case, text: Language) -> Iterator[tuple[str, str]]:
 def case_list(cases: tuple[Case, ...], text: Language) -> str:
     """One line for each case: name, title, rules."""
     width = max((len(case.name) for case in cases), default=0)
-    lines = [f"{case.name:<{width}}  {text.gettext(case.title)}{_rules(case)}" for case in cases]
+    lines = [f"{case.name:<{width}}  {visible(text.gettext(case.title))}{_rules(case)}" for case in cases]
     return "\n".join(lines) + "\n"
 
 
@@ -40,7 +41,7 @@ def case_text(case: Case, text: Language, width: int) -> str:
     """The whole page, wrapped."""
     from iodock.views.lines import wrapped
 
-    lines = [text.gettext(case.title), ""]
+    lines = [visible(text.gettext(case.title)), ""]
     for heading, paragraph in case_page(case, text):
         lines += [heading, *(f"  {line}" for line in wrapped(paragraph, width - 2)), ""]
     if case.rules:
