@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from iodock import rules
+
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import labelled  # noqa: E402
-from labelled_score import Input, Label, LabelError, Outcome, Share, label_from, read_labels, score  # noqa: E402
+from labelled_score import RULES, Input, Label, LabelError, Outcome, Share, label_from, read_labels, score  # noqa: E402
 
 HELD_OUT = ROOT / "fixtures" / "labelled" / "heldout"
 
@@ -24,6 +26,10 @@ def fault(rule: str, *found: tuple[str, str], error: str = "", skipped: str = ""
 def quiet(*found: tuple[str, str], allowed: str = "", kind: str = "clean", error: str = "") -> Outcome:
     label = Label(name=kind, kind=kind, program="a.c", allowed=frozenset([allowed] if allowed else []))
     return Outcome(label, found, error=error)
+
+
+def test_labels_may_name_every_rule() -> None:
+    assert set(rules.names()) == RULES
 
 
 def test_found_and_first() -> None:

@@ -32,6 +32,7 @@ RULES = frozenset(
         "rank-imbalance",
         "straggler",
         "slow-call",
+        "slow-close",
         "sync-heavy",
         "synchronous-flags",
         "direct-io-unaligned",
