@@ -1,4 +1,5 @@
-"""Every analysis on a store of 10 M events, from the shell: seconds and memory; rows/s of `accesses`.
+"""Every analysis, and a diagnosis, on a store of 10 M events, from the shell: seconds and memory; rows/s of
+`accesses`.
 
 .venv/bin/python benches/analysis_speed.py [--events 10000000] [--rounds 3]
 """
@@ -45,6 +46,7 @@ def main() -> int:
         name: [*IODOCK, "show", first, str(store), *rest, "--format", "csv"]
         for name, (first, *rest) in ANALYSES.items()
     }
+    contestants["diagnose"] = [*IODOCK, "diagnose", str(store), "--format", "json"]
     contestants["iodock --help"] = [*IODOCK, "--help"]
     runs = alternate(contestants, options.rounds)
     rows = [
