@@ -229,6 +229,17 @@ def test_a_live_recording_says_what_tracing_adds(tmp_path: Path, monkeypatch: py
     assert not findings(store, monkeypatch, noted).remarks
 
 
+def test_what_only_tracing_makes_dear_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = made_store(tmp_path)
+    manifest = json.loads((store / "manifest.json").read_text())
+    manifest["captured"]["how"] = "ptrace"
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    # 0.05 s in the calls, 1 s with what tracing adds.
+    found = findings(store, monkeypatch, rule("a-rule", candidate(time_ns=SECOND // 20, count=20)))
+    assert only(found).cost_seconds == pytest.approx(1.05)
+    assert only(found).severity is Severity.NOTE
+
+
 def test_a_log_does_not(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not findings(store, monkeypatch, rule("a-rule", candidate())).remarks
 

@@ -100,7 +100,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
     files = candidate.files[:MOST_FILES]
     return Finding(
         rule=rule.name,
-        severity=_severity(candidate, share, facts),
+        severity=_severity(candidate, share, facts, wall),
         confidence=round(candidate.confidence, 2),
         cost_seconds=cost,
         cost_share=share,
@@ -134,9 +134,19 @@ def _gain(candidate: Candidate, cost: float | None, wall: float | None) -> Gain 
     return Gain(low, high if wall is None else min(high, wall))
 
 
-def _severity(candidate: Candidate, share: float | None, facts: Facts) -> Severity:
+def _severity(candidate: Candidate, share: float | None, facts: Facts, wall: float | None) -> Severity:
     found = _by_share(share, facts.settings.severity) if share is not None else _by_calls(candidate, facts)
+    if _is_tracing(candidate, facts, wall):
+        return Severity.NOTE
     return found if candidate.at_most.at_least(found) else candidate.at_most
+
+
+def _is_tracing(candidate: Candidate, facts: Facts, wall: float | None) -> bool:
+    """Whether the calls themselves take next to nothing of the run, and only recording makes them dear."""
+    alone = facts.wall_of(candidate.time_ns)
+    if alone is None or not wall or candidate.wall_seconds is not None or not facts.tracing_ns:
+        return False
+    return alone < facts.settings.severity.low * wall
 
 
 def _by_share(share: float, limits: SeverityLimits) -> Severity:

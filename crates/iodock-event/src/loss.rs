@@ -43,6 +43,7 @@ losses! {
     JournalCut "journal-cut" "the recording ended without closing (kill -9, full disk, power cut): what was flushed is here",
     UnreadableMemory "unreadable-memory" "the program's memory could not be read at that moment: the name is not known",
     TooManyNames "too-many-names" "more different call or error names than iodock keeps: is this really a trace?",
+    IncredibleNumbers "incredible-numbers" "sizes above 32 TiB or durations above 115 days in one call were taken as not known: the log is damaged there",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
 }
 

@@ -30,11 +30,16 @@ use descriptors::Descriptions;
 use iodock_event::event::EventRow;
 use iodock_event::tables::NO_INDEX;
 use iodock_event::{
-    Action, Batch, CallId, EventColumns, FileEntry, FileKind, Fork, LossKind, Losses, Outcome, Phase, RawCall,
-    Record, Tables, TaskEnd, TaskOrigin, TaskUsage, Text, NONE, UNKNOWN,
+    Action, Batch, CallId, EventColumns, FileEntry, FileKind, Fork, LossKind, Losses, Outcome, Phase,
+    RawCall, Record, Tables, TaskEnd, TaskOrigin, TaskUsage, Text, NONE, UNKNOWN,
 };
 use names::Names;
 use tasks::{key, Space, Tasks};
+
+/// Bytes that one call can't move more of, on any system.
+const MOST_MOVED: i64 = 1 << 45;
+/// ns that one call can't last longer, or hardly: 115 days.
+const LONGEST_NS: i64 = 10_000_000_000_000_000;
 
 /// What the tracker must know beforehand.
 #[derive(Clone, Debug, Default)]
@@ -225,12 +230,21 @@ impl Tracker {
         self.meta.get(call.0 as usize).copied().unwrap_or(Meta::UNLISTED)
     }
 
-    fn blank_row(&self, utid: u32, raw: &RawCall) -> EventRow {
+    /// A number of a damaged or made-up log that no call can have would spoil every sum it is in.
+    pub(crate) fn credible(&mut self, value: i64, most: i64) -> i64 {
+        if value <= most {
+            return value;
+        }
+        self.losses.add(LossKind::IncredibleNumbers, 1);
+        UNKNOWN
+    }
+
+    fn blank_row(&mut self, utid: u32, raw: &RawCall) -> EventRow {
         EventRow {
             ts: raw.start,
             end_ts: raw.end,
-            dur: raw.duration,
-            sys_cpu: raw.sys_cpu,
+            dur: self.credible(raw.duration, LONGEST_NS),
+            sys_cpu: self.credible(raw.sys_cpu, LONGEST_NS),
             call: raw.call.0,
             errno: if raw.outcome == Outcome::Failed { raw.errno.0 } else { u16::MAX },
             result: if raw.outcome == Outcome::NoResult { UNKNOWN } else { raw.result },

@@ -1,7 +1,7 @@
 //! Calls that move bytes or the position of one file.
 
 use crate::calls::{Ending, Subject};
-use crate::Tracker;
+use crate::{Tracker, MOST_MOVED};
 use iodock_event::constants::RWF_APPEND;
 use iodock_event::event::EventRow;
 use iodock_event::{Action, Direction, FileKind, Outcome, UNKNOWN};
@@ -46,7 +46,7 @@ impl Tracker {
     /// Fills in what moved, and moves the position.
     pub(crate) fn step(&mut self, ending: &Ending, subject: Subject, step: Move, row: &mut EventRow) {
         let bytes = match ending.raw.outcome {
-            Outcome::Succeeded if ending.raw.result >= 0 => ending.raw.result,
+            Outcome::Succeeded if ending.raw.result >= 0 => self.credible(ending.raw.result, MOST_MOVED),
             _ => UNKNOWN,
         };
         row.direction = step.direction as u8;
@@ -98,7 +98,7 @@ impl Tracker {
         let receives = ending.meta.action == Action::Receive;
         row.direction = if receives { Direction::Read } else { Direction::Write } as u8;
         if ending.succeeded() && ending.raw.result >= 0 {
-            row.bytes = ending.raw.result;
+            row.bytes = self.credible(ending.raw.result, MOST_MOVED);
         }
     }
 

@@ -5,7 +5,7 @@ use crate::asynchronous::Request;
 use crate::calls::{Ending, Subject};
 use crate::paths::Note;
 use crate::transfers::Move;
-use crate::{text_of, Tracker};
+use crate::{text_of, Tracker, MOST_MOVED};
 use iodock_event::event::EventRow;
 use iodock_event::{Direction, EventColumns, LossKind, Outcome, Side, NONE, UNKNOWN};
 
@@ -101,7 +101,7 @@ impl Tracker {
                 self.losses.add(LossKind::AsyncUnmatched, 1);
                 continue;
             };
-            let mut row = completion(blank, &request, item.bytes);
+            let mut row = completion(blank, &request, self.credible(item.bytes, MOST_MOVED));
             if out.len() > first_row {
                 row.side = Side::Out as u8;
                 row.other_file = out.file[first_row];
