@@ -19,6 +19,8 @@ from iodock.store import Store
 
 FINE_SHARE = 0.05
 """Below this share of the wall time in I/O, I/O is not the problem."""
+LEAST_UNTRACED = 0.02
+"""So much of a recorded run is the program's own at least, however much tracing added."""
 SHARED_COST = 0.5
 """A finding yields to another one that covers this share of its cost."""
 
@@ -142,11 +144,11 @@ def _severity(candidate: Candidate, share: float | None, facts: Facts, wall: flo
 
 
 def _is_tracing(candidate: Candidate, facts: Facts, wall: float | None) -> bool:
-    """Whether the calls themselves take next to nothing of the run, and only recording makes them dear."""
-    alone = facts.wall_of(candidate.time_ns)
-    if alone is None or not wall or candidate.wall_seconds is not None or not facts.tracing_ns:
+    """Whether the calls themselves would take next to nothing of the run without recording."""
+    alone, tracing = facts.wall_of(candidate.time_ns), facts.wall_of(facts.calls * facts.tracing_ns)
+    if alone is None or not wall or candidate.wall_seconds is not None or not tracing:
         return False
-    return alone < facts.settings.severity.low * wall
+    return alone < facts.settings.severity.low * max(wall - tracing, LEAST_UNTRACED * wall)
 
 
 def _by_share(share: float, limits: SeverityLimits) -> Severity:
