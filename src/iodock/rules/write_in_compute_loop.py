@@ -91,7 +91,7 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BI
   CAST(sum(w.span - least(w.span, w.io_ns)) AS BIGINT) AS pause_ns
 FROM found w JOIN places p ON p.file_id = w.file_id
 WHERE w.span >= {settings.least_span} * w.life AND w.life - w.io_ns >= {settings.least_compute} * w.life
-  AND w.span - w.io_ns >= {settings.least_pause_ns} * w.writes
+  AND w.span - w.io_ns >= {max(settings.least_pause_ns, facts.tracing_ns)} * w.writes
   AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS} * w.span / {max(1, wall)})
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
