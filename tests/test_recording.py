@@ -502,10 +502,14 @@ def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 def test_a_short_process_tells_what_it_wrote_to_a_device(tmp_path: Path) -> None:
     # A process of less than a second is not sampled while it runs.
-    assert record(tmp_path, "dd", "if=/dev/zero", "of=out", "bs=64k", "count=16", "conv=fsync").returncode == 0
+    assert (
+        record(tmp_path, "dd", "if=/dev/zero", "of=out", "bs=64k", "count=16", "conv=fsync").returncode == 0
+    )
     sql = "SELECT metric, max(value) AS most FROM samples WHERE source = 'process_io' GROUP BY metric"
     written = {row["metric"]: row["most"] for row in rows(tmp_path / "run.iodock", sql)}
-    on_a_device = run(["stat", "--file-system", "--format", "%T", tmp_path], tmp_path).stdout.strip() != "tmpfs"
+    on_a_device = (
+        run(["stat", "--file-system", "--format", "%T", tmp_path], tmp_path).stdout.strip() != "tmpfs"
+    )
     assert (written.get("written_device_bytes", 0) >= 16 * 65536) == on_a_device, written
 
 

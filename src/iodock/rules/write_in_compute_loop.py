@@ -76,7 +76,8 @@ def _sql(facts: Facts, settings: Settings) -> str:
     first = facts.store.manifest.first_ts or 0
     return f"""WITH lives AS (SELECT upid, min(start_ts) AS start_ts, max(end_ts) AS end_ts FROM processes
   GROUP BY upid),
-busy AS (SELECT p.upid, sum(u.time_ns) + {facts.tracing_ns} * sum(u.count) AS io_ns FROM uses u JOIN processes p ON p.utid = u.utid
+busy AS (SELECT p.upid, sum(u.time_ns) + {facts.tracing_ns} * sum(u.count) AS io_ns
+  FROM uses u JOIN processes p ON p.utid = u.utid
   WHERE u.file_id IS NOT NULL AND u.side IN (0, 1, 3) GROUP BY p.upid),
 spread AS (SELECT a.upid, count(DISTINCT m.moment) AS moments FROM moments m
   JOIN actors a ON a.actor = m.actor
