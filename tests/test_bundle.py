@@ -97,11 +97,11 @@ def test_numbers_stay_in_an_anonymous_copy(tmp_path: Path) -> None:
 
 
 def test_names_are_made_up_the_same_way_everywhere() -> None:
-    names = Anonymiser(["/work"])
-    one, other = names.path("/work/alice/run1/a.dat"), names.path("/work/alice/run1/b.dat")
+    names = Anonymiser(["/scratch"])
+    one, other = names.path("/scratch/alice/run1/a.dat"), names.path("/scratch/alice/run1/b.dat")
     assert one.rsplit("/", 1)[0] == other.rsplit("/", 1)[0] and one != other
-    assert one.startswith("/work/") and one.endswith(".dat") and "alice" not in one
-    assert Anonymiser(["/work"]).path("/work/alice/run1/a.dat") != one
+    assert one.startswith("/scratch/") and one.endswith(".dat") and "alice" not in one
+    assert Anonymiser(["/scratch"]).path("/scratch/alice/run1/a.dat") != one
     assert names.path("pipe:[17]") == "pipe:[17]" and names.path("stdin") == "stdin"
     assert names.path("/etcetera/x") != "/etcetera/x"
     assert names.path("/data/run*/x.dat").count("*") == 1

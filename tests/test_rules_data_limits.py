@@ -64,7 +64,7 @@ def test_it_is_gone_when_each_event_is_read_once_without_seeks(tmp_path: Path) -
 def test_ranks_or_workers_that_each_read_the_input_are_told_as_many(tmp_path: Path) -> None:
     log = StraceLog()
     for number in range(6):
-        log.child(300 + number, "/work/bin/worker")
+        log.child(300 + number, "/opt/site/bin/worker")
         log.open("/data/input")
         for _ in range(20):
             log.read(65536, 1000)
@@ -88,7 +88,7 @@ def test_ranks_or_workers_that_each_read_the_input_are_told_as_many(tmp_path: Pa
 def test_what_belongs_to_programs_is_read_by_many_without_blame(name: str, tmp_path: Path) -> None:
     log = StraceLog()
     for number in range(30):
-        log.child(300 + number, "/work/bin/worker")
+        log.child(300 + number, "/opt/site/bin/worker")
         log.open(name)
         for _ in range(2):
             log.read(65536, 1000)

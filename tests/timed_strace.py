@@ -19,7 +19,7 @@ START_US = 1_700_000_000_000_000
 class StraceLog:
     """A run with times in whole microseconds, as strace -ttt -T has them."""
 
-    def __init__(self, program: str = "/work/bin/prog") -> None:
+    def __init__(self, program: str = "/opt/site/bin/prog") -> None:
         self.now = START_US
         self.pid = 100
         self._program = program
