@@ -24,8 +24,10 @@ def main() -> None:
         _open_what_was_closed()
     status = _record(sys.argv[2:]) if recording else None
     if status is None:
+        from iodock.cli.interrupts import watch
         from iodock.cli.run import run
 
+        watch()
         status = run(sys.argv[1:])
     try:
         sys.stdout.flush()

@@ -120,11 +120,13 @@ def _finish(store: str, lang: str | None, quiet: bool) -> None:
     from pathlib import Path
 
     from iodock.cli.checkup import print_checkup_of
+    from iodock.cli.interrupts import watch
     from iodock.cli.options import spoken
     from iodock.cli.progress import ProgressBar
 
     with ProgressBar("writing tables", quiet) as progress:
         recording.finish(store, progress)
+    watch()
     print_checkup_of(Path(store), spoken(lang))
 
 

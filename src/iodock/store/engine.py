@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
+import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,15 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_engines: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def interrupt_all() -> None:
+    """Stops the queries that run in this process, from another thread."""
+    for engine in list(_engines):
+        engine.interrupt()
+
+
 class Engine:
     """DuckDB in memory, with one view per table of the store."""
 
@@ -56,6 +67,7 @@ class Engine:
                 "preserve_insertion_order": True,
             }
         )
+        _engines.add(self)
         if folder is not None:
             for table in TABLES:
                 self._make_view(folder, table, rows)
@@ -143,7 +155,9 @@ class Engine:
 
     def interrupt(self) -> None:
         """Stops the query that runs, from another thread."""
-        self._connection.interrupt()
+        # An engine that is just being closed has none.
+        with contextlib.suppress(duckdb.Error):
+            self._connection.interrupt()
 
     def close(self) -> None:
         """Frees the engine's memory."""
