@@ -15,7 +15,9 @@ sys.path.insert(0, str(ROOT / "tools"))
 import labelled  # noqa: E402
 from labelled_score import RULES, Input, Label, LabelError, Outcome, Share, label_from, read_labels, score  # noqa: E402
 
-HELD_OUT = ROOT / "fixtures" / "labelled" / "heldout"
+LABELLED = ROOT / "fixtures" / "labelled"
+APART = [path for path in (LABELLED / "development" / "earlier", LABELLED / "heldout") if path.is_dir()]
+"""Sets written apart from the rules: the one that has taught something since, and the one held out."""
 
 
 def fault(rule: str, *found: tuple[str, str], error: str = "", skipped: str = "") -> Outcome:
@@ -157,8 +159,9 @@ def test_inputs_are_the_same_every_time(tmp_path: Path) -> None:
     assert len((tmp_path / "a.txt").read_text().splitlines()) == 100
 
 
-def test_the_held_out_set_is_as_large_as_it_must_be_and_every_fault_has_a_clean_twin() -> None:
-    labels = {label.name: label for label in read_labels(HELD_OUT / "labels.toml")}
+@pytest.mark.parametrize("folder", APART, ids=lambda path: path.name)
+def test_a_set_written_apart_is_large_enough_and_every_fault_has_a_clean_twin(folder: Path) -> None:
+    labels = {label.name: label for label in read_labels(folder / "labels.toml")}
     kinds = [label.kind for label in labels.values()]
     faults = [label for label in labels.values() if label.kind == "fault"]
     assert len(labels) >= 40 and kinds.count("mixed") >= 6 and kinds.count("harmless") >= 8
@@ -166,7 +169,9 @@ def test_the_held_out_set_is_as_large_as_it_must_be_and_every_fault_has_a_clean_
     assert [label.name for label in faults if labels[label.twin].kind != "clean"] == []
 
 
-def test_every_file_of_the_held_out_set_is_used() -> None:
-    labels = read_labels(HELD_OUT / "labels.toml")
+@pytest.mark.parametrize("folder", APART, ids=lambda path: path.name)
+def test_every_file_of_a_set_written_apart_is_used(folder: Path) -> None:
+    labels = read_labels(folder / "labels.toml")
     used = {part for x in labels for part in (x.program, *x.prepare[:1], *x.background[:1]) if part}
-    assert used | {"labels.toml", "work.h"} == {path.name for path in HELD_OUT.iterdir() if path.is_file()}
+    headers = {path.name for path in folder.glob("*.h")}
+    assert used | headers | {"labels.toml"} == {path.name for path in folder.iterdir() if path.is_file()}
