@@ -322,9 +322,16 @@ def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
     assert shown.splitlines()[1].split() == ["my_calls", "dur"]
 
 
-def test_streams_that_are_closed(mixed_path: Path) -> None:
-    command = f"{sys.executable} -m iodock show summary {mixed_path} >&- 2>&-"
-    assert subprocess.run(["sh", "-c", command], timeout=60, check=False).returncode == 0
+@pytest.mark.parametrize(
+    ("ends", "status"),
+    [("-o out.txt >&- 2>&- <&-", 0), ("2>&-", 0), (">&-", 1), (">&- 2>&-", 1), (">/dev/full", 1)],
+)
+def test_streams_that_are_closed(mixed_path: Path, tmp_path: Path, ends: str, status: int) -> None:
+    command = f"{sys.executable} -m iodock diagnose {mixed_path} {ends}"
+    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=60, check=False, capture_output=True)
+    assert done.returncode == status
+    # Data that nobody gets is an error, and it is said where it can be.
+    assert (b"error: " in done.stderr) == (status == 1 and "2>&-" not in ends)
 
 
 DAMAGE = {

@@ -120,16 +120,31 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
     systems, rules = (_section(raw, name, source) for name in ("file_systems", "rules"))
+    severity = _filled(SeverityLimits, _section(raw, "severity", source), "[severity]", source)
+    ratio = _filled(Ratio, _section(raw, "ratio", source), "[ratio]", source)
+    _check_rising("[severity]", severity, ("low", "medium", "high"), source)
+    _check_rising("[ratio]", ratio, ("io_below", "compute_above"), source)
     return Settings(
         source=source,
-        severity=_filled(SeverityLimits, _section(raw, "severity", source), "[severity]", source),
-        ratio=_filled(Ratio, _section(raw, "ratio", source), "[ratio]", source),
+        severity=severity,
+        ratio=ratio,
         file_systems={
             mount: _filled(FileSystem, values, f'[file_systems."{mount}"]', source)
             for mount, values in systems.items()
         },
         rules={name: _section(rules, name, source) for name in rules},
     )
+
+
+def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
+    """That limits which follow each other do so: what is high can't begin below what is low."""
+    for lower, upper in zip(names, names[1:], strict=False):
+        least, most = getattr(limits, lower), getattr(limits, upper)
+        if least > most:
+            raise RequestError(
+                f"{source}: {where} {upper} = {most:g} is below {lower} = {least:g}",
+                f"{' <= '.join(names)}; what the file leaves out has its default",
+            )
 
 
 def _section(raw: Mapping[str, Any], name: str, source: Path) -> Mapping[str, Any]:

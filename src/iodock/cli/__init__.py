@@ -29,16 +29,26 @@ def main() -> None:
 
         watch()
         status = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Who read our output has gone; the interpreter must not complain about it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    status = _flushed(status)
     if recording:
         # Nor is the interpreter taken apart, which takes longer than recording a small program.
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _flushed(status: int) -> int:
+    """Writes what is left for stdout; the exit status, which is no success where that fails."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # What can't be written would be tried again, and complained about, at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if status == 0 and not isinstance(error, BrokenPipeError):
+            from iodock.cli.run import failed
+
+            return failed(error)
+    return status
 
 
 def _record(arguments: list[str]) -> int | None:
@@ -57,10 +67,14 @@ def _record(arguments: list[str]) -> int | None:
 
 
 def _open_what_was_closed() -> None:
-    """A program started with `>&-` lacks standard streams; the next files opened would take their place."""
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
-        pass
-    os.close(descriptor)
+    """A program started with `>&-` lacks standard streams; the next files opened would take their place.
+    Stdout can't be written to then: data that goes nowhere is an error, as on a full disk."""
+    for descriptor, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_RDWR)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # The lowest free number is this one.
+            os.open(os.devnull, flags)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
