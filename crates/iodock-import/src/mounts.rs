@@ -1,6 +1,7 @@
 //! Which file lies on which mount.
 
 use iodock_event::{FileTable, Mount, MountPoint, NONE};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, HashMap};
 
 /// Fills in the files' mounts: the longest mount point above each name. A mount point that holds different
@@ -11,7 +12,7 @@ pub fn place_files(files: &mut FileTable, mounts: &[(String, Mount)]) {
     for (host, mount) in mounts {
         types.entry(&mount.mount_point).or_default().insert(host, &mount.fs_type);
     }
-    let mut points: HashMap<&[u8], Option<u32>> = HashMap::new();
+    let mut points: FxHashMap<&[u8], Option<u32>> = FxHashMap::default();
     for (point, hosts) in types {
         let mut types = hosts.values();
         let first = types.next().copied().unwrap_or_default();
@@ -29,7 +30,7 @@ pub fn place_files(files: &mut FileTable, mounts: &[(String, Mount)]) {
     }
 }
 
-fn mount_above(points: &HashMap<&[u8], Option<u32>>, name: &[u8]) -> Option<u32> {
+fn mount_above(points: &FxHashMap<&[u8], Option<u32>>, name: &[u8]) -> Option<u32> {
     let mut above = name;
     loop {
         if let Some(&mount) = points.get(above) {

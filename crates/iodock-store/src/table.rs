@@ -3,6 +3,7 @@
 use crate::column::{ColumnChunk, RowGroup};
 use crate::error::StoreError;
 use crate::schema::Schema;
+use bytes::Bytes;
 use parquet::basic::Type;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
@@ -58,7 +59,31 @@ enum Values {
     Wide(Vec<i64>),
     Real(Vec<f64>),
     Bool(Vec<bool>),
-    Bytes(Vec<ByteArray>),
+    Bytes(Texts),
+}
+
+/// Texts one behind the other: one memory block for all instead of one for each.
+#[derive(Default)]
+struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Each text for the encoder, none left here.
+    fn take(&mut self) -> Vec<ByteArray> {
+        let room = self.bytes.len();
+        let bytes = Bytes::from(std::mem::replace(&mut self.bytes, Vec::with_capacity(room)));
+        let mut start = 0;
+        let texts =
+            self.ends.drain(..).map(|end| bytes.slice(std::mem::replace(&mut start, end)..end).into());
+        texts.collect()
+    }
 }
 
 struct Column {
@@ -76,7 +101,7 @@ impl Column {
             Type::INT64 => Values::Wide(Vec::new()),
             Type::DOUBLE => Values::Real(Vec::new()),
             Type::BOOLEAN => Values::Bool(Vec::new()),
-            _ => Values::Bytes(Vec::new()),
+            _ => Values::Bytes(Texts::default()),
         };
         Column {
             values,
@@ -97,7 +122,7 @@ impl Column {
             (Values::Wide(values), Cell::Wide(value)) => values.push(value),
             (Values::Real(values), Cell::Real(value)) => values.push(value),
             (Values::Bool(values), Cell::Bool(value)) => values.push(value),
-            (Values::Bytes(values), Cell::Bytes(value)) => values.push(ByteArray::from(value.to_vec())),
+            (Values::Bytes(values), Cell::Bytes(value)) => values.push(value),
             (Values::Bytes(values), Cell::List(list)) if self.list => {
                 // An empty list is one level without a value.
                 if list.is_empty() {
@@ -105,7 +130,7 @@ impl Column {
                     self.repeats.push(0);
                 }
                 for (index, text) in list.iter().enumerate() {
-                    values.push(ByteArray::from(text.as_bytes().to_vec()));
+                    values.push(text.as_bytes());
                     self.levels.push(1);
                     self.repeats.push(i16::from(index > 0));
                 }
@@ -133,9 +158,7 @@ impl Column {
                 chunk.write::<DoubleType>(values, levels, repeats).map(|()| values.clear())
             }
             Values::Bool(values) => chunk.write::<BoolType>(values, levels, repeats).map(|()| values.clear()),
-            Values::Bytes(values) => {
-                chunk.write::<ByteArrayType>(values, levels, repeats).map(|()| values.clear())
-            }
+            Values::Bytes(values) => chunk.write::<ByteArrayType>(&values.take(), levels, repeats),
         }?;
         self.levels.clear();
         self.repeats.clear();

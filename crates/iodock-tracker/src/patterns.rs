@@ -12,17 +12,26 @@
 //!
 //! The time is linear in the names' lengths; only patterns are kept, not a string for each file.
 
+use hashbrown::HashTable;
+use iodock_event::tables::ByteArena;
 use iodock_event::{shown, FileTable, NONE};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
 
 /// So many different names that differ in one component make it a `*`.
 const CLUSTER: usize = 8;
 
+/// A pattern in the making, and the files it is for.
+#[derive(Clone, Copy)]
+struct Pattern {
+    text: u32,
+    files: u32,
+}
+
 /// Gives each file of the table its pattern.
 pub fn fill(files: &mut FileTable) {
-    let mut texts: FxHashMap<Box<[u8]>, u32> = FxHashMap::default();
-    let mut names: Vec<Box<[u8]>> = Vec::new();
-    let mut counts: Vec<u32> = Vec::new();
+    let mut texts = Texts::default();
+    let mut names: Vec<Pattern> = Vec::new();
     let mut starred = Vec::new();
     let mut of_file = vec![NONE; files.len()];
     for file in 0..files.len() as u32 {
@@ -30,18 +39,16 @@ pub fn fill(files: &mut FileTable) {
             continue;
         }
         star_digits(files.names.get(file), &mut starred);
-        let next = names.len() as u32;
-        let id = *texts.entry(starred.as_slice().into()).or_insert(next);
-        if id == next {
-            names.push(starred.as_slice().into());
-            counts.push(0);
+        let text = texts.intern(&starred);
+        if text as usize == names.len() {
+            names.push(Pattern { text, files: 0 });
         }
-        counts[id as usize] += 1;
-        of_file[file as usize] = id;
+        names[text as usize].files += 1;
+        of_file[file as usize] = text;
     }
-    drop(texts);
-    let clustered = cluster(&names, &counts);
-    assign(files, &of_file, &clustered);
+    let clustered = widen(&mut texts, &names, last_component_starred);
+    let widened = widen(&mut texts, &clustered, last_folder_starred);
+    assign(files, &of_file, &texts, &widened);
 }
 
 /// Runs of digits as `*`; a library as `*.so*`.
@@ -76,56 +83,30 @@ fn is_library(base: &[u8]) -> bool {
         .any(|(at, part)| part == b".so" && matches!(base.get(at + 3), None | Some(b'.')))
 }
 
-/// For each starred name the pattern its files get: where many names of a folder share an ending, the
-/// folder and `*.ending`.
-fn cluster(names: &[Box<[u8]>], counts: &[u32]) -> Vec<(Box<[u8]>, u32)> {
-    let mut sizes: FxHashMap<Box<[u8]>, (usize, u32)> = FxHashMap::default();
+/// For each pattern the wider one, by `star`, where at least [`CLUSTER`] different ones share it.
+fn widen(texts: &mut Texts, patterns: &[Pattern], star: fn(&[u8], &mut Vec<u8>) -> bool) -> Vec<Pattern> {
+    let mut wider: FxHashMap<u32, (usize, u32)> = FxHashMap::default();
+    let mut shapes: FxHashMap<u32, Option<u32>> = FxHashMap::default();
     let mut shape = Vec::new();
-    for (name, &count) in names.iter().zip(counts) {
-        last_component_starred(name, &mut shape);
-        let (different, files) = sizes.entry(shape.as_slice().into()).or_default();
-        *different += 1;
-        *files += count;
+    for pattern in patterns {
+        // Many names may have become one pattern before: it counts once.
+        shapes.entry(pattern.text).or_insert_with(|| {
+            let wide = star(texts.get(pattern.text), &mut shape).then(|| texts.intern(&shape))?;
+            let (different, files) = wider.entry(wide).or_default();
+            *different += 1;
+            *files += pattern.files;
+            Some(wide)
+        });
     }
-    let shapes = names.iter().zip(counts).map(|(name, &count)| {
-        last_component_starred(name, &mut shape);
-        match sizes.get(shape.as_slice()) {
-            Some(&(different, files)) if different >= CLUSTER => (shape.as_slice().into(), files),
-            _ => (name.clone(), count),
-        }
-    });
-    star_folders(shapes.collect())
-}
-
-/// The folders' own names, and the files in all of them.
-type Folders<'a> = (FxHashSet<&'a [u8]>, u32);
-
-/// The same one component up: `set-a/x.dat`, `set-b/x.dat`, ... become `*/x.dat`.
-fn star_folders(names: Vec<(Box<[u8]>, u32)>) -> Vec<(Box<[u8]>, u32)> {
-    let mut folders: FxHashMap<Box<[u8]>, Folders> = FxHashMap::default();
-    let mut shape = Vec::new();
-    for (name, count) in &names {
-        if let Some(folder) = last_folder_starred(name, &mut shape) {
-            let (different, files) = folders.entry(shape.as_slice().into()).or_default();
-            if different.insert(folder) {
-                *files += count;
-            }
-        }
-    }
-    let widened = names.iter().map(|(name, count)| {
-        if last_folder_starred(name, &mut shape).is_some() {
-            if let Some((different, files)) = folders.get(shape.as_slice()) {
-                if different.len() >= CLUSTER {
-                    return (shape.as_slice().into(), *files);
-                }
-            }
-        }
-        (name.clone(), *count)
+    let widened = patterns.iter().map(|&pattern| match shapes[&pattern.text] {
+        Some(text) if wider[&text].0 >= CLUSTER => Pattern { text, files: wider[&text].1 },
+        _ => pattern,
     });
     widened.collect()
 }
 
-fn last_component_starred(name: &[u8], out: &mut Vec<u8>) {
+/// `/p/ab.py` becomes `/p/*.py`.
+fn last_component_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
     out.clear();
     let base = name.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
     out.extend_from_slice(&name[..base]);
@@ -137,34 +118,63 @@ fn last_component_starred(name: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(&name[base + dot..]);
         }
     }
+    true
 }
 
-/// The folder's own name, which is replaced in `out`; none for names less than two folders deep.
-fn last_folder_starred<'a>(name: &'a [u8], out: &mut Vec<u8>) -> Option<&'a [u8]> {
-    let base = name.iter().rposition(|&byte| byte == b'/')?;
-    let folder = name[..base].iter().rposition(|&byte| byte == b'/')? + 1;
+/// The same one component up, `/set-a/x.dat` becomes `/*/x.dat`; false for names less than two folders deep.
+fn last_folder_starred(name: &[u8], out: &mut Vec<u8>) -> bool {
+    let slash = |name: &[u8]| name.iter().rposition(|&byte| byte == b'/');
+    let Some(base) = slash(name) else { return false };
+    let Some(folder) = slash(&name[..base]).map(|at| at + 1) else { return false };
     if folder <= 1 || folder == base {
-        return None;
+        return false;
     }
     out.clear();
     out.extend_from_slice(&name[..folder]);
     out.push(b'*');
     out.extend_from_slice(&name[base..]);
-    Some(&name[folder..base])
+    true
 }
 
-fn assign(files: &mut FileTable, of_file: &[u32], patterns: &[(Box<[u8]>, u32)]) {
-    let mut ids: FxHashMap<&[u8], u32> = FxHashMap::default();
-    for (entry, &pattern) in files.entries.iter_mut().zip(of_file) {
-        let Some((name, count)) = patterns.get(pattern as usize) else { continue };
-        if *count < 2 {
-            continue;
-        }
-        entry.pattern = *ids.entry(name).or_insert_with(|| {
-            files.patterns.push(shown(name).into_owned());
+fn assign(files: &mut FileTable, of_file: &[u32], texts: &Texts, patterns: &[Pattern]) {
+    let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
+    for (entry, &name) in files.entries.iter_mut().zip(of_file) {
+        let Some(pattern) = patterns.get(name as usize).filter(|pattern| pattern.files > 1) else { continue };
+        entry.pattern = *ids.entry(pattern.text).or_insert_with(|| {
+            files.patterns.push(shown(texts.get(pattern.text)).into_owned());
             (files.patterns.len() - 1) as u32
         });
     }
+}
+
+/// Texts, each kept once, numbered as they come.
+#[derive(Default)]
+struct Texts {
+    kept: ByteArena,
+    ids: HashTable<u32>,
+}
+
+impl Texts {
+    fn get(&self, id: u32) -> &[u8] {
+        self.kept.get(id)
+    }
+
+    fn intern(&mut self, text: &[u8]) -> u32 {
+        let kept = &self.kept;
+        if let Some(&id) = self.ids.find(hash(text), |&id| kept.get(id) == text) {
+            return id;
+        }
+        let id = self.kept.push(text);
+        let kept = &self.kept;
+        self.ids.insert_unique(hash(text), id, |&id| hash(kept.get(id)));
+        id
+    }
+}
+
+fn hash(text: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(text);
+    hasher.finish()
 }
 
 #[cfg(test)]
