@@ -12,6 +12,7 @@ pub mod event;
 pub mod interner;
 pub mod loss;
 pub mod lwp;
+pub mod numbers_x86_64;
 pub mod record;
 pub mod sample;
 pub mod tables;

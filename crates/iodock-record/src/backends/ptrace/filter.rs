@@ -3,7 +3,7 @@
 //! A classic BPF program: first the architecture, then a binary search over the ranges of call numbers.
 //! (See seccomp(2). The kernel keeps a bitmap of calls that always pass, so those cost nothing.)
 
-use super::numbers::NUMBERS;
+use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::{Action, CallId};
 
 const LOAD_WORD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;

@@ -16,9 +16,6 @@ pub mod filter;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod memory;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-#[path = "numbers_x86_64.rs"]
-mod numbers;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod records;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod request;

@@ -1,0 +1,31 @@
+//! Compiles the preloaded library (native/) into OUT_DIR: a shared object of its own that needs no other.
+
+use std::path::PathBuf;
+use std::{env, process::Command};
+
+const SOURCES: [&str; 2] = ["native/stub_x86_64.S", "native/record.c"];
+
+fn main() {
+    for file in SOURCES.iter().chain(&["native/session.h", "native/kernel.h", "native/load.c"]) {
+        println!("cargo:rerun-if-changed={file}");
+    }
+    let target = env::var("TARGET").unwrap_or_default();
+    let library = PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("libiodock_preload.so");
+    println!("cargo:rustc-env=IODOCK_PRELOAD_LIBRARY={}", library.display());
+    if !target.starts_with("x86_64") || !target.contains("linux") {
+        // Elsewhere the back end says that it is not there.
+        std::fs::write(&library, b"").expect("OUT_DIR can be written");
+        return;
+    }
+    let compiler = cc::Build::new().opt_level(2).get_compiler();
+    let mut command: Command = compiler.to_command();
+    command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib", "-fvisibility=hidden"]);
+    // Integer registers only: the stub saves no others. No call into any library, no state of libc's.
+    command.args(["-mgeneral-regs-only", "-fno-stack-protector", "-fno-builtin", "-fcf-protection=none"]);
+    command.args(["-fno-tree-loop-distribute-patterns", "-fasynchronous-unwind-tables", "-ftls-model=initial-exec"]);
+    command.args(["-Wall", "-Wextra", "-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--hash-style=gnu"]);
+    command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
+    command.args(SOURCES).arg("-o").arg(&library);
+    let status = command.status().expect("the C compiler runs");
+    assert!(status.success(), "native/ does not compile: {status}");
+}

@@ -1,0 +1,76 @@
+//! Runs a program under the preloaded library and shows what was recorded:
+//! `dump [-c|-v|-q] PROGRAM ARGUMENT...` counts calls by name (-c), lists them (-v), or says only how many.
+
+use iodock_preload::format::header;
+use iodock_preload::reader::{ChunkReader, Entry, Part};
+use iodock_preload::session::{self, Session};
+use iodock_preload::shapes::Shapes;
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+fn main() {
+    let mut arguments = std::env::args().skip(1).peekable();
+    let mode = arguments.next_if(|first| first.starts_with('-')).unwrap_or("-c".into());
+    let program = arguments.next().expect("usage: dump [-c|-v|-q] PROGRAM ARGUMENT...");
+    let modules = session::modules_of_this_process();
+    let folder = std::path::PathBuf::from(format!("/dev/shm/iodock-dump-{}", std::process::id()));
+    let session = Session::create(&folder, &modules).expect("session");
+    let status = Command::new(&program)
+        .arg0(&program)
+        .args(arguments)
+        .env("LD_PRELOAD", session.library())
+        .env("IODOCK_SESSION", session.path())
+        .status()
+        .expect("program");
+    show(&session, &mode, &modules);
+    eprintln!("{status}");
+    std::fs::remove_dir_all(&folder).expect("remove");
+}
+
+fn show(session: &Session, mode: &str, modules: &[iodock_preload::sites::Module]) {
+    let shapes = Shapes::of_this_machine();
+    let (mut bytes, mut total, mut calls) = (Vec::new(), 0, 0u64);
+    let mut counts = BTreeMap::<String, (u64, u64)>::new();
+    let chunks = session.counter(header::NEXT_CHUNK).expect("counter");
+    for index in 0..chunks {
+        session.chunk(index, &mut bytes).expect("chunk");
+        total += bytes.len();
+        let Some(mut reader) = ChunkReader::new(&bytes, &shapes) else { continue };
+        loop {
+            match reader.next_entry() {
+                Ok(None) => break,
+                Err(damaged) => {
+                    println!("chunk {index}: damaged at {}", damaged.at);
+                    break;
+                }
+                Ok(Some(Entry::Call(call))) => {
+                    calls += u64::from(call.part != Part::End);
+                    let entry = counts.entry(call.call.name()).or_default();
+                    entry.0 += u64::from(call.part != Part::End);
+                    entry.1 += u64::from(call.result < 0 && call.part != Part::Beginning && call.result > -4096);
+                    if mode == "-v" {
+                        println!("{index} {} {:?} {call:?}", call.call.name(), call.path.as_ref().map(|p| String::from_utf8_lossy(p).into_owned()));
+                    }
+                }
+                Ok(Some(other)) if mode == "-v" => println!("{index} {other:?}"),
+                Ok(Some(_)) => {}
+            }
+        }
+    }
+    if mode == "-c" {
+        for (name, (count, failed)) in &counts {
+            println!("{count:>9} {failed:>9} {name}");
+        }
+    }
+    let sites: usize = modules.iter().map(|module| module.sites.len()).sum();
+    let left: Vec<_> = modules.iter().flat_map(|module| &module.left).collect();
+    eprintln!(
+        "{calls} calls, {total} bytes, {:.2} bytes a call, {chunks} chunks, lost {} calls {} streams, sites {sites} left {} {left:x?} patched {}",
+        total as f64 / calls.max(1) as f64,
+        session.counter(header::LOST_CALLS).expect("counter"),
+        session.counter(header::LOST_STREAMS).expect("counter"),
+        left.len(),
+        session.counter(header::SITES_PATCHED).expect("counter"),
+    );
+}

@@ -1,0 +1,56 @@
+/* Plain system calls and the few numbers of the kernel's that the recorder needs. */
+#ifndef IODOCK_KERNEL_H
+#define IODOCK_KERNEL_H
+
+#define SYS_open 2
+#define SYS_close 3
+#define SYS_mmap 9
+#define SYS_mprotect 10
+#define SYS_madvise 28
+#define SYS_getpid 39
+#define SYS_vfork 58
+#define SYS_fork 57
+#define SYS_clone 56
+#define SYS_getcwd 79
+#define SYS_getppid 110
+#define SYS_gettid 186
+#define SYS_clone3 435
+
+#define PROT_READ 1
+#define PROT_WRITE 2
+#define PROT_EXEC 4
+#define MAP_SHARED 1
+#define MAP_PRIVATE 2
+#define MAP_ANONYMOUS 0x20
+#define MAP_NORESERVE 0x4000
+#define MADV_WIPEONFORK 18
+#define MADV_POPULATE_WRITE 23
+#define O_RDWR 2
+#define O_CLOEXEC 02000000
+#define CLONE_VM 0x100ul
+#define CLONE_VFORK 0x4000ul
+#define CLONE_SETTLS 0x80000ul
+#define EFAULT 14
+
+static inline long kernel(long number, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+#define kernel0(n) kernel(n, 0, 0, 0, 0, 0, 0)
+#define kernel1(n, a) kernel(n, (long)(a), 0, 0, 0, 0, 0)
+#define kernel2(n, a, b) kernel(n, (long)(a), (long)(b), 0, 0, 0, 0)
+#define kernel3(n, a, b, c) kernel(n, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+
+static inline int failed(long result)
+{
+	return (u64)result >= (u64)-4095l;
+}
+#endif

@@ -1,0 +1,144 @@
+/* The session file: what the recorder prepares and the processes recorded share. Written down in
+ * docs/explanation/rewrite-buffers.md; src/format.rs is the same in Rust. All numbers little endian. */
+#ifndef IODOCK_SESSION_H
+#define IODOCK_SESSION_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long u64;
+typedef int s32;
+typedef long s64;
+
+#define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
+#define SESSION_VERSION 1
+#define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
+
+#define CALL_NUMBERS 512
+#define MOST_ROLES 6
+
+/* What to do with a call. */
+enum kind {
+	KIND_IGNORED = 0,
+	KIND_DATA = 1,       /* (fd, buffer, size): read, write */
+	KIND_POSITIONED = 2, /* (fd, buffer, size, offset): pread64, pwrite64 */
+	KIND_GENERAL = 3,    /* what its roles say */
+	KIND_FORK = 4,       /* fork, vfork, clone, clone3 */
+	KIND_EXEC = 5,
+	KIND_EXIT = 6,
+	KIND_MAP = 7, /* general, if it has a descriptor */
+};
+
+/* What an argument is; 0 is nothing of interest. */
+enum role {
+	ROLE_NONE = 0,
+	ROLE_FD,
+	ROLE_FD2,
+	ROLE_PATH,
+	ROLE_PATH2,
+	ROLE_SIZE,
+	ROLE_VECTOR,
+	ROLE_MESSAGE,
+	ROLE_OFFSET,
+	ROLE_OFFSET_POINTER,
+	ROLE_OFFSET_POINTER2,
+	ROLE_SEEK_POINTER,
+	ROLE_FLAGS,
+	ROLE_POINTED_FLAGS, /* the first u64 behind the pointer: openat2 */
+	ROLE_ARGUMENT,
+	ROLE_PAIR,
+	ROLE_STAT,
+	ROLE_STATX,
+};
+
+struct shape {
+	u8 kind;
+	u8 code; /* in records; 1..254 */
+	u8 roles[MOST_ROLES];
+};
+
+struct header {
+	u64 magic;
+	u32 version;
+	u32 time_shift; /* a unit of time is 2^shift ticks of the TSC */
+	u64 file_bytes;
+	u64 chunks_at;
+	u32 chunk_bytes;
+	u32 closed; /* the recorder is gone: record nothing */
+	u64 sites_at;
+	u64 sites_bytes;
+	u64 reserved0;
+	/* on a cache line of its own: written by all */
+	u64 next_chunk __attribute__((aligned(64)));
+	u64 lost_calls;
+	u64 lost_streams;
+	u64 sites_patched;
+	u64 sites_left;
+	u64 modules_unknown;
+	u64 shared_stacks;
+	u64 reserved1;
+	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
+	char library[1024]; /* of the preloaded library, NUL-terminated */
+	char session[1024]; /* of this file */
+};
+
+/* In the sites' area: for each module its header, then its sites. */
+struct module {
+	u8 build_id[32];
+	u32 build_id_bytes;
+	u32 sites;
+	u32 left;  /* sites found, and not safe to patch */
+	u32 bytes; /* of this header and all its sites */
+};
+
+#define SITE_CODE 24
+enum site_kind { SITE_PLAIN = 0, SITE_AROUND = 1, SITE_ANY = 2 };
+
+struct site {
+	u32 patch; /* where the jump is written, from the load address */
+	u32 after; /* the address behind `syscall` */
+	u8 patch_bytes;
+	u8 before_bytes; /* instructions that ran before the call; then those behind it */
+	u8 behind_bytes;
+	u8 kind;
+	u8 code[SITE_CODE];
+};
+
+/* A piece of one thread's stream of records. Holds all that is needed to read it. */
+struct chunk {
+	u32 magic;
+	u32 used; /* bytes that are whole, this header included */
+	u32 tid;
+	u32 pid;
+	u64 base;   /* time that the first record's gap counts from */
+	u32 stream; /* the stream's first chunk */
+	u32 sequence;
+	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
+	u32 reserved[7];
+};
+
+/* First byte of a record: a call's code, 255 for those that are no calls. */
+#define CODE_CONTROL 255
+enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2 };
+
+/* Second byte of a call's record. */
+#define HAS_FD 1     /* else that of the call before */
+#define HAS_SIZE 2   /* else that of the call before */
+#define HAS_RESULT 4 /* else the size asked for, or 0 for calls without */
+#define HAS_OFFSET 8 /* less the end of the positioned call before */
+#define HAS_MORE 16
+#define STEP_BACK 32 /* the gap is negative */
+#define PHASE_ENTER 64
+#define PHASE_EXIT 128
+
+/* Third byte where HAS_MORE. */
+#define MORE_PATH 1
+#define MORE_PATH2 2
+#define MORE_FLAGS 4
+#define MORE_ARGUMENT 8
+#define MORE_FD2 16
+#define MORE_OFFSET2 32
+#define MORE_STAT 64
+#define MORE_TEXT 128
+
+#endif

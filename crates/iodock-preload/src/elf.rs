@@ -1,0 +1,85 @@
+//! As much of an ELF file (x86-64, 64 bit, little endian) as the search for sites needs.
+
+/// A piece of code: where it is in memory (from the load address), and its bytes.
+pub struct Code<'a> {
+    pub address: u64,
+    pub bytes: &'a [u8],
+}
+
+pub struct Elf<'a> {
+    pub build_id: &'a [u8],
+    pub code: Vec<Code<'a>>,
+    /// Has it a dynamic linker? Static programs have none and load no library of ours.
+    pub interpreter: Option<&'a [u8]>,
+}
+
+const X86_64: u16 = 62;
+const SEGMENT_INTERPRETER: u32 = 3;
+const SEGMENT_NOTE: u32 = 4;
+const SECTION_CODE: u32 = 1;
+const FLAG_EXECUTABLE: u64 = 4;
+const NOTE_BUILD_ID: u32 = 3;
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
+}
+
+fn slice(bytes: &[u8], at: u64, length: u64) -> Option<&[u8]> {
+    bytes.get(at as usize..at.checked_add(length)? as usize)
+}
+
+/// Reads `file`; `None` if it is not an ELF file of this machine.
+pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
+    if file.get(..6)? != b"\x7fELF\x02\x01" || u16_at(file, 18)? != X86_64 {
+        return None;
+    }
+    let mut elf = Elf { build_id: &[], code: code_sections(file).unwrap_or_default(), interpreter: None };
+    let (at, count) = (u64_at(file, 32)? as usize, u16_at(file, 56)? as usize);
+    for index in 0..count {
+        let at = at.checked_add(index * 56)?;
+        let (offset, length) = (u64_at(file, at + 8)?, u64_at(file, at + 32)?);
+        match u32_at(file, at)? {
+            SEGMENT_NOTE => {
+                let found = slice(file, offset, length).and_then(build_id);
+                elf.build_id = found.unwrap_or(elf.build_id);
+            }
+            SEGMENT_INTERPRETER => elf.interpreter = slice(file, offset, length),
+            _ => {}
+        }
+    }
+    Some(elf)
+}
+
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let (name, length, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
+        let start = 12 + (name as usize).next_multiple_of(4);
+        if kind == NOTE_BUILD_ID && name == 4 {
+            return notes.get(start..start + length as usize);
+        }
+        notes = notes.get(start + (length as usize).next_multiple_of(4)..)?;
+    }
+}
+
+/// Sections with code: they leave out the tables between them, which a segment holds too.
+fn code_sections(file: &[u8]) -> Option<Vec<Code<'_>>> {
+    let (at, size, count) = (u64_at(file, 40)? as usize, u16_at(file, 58)? as usize, u16_at(file, 60)? as usize);
+    let mut found = Vec::new();
+    for index in 0..count {
+        let at = at.checked_add(index * size)?;
+        if u32_at(file, at + 4)? != SECTION_CODE || u64_at(file, at + 8)? & FLAG_EXECUTABLE == 0 {
+            continue;
+        }
+        let bytes = slice(file, u64_at(file, at + 24)?, u64_at(file, at + 32)?)?;
+        found.push(Code { address: u64_at(file, at + 16)?, bytes });
+    }
+    Some(found)
+}

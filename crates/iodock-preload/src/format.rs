@@ -1,0 +1,130 @@
+//! The session file's layout: native/session.h in Rust. All numbers little endian.
+
+pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
+pub const VERSION: u32 = 1;
+pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
+pub const CALL_NUMBERS: usize = 512;
+pub const ROLES: usize = 6;
+
+/// Offsets in the header.
+pub mod header {
+    pub const MAGIC: usize = 0;
+    pub const VERSION: usize = 8;
+    pub const TIME_SHIFT: usize = 12;
+    pub const FILE_BYTES: usize = 16;
+    pub const CHUNKS_AT: usize = 24;
+    pub const CHUNK_BYTES: usize = 32;
+    pub const CLOSED: usize = 36;
+    pub const SITES_AT: usize = 40;
+    pub const SITES_BYTES: usize = 48;
+    pub const NEXT_CHUNK: usize = 64;
+    pub const LOST_CALLS: usize = 72;
+    pub const LOST_STREAMS: usize = 80;
+    pub const SITES_PATCHED: usize = 88;
+    pub const SITES_LEFT: usize = 96;
+    pub const SHAPES: usize = 4096;
+    pub const LIBRARY: usize = 8192;
+    pub const SESSION: usize = 9216;
+    pub const BYTES: usize = 12288;
+}
+
+/// Offsets in a chunk's header.
+pub mod chunk {
+    pub const MAGIC: usize = 0;
+    pub const USED: usize = 4;
+    pub const TID: usize = 8;
+    pub const PID: usize = 12;
+    pub const BASE: usize = 16;
+    pub const STREAM: usize = 24;
+    pub const SEQUENCE: usize = 28;
+    pub const LEVEL: usize = 32;
+    pub const BYTES: usize = 64;
+}
+
+/// What the library does with a call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    #[default]
+    Ignored = 0,
+    Data = 1,
+    Positioned = 2,
+    General = 3,
+    Fork = 4,
+    Exec = 5,
+    Exit = 6,
+    Map = 7,
+}
+
+/// What an argument is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Role {
+    #[default]
+    None = 0,
+    Fd,
+    Fd2,
+    Path,
+    Path2,
+    Size,
+    Vector,
+    Message,
+    Offset,
+    OffsetPointer,
+    OffsetPointer2,
+    SeekPointer,
+    Flags,
+    PointedFlags,
+    Argument,
+    Pair,
+    Stat,
+    Statx,
+}
+
+/// How a call is recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    pub kind: Kind,
+    pub code: u8,
+    pub roles: [Role; ROLES],
+}
+
+impl Shape {
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+
+    pub fn bytes(&self) -> [u8; 8] {
+        let mut bytes = [self.kind as u8, self.code, 0, 0, 0, 0, 0, 0];
+        for (byte, role) in bytes[2..].iter_mut().zip(self.roles) {
+            *byte = role as u8;
+        }
+        bytes
+    }
+}
+
+pub const CODE_CONTROL: u8 = 255;
+pub const CONTROL_PROCESS: u8 = 1;
+pub const CONTROL_TASK: u8 = 2;
+
+pub const HAS_FD: u8 = 1;
+pub const HAS_SIZE: u8 = 2;
+pub const HAS_RESULT: u8 = 4;
+pub const HAS_OFFSET: u8 = 8;
+pub const HAS_MORE: u8 = 16;
+pub const STEP_BACK: u8 = 32;
+pub const PHASE_ENTER: u8 = 64;
+pub const PHASE_EXIT: u8 = 128;
+
+pub const MORE_PATH: u8 = 1;
+pub const MORE_PATH2: u8 = 2;
+pub const MORE_FLAGS: u8 = 4;
+pub const MORE_ARGUMENT: u8 = 8;
+pub const MORE_FD2: u8 = 16;
+pub const MORE_OFFSET2: u8 = 32;
+pub const MORE_STAT: u8 = 64;
+pub const MORE_TEXT: u8 = 128;
+
+pub const MODULE_BYTES: usize = 48;
+pub const SITE_BYTES: usize = 36;
+pub const SITE_CODE: usize = 24;

@@ -1,0 +1,311 @@
+//! Reads chunks back: what the preloaded library wrote, call by call.
+
+use crate::format::*;
+use crate::shapes::Shapes;
+use iodock_event::{CallId, NO_FD, UNKNOWN};
+
+/// A chunk's header.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    pub tid: u32,
+    pub pid: u32,
+    pub base: u64,
+    pub stream: u32,
+    pub sequence: u32,
+    pub level: u32,
+}
+
+/// Where in a call's life a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    /// The beginning of a call that may not come back.
+    Beginning,
+    /// It came back after all.
+    End,
+}
+
+/// One call. Times are in units of the session's clock; what is not known is [`UNKNOWN`] or [`NO_FD`].
+#[derive(Clone, Debug)]
+pub struct CallRecord {
+    pub call: CallId,
+    pub tid: u32,
+    pub pid: u32,
+    pub start: u64,
+    pub end: u64,
+    pub result: i64,
+    pub requested: i64,
+    pub offset: i64,
+    pub offset2: i64,
+    pub argument: i64,
+    pub stat_size: i64,
+    pub flags: u64,
+    pub fd: i32,
+    pub fd2: i32,
+    pub stat_type: u8,
+    pub part: Part,
+    pub path: Option<Vec<u8>>,
+    pub path2: Option<Vec<u8>>,
+}
+
+/// What the library noted when a program began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessRecord {
+    pub tid: u32,
+    pub pid: u32,
+    pub parent_pid: u32,
+    pub time: u64,
+    pub working_directory: Vec<u8>,
+    /// NUL-separated.
+    pub command: Vec<u8>,
+    /// `NAME=VALUE` pairs that may name a rank, NUL-separated.
+    pub environment: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Entry {
+    Call(Box<CallRecord>),
+    Process(ProcessRecord),
+    /// From here on the stream is that of another task: a child of vfork, a thread after another.
+    Task { tid: u32, pid: u32, time: u64 },
+}
+
+/// Why reading a chunk stopped before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged {
+    pub at: usize,
+}
+
+pub fn head(bytes: &[u8]) -> Option<Head> {
+    let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    (number(chunk::MAGIC)? == CHUNK_MAGIC).then_some(Head {
+        tid: number(chunk::TID)?,
+        pid: number(chunk::PID)?,
+        base: u64::from(number(chunk::BASE)?) | u64::from(number(chunk::BASE + 4)?) << 32,
+        stream: number(chunk::STREAM)?,
+        sequence: number(chunk::SEQUENCE)?,
+        level: number(chunk::LEVEL)?,
+    })
+}
+
+/// Reads one chunk, entry by entry.
+pub struct ChunkReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    shapes: &'a Shapes,
+    tid: u32,
+    pid: u32,
+    last_end: u64,
+    last_size: u64,
+    next_offset: i64,
+    last_fd: i32,
+    paths: Vec<(usize, usize)>,
+}
+
+impl<'a> ChunkReader<'a> {
+    /// `None` if `bytes` is no chunk.
+    pub fn new(bytes: &'a [u8], shapes: &'a Shapes) -> Option<Self> {
+        let head = head(bytes)?;
+        Some(ChunkReader {
+            bytes,
+            at: chunk::BYTES,
+            shapes,
+            tid: head.tid,
+            pid: head.pid,
+            last_end: head.base,
+            last_size: 0,
+            next_offset: 0,
+            last_fd: -1,
+            paths: Vec::new(),
+        })
+    }
+
+    /// The next entry; `None` at the end.
+    ///
+    /// # Errors
+    /// What is there can't be a record.
+    pub fn next_entry(&mut self) -> Result<Option<Entry>, Damaged> {
+        if self.at >= self.bytes.len() {
+            return Ok(None);
+        }
+        let start = self.at;
+        let entry = if self.bytes[start] == CODE_CONTROL { self.control() } else { self.call() };
+        entry.map(Some).ok_or(Damaged { at: start })
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        let byte = *self.bytes.get(self.at)?;
+        self.at += 1;
+        Some(byte)
+    }
+
+    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
+        self.at += count;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0u64;
+        for shift in (0..70).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 127).checked_shl(shift)?;
+            if byte < 128 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn signed(&mut self) -> Option<i64> {
+        let value = self.number()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    fn fixed(&mut self, bytes: usize) -> Option<u64> {
+        let taken = self.take(bytes)?;
+        Some(taken.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+    }
+
+    fn path(&mut self) -> Option<Vec<u8>> {
+        let index = self.number()? as usize;
+        if index > 0 {
+            let &(at, count) = self.paths.get(index - 1)?;
+            return Some(self.bytes[at..at + count].to_vec());
+        }
+        let count = self.number()? as usize;
+        self.paths.push((self.at, count));
+        Some(self.take(count)?.to_vec())
+    }
+
+    fn text(&mut self) -> Option<Vec<u8>> {
+        let count = self.fixed(2)? as usize;
+        Some(self.take(count)?.to_vec())
+    }
+
+    fn control(&mut self) -> Option<Entry> {
+        self.byte()?;
+        let kind = self.byte()?;
+        let (tid, pid, time) = (self.fixed(4)? as u32, self.fixed(4)? as u32, self.fixed(8)?);
+        (self.tid, self.pid, self.last_end) = (tid, pid, time);
+        match kind {
+            CONTROL_TASK => Some(Entry::Task { tid, pid, time }),
+            CONTROL_PROCESS => {
+                let parent_pid = self.fixed(4)? as u32;
+                let working_directory = self.text()?;
+                let (mut command, environment) = (self.text()?, self.text()?);
+                command.pop();
+                Some(Entry::Process(ProcessRecord {
+                    tid,
+                    pid,
+                    parent_pid,
+                    time,
+                    working_directory,
+                    command,
+                    environment,
+                }))
+            }
+            _ => None,
+        }
+    }
+
+    fn call(&mut self) -> Option<Entry> {
+        let &(call, shape) = self.shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
+        let has = self.byte()?;
+        let more = if has & HAS_MORE != 0 { self.byte()? } else { 0 };
+        let (gap, duration) = (self.number()?, self.number()?);
+        let start =
+            if has & STEP_BACK != 0 { self.last_end.wrapping_sub(gap) } else { self.last_end.wrapping_add(gap) };
+        let end = start.wrapping_add(duration);
+        let mut record = CallRecord {
+            call,
+            tid: self.tid,
+            pid: self.pid,
+            start,
+            end,
+            result: 0,
+            requested: UNKNOWN,
+            offset: UNKNOWN,
+            offset2: UNKNOWN,
+            argument: UNKNOWN,
+            stat_size: UNKNOWN,
+            flags: 0,
+            fd: NO_FD,
+            fd2: NO_FD,
+            stat_type: 0,
+            part: match has & (PHASE_ENTER | PHASE_EXIT) {
+                0 => Part::Whole,
+                PHASE_ENTER => Part::Beginning,
+                _ => Part::End,
+            },
+            path: None,
+            path2: None,
+        };
+        self.last_end = end;
+        self.plain_fields(&mut record, &shape, has)?;
+        self.more_fields(&mut record, more)?;
+        Some(Entry::Call(Box::new(record)))
+    }
+
+    fn plain_fields(&mut self, record: &mut CallRecord, shape: &Shape, has: u8) -> Option<()> {
+        let predicted = matches!(shape.kind, Kind::Data | Kind::Positioned);
+        if has & HAS_FD != 0 {
+            self.last_fd = self.signed()? as i32;
+        }
+        if has & HAS_FD != 0 || shape.has(Role::Fd) {
+            record.fd = self.last_fd;
+        }
+        if has & HAS_SIZE != 0 {
+            self.last_size = self.number()?;
+        }
+        if has & HAS_SIZE != 0 || predicted {
+            record.requested = i64::try_from(self.last_size).unwrap_or(i64::MAX);
+        }
+        record.result = if has & HAS_RESULT != 0 {
+            self.signed()?
+        } else if record.requested != UNKNOWN {
+            self.last_size as i64
+        } else {
+            0
+        };
+        if has & HAS_OFFSET != 0 {
+            record.offset = self.next_offset.wrapping_add(self.signed()?);
+        } else if shape.kind == Kind::Positioned {
+            record.offset = self.next_offset;
+        }
+        if record.offset != UNKNOWN {
+            self.next_offset = record.offset.wrapping_add(record.result.max(0));
+        }
+        Some(())
+    }
+
+    fn more_fields(&mut self, record: &mut CallRecord, more: u8) -> Option<()> {
+        if more & MORE_PATH != 0 {
+            record.path = Some(self.path()?);
+        }
+        if more & MORE_PATH2 != 0 {
+            record.path2 = Some(self.path()?);
+        }
+        if more & MORE_FLAGS != 0 {
+            record.flags = self.number()?;
+        }
+        if more & MORE_ARGUMENT != 0 {
+            record.argument = self.signed()?;
+        }
+        if more & MORE_FD2 != 0 {
+            record.fd2 = self.signed()? as i32;
+        }
+        if more & MORE_OFFSET2 != 0 {
+            record.offset2 = self.signed()?;
+        }
+        if more & MORE_STAT != 0 {
+            record.stat_type = self.byte()?;
+            record.stat_size = self.number()? as i64;
+        }
+        if more & MORE_TEXT != 0 {
+            let count = self.number()? as usize;
+            self.take(count)?;
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,148 @@
+//! The session file: made by the recorder before the program starts, mapped by every process recorded.
+
+use crate::format::{header, CHUNK_MAGIC, MAGIC, VERSION};
+use crate::shapes::Shapes;
+use crate::sites::{self, Module};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Address space for chunks; the file is sparse.
+const FILE_BYTES: u64 = 64 << 30;
+const CHUNK_BYTES: u64 = 64 << 10;
+/// No longer than this is a unit of time, ns.
+const TIME_UNIT_NS: f64 = 8.0;
+
+pub struct Session {
+    pub folder: PathBuf,
+    pub file: File,
+    pub chunks_at: u64,
+    pub time_shift: u32,
+    pub clock_start: (u64, i64),
+}
+
+/// Time-stamp counter and monotonic clock (ns), read closest together of a few tries.
+pub fn clock_pair() -> (u64, i64) {
+    let best = (0..16).map(|_| {
+        let before = monotonic();
+        let ticks = ticks();
+        let after = monotonic();
+        (after - before, ticks, before + (after - before) / 2)
+    });
+    best.min().map_or((0, 0), |(_, ticks, time)| (ticks, time))
+}
+
+#[cfg(target_arch = "x86_64")]
+pub fn ticks() -> u64 {
+    // SAFETY: every x86-64 processor has it.
+    unsafe { std::arch::x86_64::_rdtsc() }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub fn ticks() -> u64 {
+    0
+}
+
+fn monotonic() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+/// Ticks of the time-stamp counter in a nanosecond, roughly: measured over 5 ms.
+fn ticks_per_ns() -> f64 {
+    let (from, start) = clock_pair();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let (to, end) = clock_pair();
+    (to - from) as f64 / (end - start).max(1) as f64
+}
+
+impl Session {
+    /// Makes `folder` with the library and the file in it.
+    pub fn create(folder: &Path, modules: &[Module]) -> io::Result<Session> {
+        fs::create_dir(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
+        fs::write(folder.join("libiodock_preload.so"), crate::LIBRARY)?;
+        let sites: Vec<u8> = modules.iter().flat_map(Module::bytes).collect();
+        let sites_at = header::BYTES as u64;
+        let chunks_at = (sites_at + sites.len() as u64).next_multiple_of(CHUNK_BYTES);
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(folder.join("session"))?;
+        file.set_len(FILE_BYTES)?;
+        let time_shift = (TIME_UNIT_NS * ticks_per_ns()).log2().floor().max(0.0) as u32;
+        let mut head = vec![0; header::BYTES];
+        let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
+        put(header::MAGIC, &MAGIC.to_le_bytes());
+        put(header::VERSION, &VERSION.to_le_bytes());
+        put(header::TIME_SHIFT, &time_shift.to_le_bytes());
+        put(header::FILE_BYTES, &FILE_BYTES.to_le_bytes());
+        put(header::CHUNKS_AT, &chunks_at.to_le_bytes());
+        put(header::CHUNK_BYTES, &(CHUNK_BYTES as u32).to_le_bytes());
+        put(header::SITES_AT, &sites_at.to_le_bytes());
+        put(header::SITES_BYTES, &(sites.len() as u64).to_le_bytes());
+        for (number, shape) in Shapes::of_this_machine().by_number.iter().enumerate() {
+            put(header::SHAPES + 8 * number, &shape.bytes());
+        }
+        file.write_all_at(&sites, sites_at)?;
+        file.write_all_at(&head, 0)?;
+        Ok(Session { folder: folder.into(), file, chunks_at, time_shift, clock_start: clock_pair() })
+    }
+
+    pub fn library(&self) -> PathBuf {
+        self.folder.join("libiodock_preload.so")
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("session")
+    }
+
+    /// A counter of the header.
+    pub fn counter(&self, at: usize) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, at as u64)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// Processes that still run record nothing any more.
+    pub fn close(&self) -> io::Result<()> {
+        self.file.write_all_at(&1u32.to_le_bytes(), header::CLOSED as u64)
+    }
+
+    /// The bytes of chunk `index` that are whole, its header first; empty where there is none yet.
+    pub fn chunk(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let at = self.chunks_at + index * CHUNK_BYTES;
+        let mut head = [0; 8];
+        self.file.read_exact_at(&mut head, at)?;
+        bytes.clear();
+        if head[..4] != CHUNK_MAGIC.to_le_bytes() {
+            return Ok(());
+        }
+        let used = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
+        bytes.resize(used.min(CHUNK_BYTES) as usize, 0);
+        self.file.read_exact_at(bytes, at)
+    }
+}
+
+/// Everything mapped executable by this very process that has sites: its libc and dynamic linker.
+pub fn modules_of_this_process() -> Vec<Module> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let mut paths: Vec<&str> = maps
+        .lines()
+        .filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.contains('x')))
+        .filter_map(|line| line.find('/').map(|at| &line[at..]))
+        .filter(|path| path.contains(".so"))
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let shapes = Shapes::of_this_machine();
+    paths.iter().filter_map(|path| sites::find(&read(path)?, &shapes.by_number)).collect()
+}
+
+fn read(path: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}

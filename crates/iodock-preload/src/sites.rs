@@ -1,0 +1,261 @@
+//! Which `syscall` instructions of a library can be made to jump to our stub, and how.
+//!
+//! The jump takes five bytes, `syscall` two: so the instructions before it (mostly `mov $number,%eax`), or
+//! where those don't do, behind it move into the site's trampoline. That is safe only if they mean the
+//! same there, and if nothing jumps between them. Everything doubtful is left as it is, and counted.
+
+use crate::elf::{self, Code};
+use crate::format::{Kind, Shape, MODULE_BYTES, SITE_BYTES, SITE_CODE};
+use iced_x86::{Code as Op, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use std::collections::HashSet;
+
+const JUMP_BYTES: u64 = 5;
+/// How far back the call's number, and ahead the end of the flags, are looked for, instructions.
+const REACH: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum SiteKind {
+    /// The stub makes the call.
+    Plain = 0,
+    /// The trampoline makes it, between two visits to the stub.
+    Around = 1,
+}
+
+#[derive(Clone, Debug)]
+pub struct Site {
+    pub patch: u32,
+    pub after: u32,
+    pub patch_bytes: u8,
+    pub before: Vec<u8>,
+    pub behind: Vec<u8>,
+    pub kind: SiteKind,
+    /// `None`: known only when the call is made.
+    pub number: Option<u32>,
+}
+
+/// Why a site is left alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Left {
+    /// Something jumps between the instructions that would have to move.
+    JumpInside,
+    /// They are not ones that mean the same elsewhere.
+    NotMovable,
+    /// The flags are used behind the call.
+    FlagsUsed,
+}
+
+#[derive(Debug, Default)]
+pub struct Module {
+    pub build_id: Vec<u8>,
+    pub sites: Vec<Site>,
+    pub left: Vec<(u64, Left)>,
+    /// `syscall` instructions of calls that are not recorded.
+    pub ignored: usize,
+}
+
+/// Finds the sites of the library in `file`; `None` if it is not one, has no build id, or no sites.
+pub fn find(file: &[u8], shapes: &[Shape]) -> Option<Module> {
+    let elf = elf::parse(file)?;
+    let mut module = Module { build_id: elf.build_id.to_vec(), ..Module::default() };
+    for code in &elf.code {
+        // Most libraries have none, and looking for two bytes is fast.
+        if code.bytes.windows(2).any(|pair| pair == [0x0f, 0x05]) {
+            search(code, shapes, &mut module);
+        }
+    }
+    let found = !module.build_id.is_empty() && module.build_id.len() <= 32;
+    (found && module.sites.len() + module.left.len() > 0).then_some(module)
+}
+
+struct Text<'a> {
+    code: &'a Code<'a>,
+    instructions: Vec<Instruction>,
+    targets: HashSet<u64>,
+}
+
+fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
+    let mut decoder = Decoder::with_ip(64, code.bytes, code.address, DecoderOptions::NONE);
+    let mut text = Text { code, instructions: Vec::new(), targets: HashSet::new() };
+    let mut calls = Vec::new();
+    for instruction in &mut decoder {
+        if matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64) {
+            text.targets.insert(instruction.near_branch_target());
+        }
+        // An address taken may be one to jump to.
+        if instruction.is_ip_rel_memory_operand() {
+            text.targets.insert(instruction.ip_rel_memory_address());
+        }
+        if instruction.code() == Op::Syscall {
+            calls.push(text.instructions.len());
+        }
+        text.instructions.push(instruction);
+    }
+    for index in calls {
+        let number = text.number(index);
+        let shape = number.and_then(|number| shapes.get(number as usize));
+        if number.is_some() && shape.is_none_or(|shape| shape.kind == Kind::Ignored) {
+            module.ignored += 1;
+            continue;
+        }
+        let kind = match shape.map(|shape| shape.kind) {
+            None | Some(Kind::Fork | Kind::Exec | Kind::Exit) => SiteKind::Around,
+            _ => SiteKind::Plain,
+        };
+        match text.site(index, kind, number) {
+            Ok(site) => module.sites.push(site),
+            Err(why) => module.left.push((text.instructions[index].ip(), why)),
+        }
+    }
+}
+
+impl Text<'_> {
+    /// The number of the call at `index`, if each way to it sets the same constant.
+    fn number(&self, index: usize) -> Option<u32> {
+        for at in (index.saturating_sub(REACH)..index).rev() {
+            if self.targets.contains(&self.instructions[at + 1].ip()) {
+                return None;
+            }
+            let instruction = &self.instructions[at];
+            if instruction.flow_control() != FlowControl::Next
+                && instruction.flow_control() != FlowControl::ConditionalBranch
+            {
+                return None;
+            }
+            if instruction.op_count() > 0 && full(instruction.op0_register()) == Register::RAX {
+                return constant(instruction);
+            }
+        }
+        None
+    }
+
+    fn site(&self, index: usize, kind: SiteKind, number: Option<u32>) -> Result<Site, Left> {
+        let call = &self.instructions[index];
+        if self.flags_used(index + 1) {
+            return Err(Left::FlagsUsed);
+        }
+        let mut why = Left::NotMovable;
+        for before in 0..=3usize.min(index) {
+            let first = index - before;
+            if before > 0 && !is_movable(&self.instructions[first]) {
+                break;
+            }
+            match self.range(first, index) {
+                Ok(last) => {
+                    let start = self.instructions[first].ip();
+                    let end = self.instructions[last].next_ip();
+                    let before = self.bytes(start, call.ip());
+                    let behind = self.bytes(call.next_ip(), end);
+                    if before.len() + behind.len() > SITE_CODE {
+                        return Err(Left::NotMovable);
+                    }
+                    return Ok(Site {
+                        patch: start as u32,
+                        after: call.next_ip() as u32,
+                        patch_bytes: (end - start) as u8,
+                        before,
+                        behind,
+                        kind,
+                        number,
+                    });
+                }
+                Err(reason) => why = reason,
+            }
+        }
+        Err(why)
+    }
+
+    /// The last instruction to move when the jump is written over `first`; at least `call`.
+    fn range(&self, first: usize, call: usize) -> Result<usize, Left> {
+        let start = self.instructions[first].ip();
+        let mut last = call;
+        // Behind the call only where there is nothing better in front.
+        if self.instructions[call].next_ip() - start < JUMP_BYTES {
+            let in_front = call > 0 && is_movable(&self.instructions[call - 1]);
+            if in_front && call - first < 3 && !self.targets.contains(&self.instructions[first].ip()) && first > 0
+                && is_movable(&self.instructions[first - 1])
+            {
+                return Err(Left::NotMovable);
+            }
+        }
+        while self.instructions[last].next_ip() - start < JUMP_BYTES {
+            last += 1;
+            if last >= self.instructions.len() || !is_movable(&self.instructions[last]) {
+                return Err(Left::NotMovable);
+            }
+        }
+        let inside = (start + 1..start + JUMP_BYTES).any(|address| self.targets.contains(&address));
+        if inside { Err(Left::JumpInside) } else { Ok(last) }
+    }
+
+    fn bytes(&self, from: u64, to: u64) -> Vec<u8> {
+        self.code.bytes[(from - self.code.address) as usize..(to - self.code.address) as usize].to_vec()
+    }
+
+    /// May an arithmetic flag be read from `index` on, before all are written?
+    fn flags_used(&self, index: usize) -> bool {
+        const ARITHMETIC: u32 = 0x3f;
+        let mut live = ARITHMETIC;
+        for instruction in self.instructions.iter().skip(index).take(REACH) {
+            if instruction.rflags_read() & live != 0 {
+                return true;
+            }
+            live &= !instruction.rflags_modified();
+            let ends = !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
+            if live == 0 || (ends && instruction.flow_control() != FlowControl::UnconditionalBranch) {
+                return false;
+            }
+            if instruction.flow_control() == FlowControl::UnconditionalBranch {
+                // Compilers keep no flags over a call's asm statement: the one way they are known to be
+                // read is in the same block.
+                return false;
+            }
+        }
+        false
+    }
+}
+
+fn full(register: Register) -> Register {
+    register.full_register()
+}
+
+fn constant(instruction: &Instruction) -> Option<u32> {
+    match instruction.code() {
+        Op::Mov_r32_imm32 | Op::Mov_rm32_imm32 | Op::Mov_rm64_imm32 => Some(instruction.immediate32()),
+        Op::Xor_r32_rm32 | Op::Xor_rm32_r32 if instruction.op0_register() == instruction.op1_register() => Some(0),
+        _ => None,
+    }
+}
+
+/// Does the instruction do the same at another place, and leave the stack pointer?
+fn is_movable(instruction: &Instruction) -> bool {
+    instruction.flow_control() == FlowControl::Next
+        && !instruction.is_ip_rel_memory_operand()
+        && !instruction.is_stack_instruction()
+        && !(instruction.op_count() > 0 && full(instruction.op0_register()) == Register::RSP)
+        && instruction.code() != Op::Syscall
+        && instruction.code() != Op::Endbr64
+}
+
+impl Module {
+    /// As in the session file.
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; 32];
+        bytes[..self.build_id.len()].copy_from_slice(&self.build_id);
+        let total = MODULE_BYTES + self.sites.len() * SITE_BYTES;
+        for number in [self.build_id.len(), self.sites.len(), self.left.len(), total] {
+            bytes.extend((number as u32).to_le_bytes());
+        }
+        for site in &self.sites {
+            bytes.extend(site.patch.to_le_bytes());
+            bytes.extend(site.after.to_le_bytes());
+            let kind = site.kind as u8;
+            bytes.extend([site.patch_bytes, site.before.len() as u8, site.behind.len() as u8, kind]);
+            let mut code = [0; SITE_CODE];
+            code[..site.before.len()].copy_from_slice(&site.before);
+            code[site.before.len()..][..site.behind.len()].copy_from_slice(&site.behind);
+            bytes.extend(code);
+        }
+        bytes
+    }
+}
