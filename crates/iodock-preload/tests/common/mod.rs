@@ -1,0 +1,80 @@
+//! Running a program under the preloaded library, and counting what it recorded.
+#![allow(dead_code)]
+
+use iodock_preload::reader::{ChunkReader, Entry, Part};
+use iodock_preload::session::{self, Session};
+use iodock_preload::shapes::Shapes;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let path = std::env::temp_dir().join(format!("iodock-preload-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("temporary folder");
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Compiles tests/programs/NAME.c.
+pub fn compiled(name: &str, folder: &Folder) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
+    let program = folder.0.join(name);
+    let status = Command::new("cc").args(["-O2", "-fexceptions", "-o"]).arg(&program).arg(source).arg("-pthread").status();
+    assert!(status.expect("a C compiler").success(), "{name}.c compiles");
+    program
+}
+
+pub fn session(folder: &Folder) -> Session {
+    Session::create(&folder.0.join("session"), &session::modules_of_this_process()).expect("session")
+}
+
+pub fn run(session: &Session, program: &Path, arguments: &[&str]) -> Output {
+    Command::new(program)
+        .args(arguments)
+        .env("LD_PRELOAD", session.library())
+        .env("IODOCK_SESSION", session.path())
+        .output()
+        .expect("the program starts")
+}
+
+pub fn entries(session: &Session) -> Vec<Entry> {
+    let shapes = Shapes::of_this_machine();
+    let (mut entries, mut bytes) = (Vec::new(), Vec::new());
+    let chunks = session.counter(iodock_preload::format::header::NEXT_CHUNK).expect("counter");
+    for index in 0..chunks {
+        session.chunk(index, &mut bytes).expect("chunk");
+        let mut reader = ChunkReader::new(&bytes, &shapes).expect("a chunk");
+        while let Some(entry) = reader.next_entry().expect("no damage") {
+            entries.push(entry);
+        }
+    }
+    entries
+}
+
+pub type Counts = BTreeMap<String, u64>;
+
+/// Calls by name.
+pub fn counts(session: &Session) -> Counts {
+    let mut counts = Counts::new();
+    for entry in entries(session) {
+        if let Entry::Call(call) = entry {
+            if call.part != Part::End {
+                *counts.entry(call.call.name()).or_default() += 1;
+            }
+        }
+    }
+    counts
+}

@@ -1,0 +1,107 @@
+//! Every call that strace sees after the library is loaded must be recorded, and no other.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, counts, session, Counts, Folder};
+use iodock_event::CallId;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// Calls by name in an `strace -f` log, of each process from the end of the library's start on: its last
+/// call there is the process's first getcwd.
+fn traced(log: &str) -> Counts {
+    let mut loaded: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut counts = Counts::new();
+    for (index, line) in log.lines().enumerate() {
+        let (pid, rest) = line.split_once(' ').expect("pid first");
+        let rest = rest.trim_start();
+        let is_loaded = loaded.entry(pid).or_insert(index > 0);
+        let (name, resumed) = match rest.strip_prefix("<... ") {
+            Some(resumed) => (resumed.split(' ').next().unwrap_or_default(), true),
+            None => (rest.split('(').next().unwrap_or_default(), false),
+        };
+        let recorded = CallId::intern(name.as_bytes()).is_some_and(|id| id.spec().is_recorded());
+        let anonymous = name == "mmap" && rest.contains(", -1, ");
+        if *is_loaded && recorded && !resumed && !anonymous && !rest.starts_with(['+', '-']) {
+            *counts.entry(name.to_string()).or_default() += 1;
+        }
+        if name == "getcwd" {
+            *is_loaded = true;
+        } else if name.starts_with("execve") && rest.ends_with("= 0") {
+            *is_loaded = false;
+        }
+    }
+    counts
+}
+
+fn compare(program: &Path, arguments: &[&str]) {
+    let folder = Folder::new();
+    let (session, log) = (session(&folder), folder.0.join("log"));
+    let preload = format!("LD_PRELOAD={}", session.library().display());
+    let path = format!("IODOCK_SESSION={}", session.path().display());
+    let output = Command::new("strace")
+        .args(["-f", "-qq", "-E", &preload, "-E", &path, "-o"])
+        .arg(&log)
+        .arg(program)
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    let Ok(output) = output else {
+        eprintln!("no strace here: not compared");
+        return;
+    };
+    assert!(output.status.success(), "{} {:?}: {output:?}", program.display(), arguments);
+    let mut seen = traced(&std::fs::read_to_string(&log).expect("log"));
+    let mut recorded = counts(&session);
+    // The library's own, and of which the first of each program is the mark.
+    seen.remove("getcwd");
+    recorded.remove("getcwd");
+    assert!(!seen.is_empty());
+    assert_eq!(seen, recorded, "{} {arguments:?}", program.display());
+}
+
+fn compare_if_there(name: &str, arguments: &[&str]) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.exists());
+    match found {
+        Some(program) => compare(&program, arguments),
+        None => eprintln!("no {name} here: not compared"),
+    }
+}
+
+#[test]
+fn known_calls_threads_forks_and_execs() {
+    let folder = Folder::new();
+    let program = compiled("calls", &folder);
+    compare(&program, &[folder.0.to_str().expect("text"), "97"]);
+}
+
+#[test]
+fn python() {
+    compare_if_there("python3.11", &["-c", "import json, subprocess; subprocess.run(['echo', 'hi'])"]);
+}
+
+#[test]
+fn git() {
+    compare_if_there("git", &["log", "-3", "--stat"]);
+}
+
+#[test]
+fn grep() {
+    compare_if_there("grep", &["-r", "iodock", "src"]);
+}
+
+#[test]
+fn shell() {
+    compare_if_there("bash", &["-c", "for i in 1 2 3; do (echo $i | cat) > /dev/null; done; ls | sort | wc -l"]);
+}
+
+#[test]
+fn sqlite() {
+    let statement = "create table t(a); insert into t values(1),(2); select sum(a) from t;";
+    let folder = Folder::new();
+    let database = folder.0.join("database");
+    compare_if_there("sqlite3", &[database.to_str().expect("text"), statement]);
+}
