@@ -6,14 +6,18 @@
 #define SYS_close 3
 #define SYS_mmap 9
 #define SYS_mprotect 10
+#define SYS_munmap 11
 #define SYS_madvise 28
 #define SYS_getpid 39
 #define SYS_vfork 58
 #define SYS_fork 57
 #define SYS_clone 56
 #define SYS_getcwd 79
+#define SYS_getrlimit 97
 #define SYS_getppid 110
 #define SYS_gettid 186
+#define SYS_prctl 157
+#define SYS_process_vm_readv 310
 #define SYS_clone3 435
 
 #define PROT_READ 1
@@ -31,6 +35,10 @@
 #define CLONE_VFORK 0x4000ul
 #define CLONE_SETTLS 0x80000ul
 #define EFAULT 14
+#define RLIMIT_AS 9
+#define PR_SET_SECCOMP 22
+#define PR_SET_TSC 26
+#define SECCOMP_MODE_STRICT 1
 
 static inline long kernel(long number, long a, long b, long c, long d, long e, long f)
 {

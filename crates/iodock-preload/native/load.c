@@ -192,27 +192,32 @@ static void patch_all(struct link *link)
 	kernel3(SYS_mprotect, iodock_trampolines, bytes, PROT_READ | PROT_EXEC);
 }
 
+#define SESSION_BYTES (64ul << 30)
+#define SMALL_BYTES (1ul << 20)
+
 static int map_session(const char *path)
 {
 	long fd = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
 	if (failed(fd))
 		return 0;
-	/* The whole of it, so that no descriptor is needed ever after; less where the address space is limited. */
-	for (u64 bytes = 64ul << 30; bytes >= 16ul << 20; bytes >>= 4) {
-		long at = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-		if (failed(at))
-			continue;
+	/* The whole of it, so that no descriptor is needed ever after. Where the address space is limited, only
+	 * the beginning, and each chunk when its time comes. */
+	u64 limit[2] = {~0ul, ~0ul};
+	kernel2(SYS_getrlimit, RLIMIT_AS, limit);
+	long at = -1;
+	if (limit[0] == ~0ul)
+		at = kernel(SYS_mmap, 0, SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	whole = !failed(at);
+	if (!whole)
+		at = kernel(SYS_mmap, 0, SMALL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (!failed(at))
 		session = (struct header *)at;
-		mapped_bytes = bytes;
-		break;
-	}
 	kernel1(SYS_close, fd);
-	if (!session || session->magic != SESSION_MAGIC || session->version != SESSION_VERSION || session->closed)
+	if (!session || session->magic != SESSION_MAGIC || session->version != SESSION_VERSION || session->closed ||
+	    session->file_bytes > SESSION_BYTES || session->chunks_at > SMALL_BYTES)
 		return 0;
-	if (mapped_bytes > session->file_bytes)
-		mapped_bytes = session->file_bytes;
 	time_shift = session->time_shift;
-	long at = kernel(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	at = kernel(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at) || failed(kernel3(SYS_madvise, at, ARENA_BYTES, MADV_WIPEONFORK)))
 		return 0;
 	arena = (u8 *)at;

@@ -78,9 +78,13 @@ static __thread struct state *own;
 static struct header *session;
 static u8 *arena;
 static u32 time_shift;
-static u64 mapped_bytes;
+/* The whole file is mapped; else, in a small address space, chunk by chunk. */
+static u32 whole;
 /* Recording stopped for good in this process and its children by fork. */
-static u32 stopped;
+__attribute__((visibility("hidden"))) u32 iodock_stopped;
+#define stopped iodock_stopped
+/* A seccomp filter may forbid our own calls: from here on we make none. */
+static u32 confined;
 
 extern u8 iodock_trampolines[], iodock_trampolines_end[];
 extern void iodock_plain(void), iodock_before(void), iodock_after(void);
@@ -137,18 +141,41 @@ static u64 length(const u8 *text, u64 limit)
  * a SIGBUS at first touch. */
 static int populate(u8 *from, u8 *end)
 {
+	if (confined)
+		return 1;
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
 	/* Before Linux 5.14 there is no such advice: trust. */
 	return result != -EFAULT;
+}
+
+/* The chunk at `at` of the file, 0 if there is none. */
+static u8 *chunk_memory(struct stream *stream, u64 at)
+{
+	if (whole)
+		return (u8 *)session + at;
+	if (confined)
+		return 0;
+	if (stream->chunk)
+		kernel2(SYS_munmap, stream->chunk, session->chunk_bytes);
+	stream->chunk = 0;
+	stream->at = 0;
+	long fd = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
+	if (failed(fd))
+		return 0;
+	long memory = kernel(SYS_mmap, 0, session->chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)at);
+	kernel1(SYS_close, fd);
+	return failed(memory) ? 0 : (u8 *)memory;
 }
 
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
 	u64 index = __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 	u64 at = session->chunks_at + index * session->chunk_bytes;
-	if (at + session->chunk_bytes > mapped_bytes || session->closed)
+	if (at + session->chunk_bytes > session->file_bytes || session->closed)
 		return 0;
-	u8 *memory = (u8 *)session + at;
+	u8 *memory = chunk_memory(stream, at);
+	if (!memory)
+		return 0;
 	u64 first_bytes = stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
@@ -248,6 +275,11 @@ static __attribute__((noinline)) struct state *adopt(void)
 {
 	if (!session || stopped || session->closed)
 		return 0;
+	if (confined) {
+		/* We may not even ask who we are. */
+		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+		return 0;
+	}
 	for (u32 i = 0; i < ARENA_BYTES / SLOT_BYTES; i++) {
 		struct state *state = slot(i);
 		u32 nobody = 0;
@@ -321,6 +353,34 @@ static u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 
 		cached->index = stream->paths;
 	}
 	return at;
+}
+
+/* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
+static u64 copy_in(void *to, const void *from, u64 count)
+{
+	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
+	if (confined)
+		return 0;
+	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+	return failed(result) ? 0 : (u64)result;
+}
+
+/* The same of a path; `to` has room for PATH_LIMIT + 1. Page by page, since behind its end there may be none. */
+static int copy_path(u8 *to, const u8 *from)
+{
+	for (u64 done = 0; done < PATH_LIMIT;) {
+		u64 count = 4096 - ((u64)(from + done) & 4095);
+		if (count > PATH_LIMIT - done)
+			count = PATH_LIMIT - done;
+		if (copy_in(to + done, from + done, count) != count)
+			return 0;
+		u64 found = length(to + done, count);
+		done += found;
+		to[done] = 0;
+		if (found < count)
+			return 1;
+	}
+	return 1;
 }
 
 static u64 vector_sum(const u64 *vector, u64 count)
@@ -535,12 +595,23 @@ static inline void record_data(struct state *state, u32 level, const struct shap
 	commit(stream, at);
 }
 
+/* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
+ * be predicted from is not what a reader has seen. They go into new chunks. */
+static __attribute__((noinline)) void abandon(struct state *state)
+{
+	for (u32 level = 0; level < LEVELS; level++) {
+		state->streams[level].chunk = 0;
+		state->streams[level].at = 0;
+	}
+	state->level = 0;
+}
+
 static inline u32 enter(struct state *state)
 {
+	/* So many handlers in the few ns of a record never are at once: they left by longjmp. */
+	if (unlikely(state->level >= LEVELS))
+		abandon(state);
 	u32 level = state->level;
-	if (unlikely(level >= LEVELS))
-		/* Handlers that left by longjmp in the few ns of a record: so many at once never are. */
-		level = 0;
 	state->level = level + 1;
 	barrier();
 	return level;
@@ -583,8 +654,11 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 		return arguments[0];
 	case SYS_vfork:
 		return CLONE_VM | CLONE_VFORK;
-	case SYS_clone3:
-		return *(const u64 *)arguments[0];
+	case SYS_clone3: {
+		u64 flags = 0;
+		copy_in(&flags, (const void *)arguments[0], sizeof(flags));
+		return flags;
+	}
 	default:
 		return 0;
 	}
@@ -596,12 +670,17 @@ static void write_beginning(struct state *state, const struct shape *shape, cons
 	u32 level = enter(state);
 	struct fields fields;
 	__builtin_memset(&fields, 0, sizeof(fields));
-	if (shape->kind == KIND_EXEC) {
-		/* The kernel refuses a bad pointer; a path that can't be read is not recorded here either. */
-		gather(&fields, shape, arguments, 0);
-	} else {
+	if (shape->kind == KIND_EXIT) {
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
+	} else if (room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) {
+		/* The kernel has not read the path yet, and may refuse it. */
+		u8 *copy = state->streams[level].at + PLAIN_LIMIT;
+		u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
+		if (at == 1)
+			fields.has = HAS_FD, fields.fd = (s32)arguments[0];
+		if (copy_path(copy, (const u8 *)arguments[at]))
+			fields.more = MORE_PATH, fields.path = copy;
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
 	leave(state, level);
@@ -621,6 +700,24 @@ static inline int is_fork(const struct pending *pending)
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
+/* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
+static void confine(struct state *state, const struct frame *frame)
+{
+	u64 option = frame->arguments[0], value = frame->arguments[1];
+	if (frame->number == SYS_prctl && option == PR_SET_TSC) {
+		stopped = 1;
+	} else if (frame->number != SYS_prctl || option == PR_SET_SECCOMP) {
+		/* Strict mode forbids the clock too; for prctl it is 1, for seccomp 0. */
+		if (frame->number == SYS_prctl ? value == SECCOMP_MODE_STRICT : option == 0)
+			stopped = 1;
+		struct stream *stream = &state->streams[0];
+		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
+		if (stream->chunk && populate(stream->limit, end))
+			stream->limit = end;
+		confined = 1;
+	}
+}
+
 __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
 {
 	u64 stack = (u64)(frame + 1);
@@ -635,6 +732,10 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	shape = shape_of(frame->number);
 	if (shape->kind == KIND_IGNORED)
 		return;
+	if (shape->kind == KIND_CONFINE) {
+		confine(state, frame);
+		return;
+	}
 	u64 now = ticks() >> time_shift;
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->arguments, now);
@@ -681,10 +782,10 @@ static void in_child(struct state *state, u32 tid)
 __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
 {
 	s64 result = (s64)frame->number;
-	u64 end = ticks() >> time_shift;
 	struct state *state = own;
 	if (!session || stopped || !state)
 		return;
+	u64 end = ticks() >> time_shift;
 	if (!state->taken) {
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
 		if ((state = adopt()) != 0) {
@@ -694,7 +795,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		}
 		return;
 	}
-	if (state->depth && result == 0 && is_fork(&state->pending[state->depth - 1])) {
+	if (state->depth && result == 0 && !confined && is_fork(&state->pending[state->depth - 1])) {
 		u32 tid = (u32)kernel0(SYS_gettid);
 		if (tid != state->pending[state->depth - 1].tid) {
 			in_child(state, tid);
@@ -709,7 +810,8 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		/* A vfork's child has gone. */
 		state->tid = pending->tid;
 		state->pid = pending->pid;
-		state->level = 0;
+		if (state->level)
+			abandon(state);
 		write_task(state, 0, end);
 	}
 	if (pending->tid != state->tid)

@@ -27,6 +27,7 @@ enum kind {
 	KIND_EXEC = 5,
 	KIND_EXIT = 6,
 	KIND_MAP = 7, /* general, if it has a descriptor */
+	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid us our own calls or the clock */
 };
 
 /* What an argument is; 0 is nothing of interest. */

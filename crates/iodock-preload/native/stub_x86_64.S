@@ -50,6 +50,8 @@
 	.p2align 6
 iodock_plain:
 	ENTER
+	cmpl	$0, iodock_stopped(%rip)
+	jne	.Lleft_alone
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
@@ -69,6 +71,24 @@ iodock_plain:
 	popq	%rax
 	leaq	16(%rsp), %rsp
 	.cfi_adjust_cfa_offset -24
+	.cfi_remember_state
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%r10
+	popq	%r8
+	popq	%r9
+	popq	%rcx
+	leaq	136(%rsp), %rsp
+	jmpq	*%rcx
+	.cfi_restore_state
+	.cfi_adjust_cfa_offset 8
+	/* Recording has stopped in this process, and the clock may be forbidden (PR_SET_TSC, strict seccomp). */
+.Lleft_alone:
+	movq	(%rsp), %rax
+	syscall
+	leaq	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
 	LEAVE
 	.size	iodock_plain, .-iodock_plain
 

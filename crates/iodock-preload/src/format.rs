@@ -54,6 +54,8 @@ pub enum Kind {
     Exec = 5,
     Exit = 6,
     Map = 7,
+    /// Not recorded: prctl and seccomp, which may forbid us our own calls or the clock.
+    Confine = 8,
 }
 
 /// What an argument is.

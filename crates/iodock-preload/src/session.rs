@@ -5,12 +5,17 @@ use crate::shapes::Shapes;
 use crate::sites::{self, Module};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Address space for chunks; the file is sparse.
 const FILE_BYTES: u64 = 64 << 30;
 const CHUNK_BYTES: u64 = 64 << 10;
+/// The library's name in the session's folder.
+const LIBRARY_NAME: &str = "libiodock_preload.so";
+/// Bytes of a path in the header.
+const MOST_PATH: usize = 1023;
 /// No longer than this is a unit of time, ns.
 const TIME_UNIT_NS: f64 = 8.0;
 
@@ -64,7 +69,7 @@ impl Session {
     pub fn create(folder: &Path, modules: &[Module]) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
-        fs::write(folder.join("libiodock_preload.so"), crate::LIBRARY)?;
+        fs::write(folder.join(LIBRARY_NAME), crate::LIBRARY)?;
         let sites: Vec<u8> = modules.iter().flat_map(Module::bytes).collect();
         let sites_at = header::BYTES as u64;
         let chunks_at = (sites_at + sites.len() as u64).next_multiple_of(CHUNK_BYTES);
@@ -83,6 +88,15 @@ impl Session {
         put(header::CHUNK_BYTES, &(CHUNK_BYTES as u32).to_le_bytes());
         put(header::SITES_AT, &sites_at.to_le_bytes());
         put(header::SITES_BYTES, &(sites.len() as u64).to_le_bytes());
+        let library = folder.join(LIBRARY_NAME);
+        let path = folder.join("session");
+        for (at, path) in [(header::LIBRARY, &library), (header::SESSION, &path)] {
+            let text = path.as_os_str().as_bytes();
+            if text.len() > MOST_PATH {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the session's path is too long"));
+            }
+            put(at, text);
+        }
         for (number, shape) in Shapes::of_this_machine().by_number.iter().enumerate() {
             put(header::SHAPES + 8 * number, &shape.bytes());
         }
@@ -92,7 +106,7 @@ impl Session {
     }
 
     pub fn library(&self) -> PathBuf {
-        self.folder.join("libiodock_preload.so")
+        self.folder.join(LIBRARY_NAME)
     }
 
     pub fn path(&self) -> PathBuf {

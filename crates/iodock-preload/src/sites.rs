@@ -99,7 +99,7 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
             continue;
         }
         let kind = match shape.map(|shape| shape.kind) {
-            None | Some(Kind::Fork | Kind::Exec | Kind::Exit) => SiteKind::Around,
+            None | Some(Kind::Fork | Kind::Exec | Kind::Exit | Kind::Confine) => SiteKind::Around,
             _ => SiteKind::Plain,
         };
         match text.site(index, kind, number) {

@@ -1,0 +1,132 @@
+//! Programs that are hard to record: what they print and how they end is the same with and without.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, counts, entries, run, session, Folder};
+use iodock_preload::format::header;
+use iodock_preload::reader::Entry;
+use iodock_preload::session::Session;
+use std::process::{Command, Output};
+
+/// Runs `hostile WHAT` both ways and compares; returns what was recorded and the output.
+fn same(what: &str) -> (Session, Output, Folder) {
+    let folder = Folder::new();
+    let program = compiled("hostile", &folder);
+    let alone = Command::new(&program).arg(what).output().expect("the program starts");
+    let session = session(&folder);
+    let recorded = run(&session, &program, &[what]);
+    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!((text(&recorded), recorded.status), (text(&alone), alone.status), "{what}");
+    assert!(session.counter(header::SITES_PATCHED).expect("counter") > 0, "{what} was recorded at all");
+    (session, recorded, folder)
+}
+
+fn all_of_them(what: &str) {
+    let (session, output, _folder) = same(what);
+    let made: u64 = String::from_utf8_lossy(&output.stderr).trim().parse().expect("a number of calls");
+    assert_eq!(counts(&session)["pread64"], made);
+    assert_eq!(session.counter(header::LOST_CALLS).expect("counter"), 0);
+}
+
+#[test]
+fn handlers_that_do_input_and_output_at_any_moment() {
+    all_of_them("handlers");
+}
+
+#[test]
+fn handlers_on_a_stack_of_their_own() {
+    all_of_them("handlers-elsewhere");
+}
+
+#[test]
+fn handlers_that_never_return() {
+    let (session, ..) = same("jumps");
+    assert!(counts(&session)["pread64"] > 1000);
+}
+
+#[test]
+fn threads_cancelled_in_a_call_run_their_cleanup() {
+    same("cancellation");
+}
+
+#[test]
+fn a_thousand_threads_with_small_stacks() {
+    let (session, ..) = same("threads");
+    assert_eq!(counts(&session)["pread64"], 10_000);
+    assert_eq!(counts(&session)["exit"], 1000);
+}
+
+#[test]
+fn programs_that_close_everything() {
+    let (session, ..) = same("close-all");
+    assert_eq!(counts(&session)["read"], 2);
+}
+
+#[test]
+fn exec_in_a_thread() {
+    let (session, ..) = same("exec-in-thread");
+    let programs = entries(&session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count();
+    assert_eq!(programs, 2);
+}
+
+#[test]
+fn bad_pointers_and_fault_handlers() {
+    same("faults");
+}
+
+#[test]
+fn a_program_in_a_sandbox() {
+    let (session, ..) = same("sandbox");
+    assert_eq!(counts(&session)["pread64"], 100_000);
+}
+
+#[test]
+fn a_sandbox_without_a_clock_is_left_alone() {
+    same("strict");
+}
+
+#[test]
+fn an_address_space_that_is_full() {
+    let (session, ..) = same("little-memory");
+    assert_eq!(counts(&session)["pread64"], 100_000);
+}
+
+#[test]
+fn an_address_space_that_was_small_before() {
+    let folder = Folder::new();
+    let program = compiled("calls", &folder);
+    let session = session(&folder);
+    let shell = format!("ulimit -v 100000; {} {} 50000 | tail -1", program.display(), folder.0.display());
+    let output = run(&session, "/bin/bash".as_ref(), &["-c", &shell]);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
+    assert_eq!(counts(&session)["pread64"], 50_000 + 3 * 101 + 3);
+}
+
+#[test]
+fn spawned_programs_and_their_environment() {
+    let (session, ..) = same("spawns");
+    assert_eq!(counts(&session)["execve"], 5);
+}
+
+#[test]
+fn every_kind_of_clone() {
+    same("clones");
+}
+
+#[test]
+fn a_killed_program_leaves_all_but_its_last_call() {
+    let (session, ..) = same("killed");
+    assert_eq!(counts(&session)["pread64"], 50_001);
+}
+
+#[test]
+fn libraries_that_come_and_go() {
+    same("libraries");
+}
+
+#[test]
+fn many_short_processes() {
+    let (session, ..) = same("bomb");
+    assert_eq!(counts(&session)["exit_group"], 501);
+}
