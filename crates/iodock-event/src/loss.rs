@@ -44,6 +44,8 @@ losses! {
     UnreadableMemory "unreadable-memory" "the program's memory could not be read at that moment: the name is not known",
     TooManyNames "too-many-names" "more different call or error names than iodock keeps: is this really a trace?",
     IncredibleNumbers "incredible-numbers" "sizes above 32 TiB or durations above 115 days in one call were taken as not known: the log is damaged there",
+    BeforeLoad "before-load" "what the dynamic linker did in these programs before the recorder was there was not recorded: --backend ptrace sees it",
+    UnreachedPrograms "unreached-programs" "these programs are static, privileged or dropped LD_PRELOAD: --backend ptrace records them",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
 }
 

@@ -36,7 +36,7 @@ fn show(session: &Session, mode: &str, modules: &[iodock_preload::sites::Module]
     for index in 0..chunks {
         session.chunk(index, &mut bytes).expect("chunk");
         total += bytes.len();
-        let Some(mut reader) = ChunkReader::new(&bytes, &shapes) else { continue };
+        let Some(mut reader) = ChunkReader::new(bytes.clone(), &shapes) else { continue };
         loop {
             match reader.next_entry() {
                 Ok(None) => break,

@@ -90,7 +90,7 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
 
 /// Reads one chunk, entry by entry.
 pub struct ChunkReader<'a> {
-    bytes: &'a [u8],
+    bytes: Vec<u8>,
     at: usize,
     shapes: &'a Shapes,
     tid: u32,
@@ -104,8 +104,8 @@ pub struct ChunkReader<'a> {
 
 impl<'a> ChunkReader<'a> {
     /// `None` if `bytes` is no chunk.
-    pub fn new(bytes: &'a [u8], shapes: &'a Shapes) -> Option<Self> {
-        let head = head(bytes)?;
+    pub fn new(bytes: Vec<u8>, shapes: &'a Shapes) -> Option<Self> {
+        let head = head(&bytes)?;
         Some(ChunkReader {
             bytes,
             at: chunk::BYTES,
@@ -118,6 +118,16 @@ impl<'a> ChunkReader<'a> {
             last_fd: -1,
             paths: Vec::new(),
         })
+    }
+
+    /// More of the same chunk, which was not yet there when the rest was read.
+    pub fn grow(&mut self, more: &[u8]) {
+        self.bytes.extend_from_slice(more);
+    }
+
+    /// Bytes of the chunk that are here.
+    pub fn available(&self) -> usize {
+        self.bytes.len()
     }
 
     /// The next entry; `None` at the end.
@@ -139,10 +149,10 @@ impl<'a> ChunkReader<'a> {
         Some(byte)
     }
 
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let taken = self.bytes.get(self.at..self.at.checked_add(count)?)?;
-        self.at += count;
-        Some(taken)
+    fn take(&mut self, count: usize) -> Option<&[u8]> {
+        let start = self.at;
+        self.at = start.checked_add(count)?;
+        self.bytes.get(start..self.at)
     }
 
     fn number(&mut self) -> Option<u64> {

@@ -5,6 +5,7 @@ use crate::shapes::Shapes;
 use crate::sites::{self, Module};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -127,16 +128,30 @@ impl Session {
 
     /// The bytes of chunk `index` that are whole, its header first; empty where there is none yet.
     pub fn chunk(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        bytes.clear();
+        self.more_of_chunk(index, 0, bytes)
+    }
+
+    /// The same from `from` on, appended.
+    pub fn more_of_chunk(&self, index: u64, from: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         let at = self.chunks_at + index * CHUNK_BYTES;
         let mut head = [0; 8];
         self.file.read_exact_at(&mut head, at)?;
-        bytes.clear();
-        if head[..4] != CHUNK_MAGIC.to_le_bytes() {
+        let used = u32::from_le_bytes([head[4], head[5], head[6], head[7]]).min(CHUNK_BYTES as u32) as usize;
+        if head[..4] != CHUNK_MAGIC.to_le_bytes() || used <= from {
             return Ok(());
         }
-        let used = u64::from(u32::from_le_bytes([head[4], head[5], head[6], head[7]]));
-        bytes.resize(used.min(CHUNK_BYTES) as usize, 0);
-        self.file.read_exact_at(bytes, at)
+        let start = bytes.len();
+        bytes.resize(start + used - from, 0);
+        self.file.read_exact_at(&mut bytes[start..], at + from as u64)
+    }
+
+    /// Gives a chunk's memory back, once it is read and its stream has gone on to another.
+    pub fn discard(&self, index: u64) {
+        let at = (self.chunks_at + index * CHUNK_BYTES) as libc::off_t;
+        let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+        // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, CHUNK_BYTES as libc::off_t) };
     }
 }
 
@@ -147,12 +162,18 @@ pub fn modules_of_this_process() -> Vec<Module> {
         .lines()
         .filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.contains('x')))
         .filter_map(|line| line.find('/').map(|at| &line[at..]))
-        .filter(|path| path.contains(".so"))
+        .filter(|path| is_of_libc(path))
         .collect();
     paths.sort_unstable();
     paths.dedup();
     let shapes = Shapes::of_this_machine();
     paths.iter().filter_map(|path| sites::find(&read(path)?, &shapes.by_number)).collect()
+}
+
+/// The libraries that make a program's system calls; the names are those of glibc and musl.
+fn is_of_libc(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    ["libc.", "libc-", "ld-", "libpthread", "libaio.", "liburing."].iter().any(|start| name.starts_with(start))
 }
 
 fn read(path: &str) -> Option<Vec<u8>> {

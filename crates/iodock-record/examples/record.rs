@@ -1,4 +1,4 @@
-//! Records a command: `record STORE COMMAND...`.
+//! Records a command: `record STORE COMMAND...`. BACKEND names the back end, QUIET hides the outcome.
 
 use iodock_record::{record, ProgramExit, RecordOptions};
 
@@ -7,6 +7,9 @@ fn main() {
     let Some(store) = arguments.next() else { std::process::exit(2) };
     let mut options = RecordOptions::new(arguments.collect(), store.into());
     options.force = true;
+    if let Some(backend) = std::env::var_os("BACKEND") {
+        options.backend = backend.to_string_lossy().into_owned();
+    }
     match record(&options, Default::default()) {
         Ok(outcome) => {
             if std::env::var_os("QUIET").is_none() {

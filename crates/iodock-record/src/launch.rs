@@ -56,6 +56,20 @@ impl Program {
         })
     }
 
+    /// What the program finds in its environment under `name`, if anything.
+    pub fn variable(&self, name: &str) -> Option<&[u8]> {
+        self.c_environment.iter().find_map(|pair| pair.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+    }
+
+    /// Puts `name=value` into the program's environment.
+    pub fn set_variable(&mut self, name: &str, value: &[u8]) {
+        self.c_environment.retain(|pair| {
+            pair.to_bytes().strip_prefix(name.as_bytes()).is_none_or(|rest| rest.first() != Some(&b'='))
+        });
+        let pair = [name.as_bytes(), b"=", value].concat();
+        self.c_environment.extend(CString::new(pair));
+    }
+
     /// Arguments, NUL-separated.
     pub fn command_text(&self) -> Vec<u8> {
         self.arguments.iter().map(|argument| argument.as_bytes()).collect::<Vec<_>>().join(&0)
@@ -219,8 +233,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Forks a child that waits until [`Waiting::release`], then puts `filter` on itself and executes the
-/// program.
+/// Forks a child that waits until [`Waiting::release`], then puts `filter` (unless it is empty) on itself
+/// and executes the program.
 pub fn fork(program: &Program, filter: &[libc::sock_filter]) -> io::Result<Waiting> {
     let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
@@ -308,10 +322,12 @@ unsafe fn start(plan: &Plan) -> ! {
             libc::_exit(127);
         }
     }
-    if !plan.privileged && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
+    let filtered = plan.filter.len > 0;
+    if filtered && !plan.privileged && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
         report(plan.report);
     }
-    if libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(plan.filter)) != 0
+    if filtered
+        && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(plan.filter)) != 0
         // Root of a container without CAP_SYS_ADMIN needs the promise too.
         && (libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
             || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(plan.filter)) != 0)

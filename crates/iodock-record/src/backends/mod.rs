@@ -1,6 +1,7 @@
 //! Ways to see a program's calls. A back end is a folder here and a line in [`BACKENDS`].
 
 pub mod ptrace;
+pub mod rewrite;
 
 use crate::clock::Clock;
 use crate::control::Control;
@@ -57,7 +58,7 @@ pub trait Backend: Sync {
 }
 
 /// Every back end, the preferred first.
-pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend];
+pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend, &rewrite::RewriteBackend];
 
 /// The back end called `name`; `auto` takes the first that works here.
 pub fn choose(name: &str) -> Result<&'static dyn Backend, RecordError> {

@@ -1,0 +1,47 @@
+//! Recording from inside: a preloaded library rewrites the system-call sites of libc and the dynamic
+//! linker, and writes each call into memory that it shares with the recorder (`iodock_preload`).
+//!
+//! Needs no privileges, stops nothing, and lets the program live on without its recorder. It does not
+//! reach static programs, nor what the dynamic linker does before it loads the library.
+
+mod births;
+mod launch;
+mod records;
+mod streams;
+
+use super::{Backend, Ended, Target};
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use iodock_journal::JournalWriter;
+
+pub struct RewriteBackend;
+
+impl Backend for RewriteBackend {
+    fn name(&self) -> &'static str {
+        "rewrite"
+    }
+
+    fn is_available(&self) -> Result<(), Refusal> {
+        if iodock_preload::LIBRARY.is_empty() {
+            return Err(Refusal::new("rewriting calls works on x86-64 Linux only so far", "choose --backend ptrace"));
+        }
+        Ok(())
+    }
+
+    fn run(
+        &self,
+        target: Target,
+        journal: &mut JournalWriter,
+        clock: &Clock,
+        control: &Control,
+    ) -> Result<Ended, RecordError> {
+        match target {
+            Target::Launch(program) => launch::run(*program, journal, clock, control),
+            Target::Attach(_) => Err(RecordError::Refused(Refusal::new(
+                "a program that runs already can't be made to load a library",
+                "attach with --backend ptrace",
+            ))),
+        }
+    }
+}
