@@ -322,14 +322,24 @@ static inline int path_was_read(s64 result)
 	}
 }
 
+static inline u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdul;
+	return hash ^ hash >> 32;
+}
+
 static u64 hash_of(const u8 *text, u64 count)
 {
-	u64 hash = 0x9e3779b97f4a7c15ul ^ count;
-	for (; count >= 8; count -= 8, text += 8)
-		hash = (hash ^ *(const u64 *)text) * 0xff51afd7ed558ccdul, hash ^= hash >> 32;
-	for (; count; count--, text++)
-		hash = (hash ^ *text) * 0xff51afd7ed558ccdul, hash ^= hash >> 32;
-	return hash | 1;
+	u64 hash = 0x9e3779b97f4a7c15ul ^ count, last = 0;
+	if (count < 8) {
+		for (u64 i = 0; i < count; i++)
+			last = last << 8 | text[i];
+		return mix(hash, last) | 1;
+	}
+	for (u64 i = 0; i + 8 < count; i += 8)
+		hash = mix(hash, *(const u64 *)(text + i));
+	/* The last eight, some of them for the second time. */
+	return mix(hash, *(const u64 *)(text + count - 8)) | 1;
 }
 
 /* 0, length, bytes where it is new in this chunk (it gets the next number, from 1), else its number. */
@@ -401,7 +411,7 @@ struct fields {
 	u8 stat_type;
 };
 
-static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *arguments, s64 result)
+static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result)
 {
 	switch (role) {
 	case ROLE_OFFSET_POINTER:
@@ -418,7 +428,7 @@ static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *ar
 		f->more |= MORE_FLAGS, f->flags = *(const u64 *)pointer;
 		break;
 	case ROLE_VECTOR:
-		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, arguments[2]);
+		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, *next_argument);
 		break;
 	case ROLE_MESSAGE:
 		f->has |= HAS_SIZE, f->size = vector_sum(*(const u64 *const *)(pointer + 16), *(const u64 *)(pointer + 24));
@@ -440,11 +450,21 @@ static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *ar
 	}
 }
 
-static void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
+static inline void nothing_yet(struct fields *f)
 {
-	for (u32 i = 0; i < MOST_ROLES; i++) {
-		u64 value = arguments[i];
-		u32 role = shape->roles[i];
+	/* The others count only where one of these says so. */
+	f->has = f->more = 0;
+	f->path = f->path2 = f->text = 0;
+	f->path_bytes = f->path2_bytes = f->text_bytes = 0;
+}
+
+static inline void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
+{
+	/* One byte a role, behind kind and code. */
+	u64 roles = *(const u64 *)shape >> 16;
+	for (; roles; roles >>= 8, arguments++) {
+		u64 value = *arguments;
+		u32 role = roles & 255;
 		switch (role) {
 		case ROLE_NONE:
 			break;
@@ -477,7 +497,7 @@ static void gather(struct fields *f, const struct shape *shape, const u64 *argum
 		default:
 			/* Behind a pointer: only what the kernel itself has just read or written. */
 			if (value && result >= 0)
-				pointed(f, role, (const u8 *)value, arguments, result);
+				pointed(f, role, (const u8 *)value, arguments + 1, result);
 		}
 	}
 }
@@ -546,7 +566,7 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 						     const u64 *arguments, u32 phase, u64 start, u64 end, s64 result)
 {
 	struct fields fields;
-	__builtin_memset(&fields, 0, sizeof(fields));
+	nothing_yet(&fields);
 	gather(&fields, shape, arguments, result);
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
@@ -669,7 +689,7 @@ static void write_beginning(struct state *state, const struct shape *shape, cons
 {
 	u32 level = enter(state);
 	struct fields fields;
-	__builtin_memset(&fields, 0, sizeof(fields));
+	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
@@ -821,13 +841,13 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	u32 level = enter(state);
 	if (shape->kind == KIND_FORK) {
 		struct fields fields;
-		__builtin_memset(&fields, 0, sizeof(fields));
+		nothing_yet(&fields);
 		fields.more = MORE_FLAGS;
 		fields.flags = done.arguments[5];
 		write_fields(state, level, shape, &fields, 0, done.start, end, result);
 	} else if (shape->kind == KIND_EXEC) {
 		struct fields fields;
-		__builtin_memset(&fields, 0, sizeof(fields));
+		nothing_yet(&fields);
 		write_fields(state, level, shape, &fields, PHASE_EXIT, done.start, end, result);
 	} else {
 		record_general(state, level, shape, done.arguments, 0, done.start, end, result);

@@ -13,6 +13,8 @@ pub struct Births {
     /// What each stream's entries are of now.
     of_stream: HashMap<usize, u32>,
     pub processes: HashSet<u32>,
+    /// Children seen before their parent came back from making them.
+    early: HashSet<u32>,
 }
 
 /// A thread that appears.
@@ -50,7 +52,7 @@ impl Births {
     /// A fork has returned a child to its parent.
     pub fn forked(&mut self, call: &CallRecord) -> Option<Birth> {
         let child = call.result as u32;
-        if self.tasks.contains_key(&child) {
+        if self.early.remove(&child) || self.tasks.contains_key(&child) {
             return None;
         }
         let pid = if call.flags & CLONE_THREAD != 0 { call.pid } else { child };
@@ -78,6 +80,9 @@ impl Births {
         };
         let fork = fork.or_else(vfork);
         self.add(tid, pid);
+        if fork.is_some() {
+            self.early.insert(tid);
+        }
         Some(Birth { tid, pid, parent: fork.map(|fork| fork.parent_tid), fork })
     }
 
