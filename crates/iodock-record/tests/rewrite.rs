@@ -1,0 +1,161 @@
+//! `--backend rewrite` against `--backend ptrace`: the same program gives the same calls, processes and
+//! bytes, but for what the dynamic linker does before the recorder is there.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use iodock_event::{LossKind, Outcome, Phase, Record, RecordSource};
+use iodock_journal::JournalReader;
+use iodock_record::{record, ProgramExit, RecordOptions, RecordOutcome};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::{env, fs};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct Place(PathBuf, #[allow(dead_code)] MutexGuard<'static, ()>);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let path = env::temp_dir().join(format!("iodock-rewrite-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("temporary folder");
+        Place(path, guard)
+    }
+
+    fn text(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+
+    fn compile(&self, name: &str) -> String {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iodock-preload/tests/programs");
+        let program = self.0.join(name);
+        let source = source.join(format!("{name}.c"));
+        let status = Command::new("gcc").args(["-O2", "-w", "-o"]).arg(&program).arg(source).arg("-pthread").status();
+        assert!(status.expect("gcc runs").success());
+        program.to_str().expect("text").into()
+    }
+
+    fn record(&self, backend: &str, command: &[&str]) -> (RecordOutcome, Vec<Record>, Vec<String>) {
+        let store = self.0.join("run.iodock");
+        let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
+        (options.force, options.backend) = (true, backend.into());
+        let outcome = record(&options, Arc::default()).expect("recorded");
+        let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
+        let (mut records, mut paths) = (Vec::new(), Vec::new());
+        while let Some(batch) = reader.next_batch().expect("readable") {
+            for record in &batch.records {
+                if let Record::Call(raw) = record {
+                    paths.push(String::from_utf8_lossy(batch.text(raw.path)).into_owned());
+                } else {
+                    paths.push(String::new());
+                }
+            }
+            records.extend_from_slice(&batch.records);
+        }
+        (outcome, records, paths)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Calls and errors by name, from the first call that a program's own code made.
+fn counts(records: &[Record]) -> BTreeMap<String, (u64, u64)> {
+    let mut counts = BTreeMap::new();
+    for record in records {
+        match record {
+            Record::Call(raw) if raw.phase != Phase::Enter => {
+                let count: &mut (u64, u64) = counts.entry(raw.call.name()).or_default();
+                count.0 += 1;
+                count.1 += u64::from(raw.outcome == Outcome::Failed);
+            }
+            _ => {}
+        }
+    }
+    counts
+}
+
+fn read_and_written(records: &[Record], name: &str) -> i64 {
+    let calls = records.iter().filter_map(|record| match record {
+        Record::Call(raw) if raw.phase != Phase::Enter && raw.call.name() == name => Some(raw.result.max(0)),
+        _ => None,
+    });
+    calls.sum()
+}
+
+#[test]
+fn the_same_calls_as_ptrace() {
+    let place = Place::new("calls");
+    let program = place.compile("calls");
+    let (outcome, rewritten, paths) = place.record("rewrite", &[&program, place.text(), "997"]);
+    assert_eq!((outcome.exit, outcome.killed, outcome.failure), (ProgramExit::Code(0), 0, None));
+    assert_eq!(outcome.losses.count(LossKind::DroppedRecords), 0);
+    // The program itself, /bin/true twice, a shell.
+    assert_eq!(outcome.losses.count(LossKind::BeforeLoad), 4);
+    let (_, traced, _) = place.record("ptrace", &[&program, place.text(), "997"]);
+    let (rewritten_counts, traced_counts) = (counts(&rewritten), counts(&traced));
+    let own = ["write", "pwritev", "readv", "unlink", "lseek", "clone", "clone3", "vfork", "execve", "exit", "exit_group"];
+    for name in own {
+        assert_eq!(rewritten_counts.get(name), traced_counts.get(name), "{name}");
+    }
+    assert_eq!(read_and_written(&rewritten, "write"), read_and_written(&traced, "write"));
+    assert!(paths.iter().any(|path| path == "small-30"));
+    let births = |records: &[Record]| records.iter().filter(|record| matches!(record, Record::Start(_))).count();
+    assert_eq!(births(&rewritten), births(&traced));
+}
+
+#[test]
+fn times_lie_in_the_run_and_ends_do_not_step_back() {
+    let place = Place::new("times");
+    let program = place.compile("calls");
+    let before = now();
+    let (_, records, _) = place.record("rewrite", &[&program, place.text(), "97"]);
+    let after = now();
+    let mut last = 0;
+    for record in &records {
+        let Record::Call(raw) = record else { continue };
+        assert!(raw.start >= before && raw.start <= after, "{before} {} {after}", raw.start);
+        if raw.outcome != Outcome::NoResult && raw.phase != Phase::Enter && raw.call.name() != "execve" {
+            assert!(raw.end_time() >= last, "{raw:?}");
+            last = raw.end_time();
+        }
+    }
+}
+
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.expect("after 1970").as_nanos() as i64
+}
+
+#[test]
+fn a_killed_program_is_recorded_to_its_last_call() {
+    let place = Place::new("killed");
+    let program = place.compile("hostile");
+    let (outcome, records, _) = place.record("rewrite", &[&program, "killed"]);
+    assert_eq!(outcome.exit, ProgramExit::Signal(libc::SIGKILL));
+    assert_eq!(counts(&records)["pread64"].0, 50_001);
+    let ends: Vec<_> = records.iter().filter(|record| matches!(record, Record::End(_))).collect();
+    assert_eq!(ends.len(), 1);
+}
+
+#[test]
+fn a_program_that_it_does_not_reach_is_said() {
+    let place = Place::new("static");
+    let source = place.0.join("static.c");
+    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0); }\n").expect("written");
+    let program = place.0.join("static");
+    let built = Command::new("gcc").args(["-static", "-o"]).arg(&program).arg(&source).status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("no static libc here: not tried");
+        return;
+    }
+    let shell = format!("{}; true", program.display());
+    let (outcome, records, _) = place.record("rewrite", &["/bin/sh", "-c", &shell]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 1);
+    assert_eq!(counts(&records)["execve"].0, 2);
+}
