@@ -6,7 +6,7 @@ use std::{env, process::Command};
 const SOURCES: [&str; 2] = ["native/stub_x86_64.S", "native/record.c"];
 
 fn main() {
-    for file in SOURCES.iter().chain(&["native/session.h", "native/kernel.h", "native/load.c"]) {
+    for file in SOURCES.iter().chain(&["native/session.h", "native/kernel.h", "native/load.c", "native/environment.c"]) {
         println!("cargo:rerun-if-changed={file}");
     }
     let target = env::var("TARGET").unwrap_or_default();

@@ -68,6 +68,7 @@ struct state {
 	u32 tid, pid;
 	u32 depth; /* of pending */
 	u32 spare;
+	u8 *environment; /* made for an exec; to be given back if the program goes on */
 	struct stream streams[LEVELS];
 	struct cached cache[CACHED_PATHS];
 	struct pending pending[PENDING];
@@ -684,6 +685,8 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 	}
 }
 
+#include "environment.c"
+
 /* The beginning of a call that may not come back. */
 static void write_beginning(struct state *state, const struct shape *shape, const u64 *arguments, u64 now)
 {
@@ -759,6 +762,8 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	u64 now = ticks() >> time_shift;
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->arguments, now);
+	if (shape->kind == KIND_EXEC)
+		keep_preload(state, &frame->arguments[shape->roles[0] == ROLE_PATH ? 2 : 3]);
 	if (shape->kind == KIND_EXIT) {
 		/* exit of a thread: its slot is free for the next one. */
 		if (frame->number == 60)
@@ -836,6 +841,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	}
 	if (pending->tid != state->tid)
 		return;
+	give_back_environment(state);
 	struct pending done = *pending;
 	state->depth = (u32)(pending - state->pending);
 	u32 level = enter(state);

@@ -107,6 +107,9 @@ fn an_address_space_that_was_small_before() {
 fn spawned_programs_and_their_environment() {
     let (session, ..) = same("spawns");
     assert_eq!(counts(&session)["execve"], 5);
+    // Though they get an empty environment.
+    let programs = entries(&session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count();
+    assert_eq!(programs, 6);
 }
 
 #[test]
