@@ -13,9 +13,9 @@ fn main() {
     let mut arguments = std::env::args().skip(1).peekable();
     let mode = arguments.next_if(|first| first.starts_with('-')).unwrap_or("-c".into());
     let program = arguments.next().expect("usage: dump [-c|-v|-q] PROGRAM ARGUMENT...");
-    let modules = session::modules_of_this_process();
+    let tables = session::tables();
     let folder = std::path::PathBuf::from(format!("/dev/shm/iodock-dump-{}", std::process::id()));
-    let session = Session::create(&folder, &modules).expect("session");
+    let session = Session::create(&folder, &tables).expect("session");
     let status = Command::new(&program)
         .arg0(&program)
         .args(arguments)
@@ -23,12 +23,12 @@ fn main() {
         .env("IODOCK_SESSION", session.path())
         .status()
         .expect("program");
-    show(&session, &mode, &modules);
+    show(&session, &mode);
     eprintln!("{status}");
     std::fs::remove_dir_all(&folder).expect("remove");
 }
 
-fn show(session: &Session, mode: &str, modules: &[iodock_preload::sites::Module]) {
+fn show(session: &Session, mode: &str) {
     let shapes = Shapes::of_this_machine();
     let (mut bytes, mut total, mut calls) = (Vec::new(), 0, 0u64);
     let mut counts = BTreeMap::<String, (u64, u64)>::new();
@@ -63,14 +63,12 @@ fn show(session: &Session, mode: &str, modules: &[iodock_preload::sites::Module]
             println!("{count:>9} {failed:>9} {name}");
         }
     }
-    let sites: usize = modules.iter().map(|module| module.sites.len()).sum();
-    let left: Vec<_> = modules.iter().flat_map(|module| &module.left).collect();
     eprintln!(
-        "{calls} calls, {total} bytes, {:.2} bytes a call, {chunks} chunks, lost {} calls {} streams, sites {sites} left {} {left:x?} patched {}",
+        "{calls} calls, {total} bytes, {:.2} bytes a call, {chunks} chunks, lost {} calls {} streams, patched {} left {}",
         total as f64 / calls.max(1) as f64,
         session.counter(header::LOST_CALLS).expect("counter"),
         session.counter(header::LOST_STREAMS).expect("counter"),
-        left.len(),
         session.counter(header::SITES_PATCHED).expect("counter"),
+        session.counter(header::SITES_LEFT).expect("counter"),
     );
 }

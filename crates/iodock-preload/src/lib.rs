@@ -6,6 +6,7 @@
 //! system call while it records. All that needs thought is done here, ahead of time: which instructions
 //! are safe to patch ([`sites`]), what a call's arguments are ([`shapes`]).
 
+pub mod cache;
 pub mod elf;
 pub mod format;
 pub mod reader;

@@ -1,10 +1,10 @@
 //! The session file: made by the recorder before the program starts, mapped by every process recorded.
 
+use crate::cache::Cache;
 use crate::format::{header, CHUNK_MAGIC, MAGIC, VERSION};
 use crate::shapes::Shapes;
-use crate::sites::{self, Module};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
@@ -66,12 +66,12 @@ fn ticks_per_ns() -> f64 {
 }
 
 impl Session {
-    /// Makes `folder` with the library and the file in it.
-    pub fn create(folder: &Path, modules: &[Module]) -> io::Result<Session> {
+    /// Makes `folder` with the library and the file in it. `tables`: the libraries' sites.
+    pub fn create(folder: &Path, tables: &[Vec<u8>]) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         fs::write(folder.join(LIBRARY_NAME), crate::LIBRARY)?;
-        let sites: Vec<u8> = modules.iter().flat_map(Module::bytes).collect();
+        let sites = tables.concat();
         let sites_at = header::BYTES as u64;
         let chunks_at = (sites_at + sites.len() as u64).next_multiple_of(CHUNK_BYTES);
         let mut options = OpenOptions::new();
@@ -155,8 +155,8 @@ impl Session {
     }
 }
 
-/// Everything mapped executable by this very process that has sites: its libc and dynamic linker.
-pub fn modules_of_this_process() -> Vec<Module> {
+/// The libraries of this very process that make its system calls: libc and the dynamic linker.
+pub fn libraries() -> Vec<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut paths: Vec<&str> = maps
         .lines()
@@ -166,18 +166,17 @@ pub fn modules_of_this_process() -> Vec<Module> {
         .collect();
     paths.sort_unstable();
     paths.dedup();
-    let shapes = Shapes::of_this_machine();
-    paths.iter().filter_map(|path| sites::find(&read(path)?, &shapes.by_number)).collect()
+    paths.into_iter().map(PathBuf::from).collect()
+}
+
+/// Their tables, which those of every program that uses the same libraries are.
+pub fn tables() -> Vec<Vec<u8>> {
+    let cache = Cache::of_user(Shapes::of_this_machine().by_number);
+    libraries().iter().map(|path| cache.table(path)).collect()
 }
 
 /// The libraries that make a program's system calls; the names are those of glibc and musl.
 fn is_of_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     ["libc.", "libc-", "ld-", "libpthread", "libaio.", "liburing."].iter().any(|start| name.starts_with(start))
-}
-
-fn read(path: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
-    Some(bytes)
 }

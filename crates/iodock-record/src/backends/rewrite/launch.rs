@@ -43,7 +43,7 @@ pub fn run(
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
     let folder = Folder(place());
-    let session = Session::create(&folder.0, &session::modules_of_this_process())
+    let session = Session::create(&folder.0, &session::tables())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     prepare(&mut program, &session);
     let mut child = launch::fork(&program, &[]).map_err(|error| refused("the program can't be started", error))?;

@@ -1,0 +1,114 @@
+//! Site tables kept from one recording to the next: searching libc takes 20 ms, which is more than many a
+//! program that is recorded. One file for each build id, under the user's cache folder; what can't be kept
+//! is searched again.
+
+use crate::elf;
+use crate::format::{Shape, MODULE_BYTES, SITE_BYTES};
+use crate::sites;
+use std::fs;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Goes up with every change of what is searched, and how tables are written.
+const VERSION: u32 = 1;
+
+/// Tables as the session file holds them.
+pub struct Cache {
+    folder: Option<PathBuf>,
+    shapes: Vec<Shape>,
+}
+
+impl Cache {
+    /// In the user's own cache folder. Without one nothing is kept.
+    pub fn of_user(shapes: Vec<Shape>) -> Cache {
+        let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
+        let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
+        let base = named.map(PathBuf::from).or_else(home);
+        Cache::at(base.map(|base| base.join("iodock")), shapes)
+    }
+
+    pub fn at(base: Option<PathBuf>, shapes: Vec<Shape>) -> Cache {
+        // A table is good for the calls that were recorded when it was made.
+        let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(&shapes))));
+        Cache { folder, shapes }
+    }
+
+    /// The table of the library at `path`; empty if there is nothing to patch in it.
+    pub fn table(&self, path: &Path) -> Vec<u8> {
+        let Ok(file) = fs::read(path) else { return Vec::new() };
+        let Some(elf) = elf::parse(&file).filter(|elf| !elf.build_id.is_empty()) else { return Vec::new() };
+        let name: String = elf.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let kept = self.folder.as_ref().map(|folder| folder.join(name));
+        if let Some(table) = kept.as_ref().and_then(|kept| read(kept, elf.build_id)) {
+            return table;
+        }
+        let table = sites::find(&file, &self.shapes).map_or_else(Vec::new, |module| module.bytes());
+        if let Some(kept) = kept.filter(|_| !table.is_empty()) {
+            // Without it the next recording begins 20 ms later, and that is all.
+            let _ = keep(&kept, &table);
+        }
+        table
+    }
+}
+
+/// FNV-1a.
+fn hash(shapes: &[Shape]) -> u64 {
+    let bytes = shapes.iter().flat_map(Shape::bytes);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// `None` unless it is whole: these bytes decide what is written over a program's instructions.
+fn read(path: &Path, build_id: &[u8]) -> Option<Vec<u8>> {
+    let table = fs::read(path).ok()?;
+    let (table, sum) = table.split_at_checked(table.len().checked_sub(8)?)?;
+    let number = |at: usize| Some(u32::from_le_bytes(table.get(at..at + 4)?.try_into().ok()?) as usize);
+    let whole = checksum(table).to_le_bytes() == *sum
+        && table.get(..build_id.len())? == build_id
+        && number(32)? == build_id.len()
+        && number(44)? == table.len()
+        && table.len() == MODULE_BYTES + number(36)? * SITE_BYTES;
+    whole.then(|| table.to_vec())
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+/// Under another name first, so that nobody ever reads half of it.
+fn keep(path: &Path, table: &[u8]) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let new = path.with_extension(std::process::id().to_string());
+    let mut file = fs::File::create(&new)?;
+    file.write_all(table)?;
+    file.write_all(&checksum(table).to_le_bytes())?;
+    fs::rename(&new, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shapes::Shapes;
+
+    #[test]
+    fn a_table_is_the_same_from_the_cache_and_a_damaged_one_is_made_again() {
+        let Some(libc) = crate::session::libraries().into_iter().find(|path| path.to_string_lossy().contains("libc."))
+        else {
+            return;
+        };
+        let base = std::env::temp_dir().join(format!("iodock-sites-{}", std::process::id()));
+        let cache = Cache::at(Some(base.clone()), Shapes::of_this_machine().by_number);
+        let found = cache.table(&libc);
+        let kept = fs::read_dir(cache.folder.as_ref().expect("a folder")).expect("made").flatten().next();
+        let kept = kept.expect("a table").path();
+        assert!(found.len() > MODULE_BYTES + 100 * SITE_BYTES);
+        assert_eq!(fs::read(&kept).expect("kept").len(), found.len() + 8);
+        assert_eq!(cache.table(&libc), found);
+        let mut damaged = fs::read(&kept).expect("kept");
+        damaged[MODULE_BYTES + 3] ^= 1;
+        fs::write(&kept, damaged).expect("written");
+        assert_eq!(cache.table(&libc), found);
+        fs::remove_dir_all(&base).expect("removed");
+    }
+}
