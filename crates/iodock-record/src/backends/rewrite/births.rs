@@ -29,10 +29,10 @@ pub fn is_fork(call: CallId) -> bool {
     call.spec().family == "fork"
 }
 
-/// The call that made `child`, if this entry is it.
-fn fork_of(entry: &Entry, child: u32) -> Option<Fork> {
+/// The fork that this entry is, if it is one that succeeded.
+pub fn fork_of(entry: &Entry) -> Option<Fork> {
     let Entry::Call(call) = entry else { return None };
-    (call.result == i64::from(child) && is_fork(call.call)).then(|| fork(call))
+    (call.result > 0 && is_fork(call.call)).then(|| fork(call))
 }
 
 fn fork(call: &CallRecord) -> Fork {
@@ -60,18 +60,18 @@ impl Births {
         Some(Birth { tid: child, pid, parent: Some(call.tid), fork: Some(fork(call)) })
     }
 
-    /// A thread writes into `stream` from now on. `heads`: calls that have not returned yet.
-    pub fn appears<'a>(
+    /// A thread writes into `stream` from now on. `forks`: those that have not returned yet, by child.
+    pub fn appears(
         &mut self,
         stream: usize,
         (tid, pid): (u32, u32),
-        mut heads: impl Iterator<Item = (usize, &'a Entry)>,
+        forks: &HashMap<u32, Fork>,
     ) -> Option<Birth> {
         let before = self.of_stream.insert(stream, tid);
         if self.tasks.contains_key(&tid) {
             return None;
         }
-        let fork = heads.find_map(|(_, entry)| fork_of(entry, tid));
+        let fork = forks.get(&tid).copied();
         // A child of vfork writes into its parent's stream.
         let lender = before.filter(|before| self.tasks.get(before).is_some_and(|&other| other != pid));
         let vfork = || {

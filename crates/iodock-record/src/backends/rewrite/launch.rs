@@ -1,6 +1,7 @@
 //! Launching a program under the preloaded library, following it to its end, and emptying the buffers on
 //! the way.
 
+use super::births;
 use super::records::{Records, Time};
 use super::streams::Streams;
 use crate::backends::{Ended, ProgramExit};
@@ -200,6 +201,9 @@ impl Following<'_> {
     fn drain_until(&mut self, until: u64, time: Time) -> io::Result<()> {
         self.streams.collect()?;
         while let Some((stream, entry)) = self.streams.next(until)? {
+            if let Some(fork) = births::fork_of(&entry) {
+                self.streams.forks.remove(&fork.child_tid);
+            }
             self.records.entry(stream, entry, &self.streams, time);
         }
         Ok(())

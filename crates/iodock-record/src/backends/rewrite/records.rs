@@ -102,7 +102,7 @@ impl<'a> Records<'a> {
     pub fn entry(&mut self, stream: usize, entry: Entry, streams: &Streams, time: Time) {
         match entry {
             Entry::Task { tid, pid, time: at } => {
-                if let Some(birth) = self.births.appears(stream, (tid, pid), streams.heads()) {
+                if let Some(birth) = self.births.appears(stream, (tid, pid), &streams.forks) {
                     self.born(birth, time.ns(at));
                 }
             }
@@ -134,7 +134,7 @@ impl<'a> Records<'a> {
     /// A program has begun: the exec that brought it, if we saw one, has succeeded.
     fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams, time: Time) {
         self.programs += 1;
-        if let Some(birth) = self.births.appears(stream, (process.tid, process.pid), streams.heads()) {
+        if let Some(birth) = self.births.appears(stream, (process.tid, process.pid), &streams.forks) {
             self.born(birth, time.ns(process.time));
         }
         if let Some(exec) = self.execs.remove(&process.pid) {
@@ -179,9 +179,6 @@ impl<'a> Records<'a> {
 
     fn call(&mut self, call: CallRecord, streams: &Streams, time: Time) {
         let action = call.call.spec().action;
-        if !self.births.tasks.contains_key(&call.tid) {
-            self.births.tasks.insert(call.tid, call.pid);
-        }
         match (call.part, action) {
             (Part::Beginning, Action::Exec) => {
                 self.execs.insert(call.pid, call);
@@ -211,9 +208,9 @@ impl<'a> Records<'a> {
     /// while this one changes that are noted before it.
     fn enter_others(&mut self, call: &CallRecord, streams: &Streams, time: Time) {
         let in_flight: Vec<CallRecord> = streams
-            .heads()
-            .filter_map(|(_, entry)| match entry {
-                Entry::Call(other) if other.pid == call.pid && other.tid != call.tid => Some(other),
+            .heads(call.pid)
+            .filter_map(|entry| match entry {
+                Entry::Call(other) if other.tid != call.tid => Some(other),
                 _ => None,
             })
             .filter(|other| other.part == Part::Whole && other.start < call.end)
@@ -253,6 +250,7 @@ impl<'a> Records<'a> {
     /// Ends the processes that called exit, once all that their other threads did is written.
     pub fn end_left(&mut self) {
         for (pid, exit_code, now) in std::mem::take(&mut self.leaving) {
+            control::lock(&self.control.processes).retain(|&other| other != pid);
             for tid in self.births.ended(pid) {
                 self.end(tid, exit_code, now);
             }

@@ -1,5 +1,7 @@
 //! The threads' streams of records, merged into one by the times at which calls end.
 
+use super::births;
+use iodock_event::Fork;
 use iodock_preload::format::header;
 use iodock_preload::reader::{self, ChunkReader, Entry};
 use iodock_preload::session::Session;
@@ -13,6 +15,10 @@ pub struct Streams<'a> {
     shapes: &'a Shapes,
     streams: Vec<Stream<'a>>,
     by_first_chunk: HashMap<u32, usize>,
+    /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
+    by_process: HashMap<u32, Vec<usize>>,
+    /// Forks that are a stream's next entry, by child: those in flight when the child appears.
+    pub forks: HashMap<u32, Fork>,
     /// Streams by their next entry's time.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// Chunks seen so far, and of those the ones whose owner has not written its header yet.
@@ -44,6 +50,8 @@ impl<'a> Streams<'a> {
             shapes,
             streams: Vec::new(),
             by_first_chunk: HashMap::new(),
+            by_process: HashMap::new(),
+            forks: HashMap::new(),
             order: BinaryHeap::new(),
             chunks: 0,
             unready: Vec::new(),
@@ -78,6 +86,7 @@ impl<'a> Streams<'a> {
         let stream = *self.by_first_chunk.entry(head.stream).or_insert_with(|| {
             let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
             self.order.push(Reverse((head.base, self.streams.len())));
+            self.by_process.entry(head.pid).or_default().push(self.streams.len());
             self.streams.push(Stream { current: None, waiting: BTreeMap::new(), head: Some(birth) });
             self.streams.len() - 1
         });
@@ -94,6 +103,9 @@ impl<'a> Streams<'a> {
                 match reader.next_entry() {
                     Ok(Some(entry)) => {
                         self.order.push(Reverse((time_of(&entry), index)));
+                        if let Some(fork) = births::fork_of(&entry) {
+                            self.forks.insert(fork.child_tid, fork);
+                        }
                         stream.head = Some(entry);
                         return Ok(());
                     }
@@ -135,8 +147,9 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// The next entries of all streams.
-    pub fn heads(&self) -> impl Iterator<Item = (usize, &Entry)> {
-        self.streams.iter().enumerate().filter_map(|(index, stream)| Some((index, stream.head.as_ref()?)))
+    /// The next entries of a process's streams.
+    pub fn heads(&self, pid: u32) -> impl Iterator<Item = &Entry> {
+        let streams = self.by_process.get(&pid).map_or(&[][..], Vec::as_slice);
+        streams.iter().filter_map(|&index| self.streams[index].head.as_ref())
     }
 }
