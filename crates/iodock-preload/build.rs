@@ -17,7 +17,7 @@ fn main() {
         std::fs::write(&library, b"").expect("OUT_DIR can be written");
         return;
     }
-    let compiler = cc::Build::new().opt_level(2).get_compiler();
+    let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
     let mut command: Command = compiler.to_command();
     command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib", "-fvisibility=hidden"]);
     // Integer registers only: the stub saves no others. No call into any library, no state of libc's.

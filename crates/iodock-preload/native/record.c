@@ -315,7 +315,7 @@ static inline struct state *mine(void)
 static inline int path_was_read(s64 result)
 {
 	switch (-result) {
-	case 1: case 2: case 5: case 13: case 16: case 17: case 18: case 20: case 21: case 26: case 27:
+	case 1: case 2: case 5: case 6: case 13: case 16: case 17: case 18: case 20: case 21: case 26: case 27:
 	case 28: case 30: case 34: case 39: case 40: case 61: case 95: case 116: case 122:
 		return 1;
 	default:
@@ -563,12 +563,27 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 	commit(stream, at);
 }
 
+/* An error that may have come before the kernel read the path (EINVAL): the first one, read as it would. */
+static __attribute__((noinline)) void refused_path(struct state *state, u32 level, const struct shape *shape,
+						   const u64 *arguments, struct fields *f, u64 now)
+{
+	for (u32 i = 0; i < MOST_ROLES; i++) {
+		if (shape->roles[i] != ROLE_PATH || !arguments[i] || !room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now))
+			continue;
+		u8 *copy = state->streams[level].at + PLAIN_LIMIT;
+		if (copy_path(copy, (const u8 *)arguments[i]))
+			f->more |= MORE_PATH, f->path = copy;
+	}
+}
+
 static __attribute__((noinline)) void record_general(struct state *state, u32 level, const struct shape *shape,
 						     const u64 *arguments, u32 phase, u64 start, u64 end, s64 result)
 {
 	struct fields fields;
 	nothing_yet(&fields);
 	gather(&fields, shape, arguments, result);
+	if (unlikely(result < 0 && result != -EFAULT && !fields.path))
+		refused_path(state, level, shape, arguments, &fields, end);
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
 	write_fields(state, level, shape, &fields, phase, start, end, result);

@@ -278,6 +278,9 @@ impl<'a> ChunkReader<'a> {
         } else {
             0
         };
+        if shape.has(Role::Pair) && record.result >= 0 {
+            record.fd = self.last_fd;
+        }
         if has & HAS_OFFSET != 0 {
             record.offset = self.next_offset.wrapping_add(self.signed()?);
         } else if shape.kind == Kind::Positioned {

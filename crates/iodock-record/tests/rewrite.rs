@@ -159,3 +159,58 @@ fn a_program_that_it_does_not_reach_is_said() {
     assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 1);
     assert_eq!(counts(&records)["execve"].0, 2);
 }
+
+/// Everything of a call but its times; results that are addresses or process ids don't compare.
+fn fields(raw: &iodock_event::RawCall, path: &str) -> String {
+    let result = match raw.call.name().as_str() {
+        "mmap" | "fork" | "vfork" | "clone" | "clone3" => 0,
+        _ => raw.result,
+    };
+    format!(
+        "{} fd {} {} requested {} offset {} {} argument {} flags {:x} stat {} {} result {result} {:?} {} {path}",
+        raw.call.name(),
+        raw.fd,
+        raw.fd2,
+        raw.requested,
+        raw.offset,
+        raw.offset2,
+        raw.argument,
+        raw.flags,
+        raw.stat_type,
+        raw.stat_size,
+        raw.outcome,
+        raw.errno.name(),
+    )
+}
+
+/// The calls of the first thread from its chdir on.
+fn own_calls(records: &[Record], paths: &[String]) -> Vec<String> {
+    let calls = records.iter().zip(paths).filter_map(|(record, path)| match record {
+        Record::Call(raw) if raw.phase != Phase::Enter => Some((raw, path)),
+        _ => None,
+    });
+    let first = calls.clone().next().map(|(raw, _)| raw.tid);
+    let own = calls.filter(|(raw, _)| Some(raw.tid) == first).map(|(raw, path)| fields(raw, path));
+    own.skip_while(|line| !line.starts_with("chdir")).collect()
+}
+
+#[test]
+fn every_field_is_that_of_ptrace() {
+    for program in ["calls", "fields"] {
+        let place = Place::new(program);
+        let compiled = place.compile(program);
+        let folder = place.0.join("work");
+        let command = [compiled.as_str(), folder.to_str().expect("text"), "97"];
+        fs::create_dir(&folder).expect("a folder to work in");
+        let (outcome, rewritten, rewritten_paths) = place.record("rewrite", &command);
+        assert_eq!(outcome.exit, ProgramExit::Code(0), "{program}");
+        fs::remove_dir_all(&folder).and_then(|()| fs::create_dir(&folder)).expect("the folder anew");
+        let (_, traced, traced_paths) = place.record("ptrace", &command);
+        let (rewritten, traced) = (own_calls(&rewritten, &rewritten_paths), own_calls(&traced, &traced_paths));
+        for (index, (mine, other)) in rewritten.iter().zip(&traced).enumerate() {
+            assert_eq!(mine, other, "{program}: call {index}");
+        }
+        assert_eq!(rewritten.len(), traced.len(), "{program}");
+        assert!(rewritten.len() > 30, "{program}");
+    }
+}
