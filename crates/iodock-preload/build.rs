@@ -6,7 +6,16 @@ use std::{env, process::Command};
 const SOURCES: [&str; 2] = ["native/stub_x86_64.S", "native/record.c"];
 
 fn main() {
-    for file in SOURCES.iter().chain(&["native/session.h", "native/kernel.h", "native/load.c", "native/environment.c"]) {
+    for file in SOURCES.iter().chain(&[
+        "native/session.h",
+        "native/kernel.h",
+        "native/load.c",
+        "native/environment.c",
+        "native/chunks.c",
+        "native/threads.c",
+        "native/fields.c",
+        "native/around.c",
+    ]) {
         println!("cargo:rerun-if-changed={file}");
     }
     let target = env::var("TARGET").unwrap_or_default();
@@ -19,10 +28,22 @@ fn main() {
     }
     let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
     let mut command: Command = compiler.to_command();
-    command.args(["-shared", "-fPIC", "-O2", "-std=gnu11", "-ffreestanding", "-nostdlib", "-fvisibility=hidden"]);
+    command.args([
+        "-shared",
+        "-fPIC",
+        "-O2",
+        "-std=gnu11",
+        "-ffreestanding",
+        "-nostdlib",
+        "-fvisibility=hidden",
+    ]);
     // Integer registers only: the stub saves no others. No call into any library, no state of libc's.
     command.args(["-mgeneral-regs-only", "-fno-stack-protector", "-fno-builtin", "-fcf-protection=none"]);
-    command.args(["-fno-tree-loop-distribute-patterns", "-fasynchronous-unwind-tables", "-ftls-model=initial-exec"]);
+    command.args([
+        "-fno-tree-loop-distribute-patterns",
+        "-fasynchronous-unwind-tables",
+        "-ftls-model=initial-exec",
+    ]);
     command.args(["-Wall", "-Wextra", "-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--hash-style=gnu"]);
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
     command.args(SOURCES).arg("-o").arg(&library);

@@ -48,9 +48,14 @@ fn show(session: &Session, mode: &str) {
                     calls += u64::from(call.part != Part::End);
                     let entry = counts.entry(call.call.name()).or_default();
                     entry.0 += u64::from(call.part != Part::End);
-                    entry.1 += u64::from(call.result < 0 && call.part != Part::Beginning && call.result > -4096);
+                    entry.1 +=
+                        u64::from(call.result < 0 && call.part != Part::Beginning && call.result > -4096);
                     if mode == "-v" {
-                        println!("{index} {} {:?} {call:?}", call.call.name(), call.path.as_ref().map(|p| String::from_utf8_lossy(p).into_owned()));
+                        println!(
+                            "{index} {} {:?} {call:?}",
+                            call.call.name(),
+                            call.path.as_ref().map(|p| String::from_utf8_lossy(p).into_owned())
+                        );
                     }
                 }
                 Ok(Some(other)) if mode == "-v" => println!("{index} {other:?}"),

@@ -72,7 +72,9 @@ fn read(path: &Path, build_id: &[u8]) -> Option<Vec<u8>> {
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// Under another name first, so that nobody ever reads half of it.
@@ -93,7 +95,8 @@ mod tests {
 
     #[test]
     fn a_table_is_the_same_from_the_cache_and_a_damaged_one_is_made_again() {
-        let Some(libc) = crate::session::libraries().into_iter().find(|path| path.to_string_lossy().contains("libc."))
+        let Some(libc) =
+            crate::session::libraries().into_iter().find(|path| path.to_string_lossy().contains("libc."))
         else {
             return;
         };

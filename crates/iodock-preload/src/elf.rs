@@ -71,7 +71,8 @@ fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
 
 /// Sections with code: they leave out the tables between them, which a segment holds too.
 fn code_sections(file: &[u8]) -> Option<Vec<Code<'_>>> {
-    let (at, size, count) = (u64_at(file, 40)? as usize, u16_at(file, 58)? as usize, u16_at(file, 60)? as usize);
+    let (at, size, count) =
+        (u64_at(file, 40)? as usize, u16_at(file, 58)? as usize, u16_at(file, 60)? as usize);
     let mut found = Vec::new();
     for index in 0..count {
         let at = at.checked_add(index * size)?;

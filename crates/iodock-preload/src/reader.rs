@@ -67,7 +67,11 @@ pub enum Entry {
     Call(Box<CallRecord>),
     Process(ProcessRecord),
     /// From here on the stream is that of another task: a child of vfork, a thread after another.
-    Task { tid: u32, pid: u32, time: u64 },
+    Task {
+        tid: u32,
+        pid: u32,
+        time: u64,
+    },
 }
 
 /// Why reading a chunk stopped before its end.
@@ -220,12 +224,16 @@ impl<'a> ChunkReader<'a> {
     }
 
     fn call(&mut self) -> Option<Entry> {
-        let &(call, shape) = self.shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
+        let &(call, shape) =
+            self.shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
         let has = self.byte()?;
         let more = if has & HAS_MORE != 0 { self.byte()? } else { 0 };
         let (gap, duration) = (self.number()?, self.number()?);
-        let start =
-            if has & STEP_BACK != 0 { self.last_end.wrapping_sub(gap) } else { self.last_end.wrapping_add(gap) };
+        let start = if has & STEP_BACK != 0 {
+            self.last_end.wrapping_sub(gap)
+        } else {
+            self.last_end.wrapping_add(gap)
+        };
         let end = start.wrapping_add(duration);
         let mut record = CallRecord {
             call,

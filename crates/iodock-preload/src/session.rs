@@ -178,5 +178,7 @@ pub fn tables() -> Vec<Vec<u8>> {
 /// The libraries that make a program's system calls; the names are those of glibc and musl.
 fn is_of_libc(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
-    ["libc.", "libc-", "ld-", "libpthread", "libaio.", "liburing."].iter().any(|start| name.starts_with(start))
+    ["libc.", "libc-", "ld-", "libpthread", "libaio.", "liburing."]
+        .iter()
+        .any(|start| name.starts_with(start))
 }

@@ -22,7 +22,9 @@ impl Shapes {
                 shapes.by_number[number as usize].kind = Kind::Confine;
                 continue;
             }
-            let Some(id) = CallId::intern(name.as_bytes()).filter(|id| id.spec().is_recorded()) else { continue };
+            let Some(id) = CallId::intern(name.as_bytes()).filter(|id| id.spec().is_recorded()) else {
+                continue;
+            };
             let code = shapes.by_code.len() as u8;
             assert!(code < crate::format::CODE_CONTROL, "more calls than codes");
             let shape = Shape { code, ..shape(id, name) };

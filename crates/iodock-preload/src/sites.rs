@@ -79,7 +79,10 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
     let mut text = Text { code, instructions: Vec::new(), targets: HashSet::new() };
     let mut calls = Vec::new();
     for instruction in &mut decoder {
-        if matches!(instruction.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64) {
+        if matches!(
+            instruction.op0_kind(),
+            OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64
+        ) {
             text.targets.insert(instruction.near_branch_target());
         }
         // An address taken may be one to jump to.
@@ -172,7 +175,10 @@ impl Text<'_> {
         // Behind the call only where there is nothing better in front.
         if self.instructions[call].next_ip() - start < JUMP_BYTES {
             let in_front = call > 0 && is_movable(&self.instructions[call - 1]);
-            if in_front && call - first < 3 && !self.targets.contains(&self.instructions[first].ip()) && first > 0
+            if in_front
+                && call - first < 3
+                && !self.targets.contains(&self.instructions[first].ip())
+                && first > 0
                 && is_movable(&self.instructions[first - 1])
             {
                 return Err(Left::NotMovable);
@@ -185,7 +191,11 @@ impl Text<'_> {
             }
         }
         let inside = (start + 1..start + JUMP_BYTES).any(|address| self.targets.contains(&address));
-        if inside { Err(Left::JumpInside) } else { Ok(last) }
+        if inside {
+            Err(Left::JumpInside)
+        } else {
+            Ok(last)
+        }
     }
 
     fn bytes(&self, from: u64, to: u64) -> Vec<u8> {
@@ -201,7 +211,8 @@ impl Text<'_> {
                 return true;
             }
             live &= !instruction.rflags_modified();
-            let ends = !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
+            let ends =
+                !matches!(instruction.flow_control(), FlowControl::Next | FlowControl::ConditionalBranch);
             if live == 0 || (ends && instruction.flow_control() != FlowControl::UnconditionalBranch) {
                 return false;
             }
@@ -222,7 +233,9 @@ fn full(register: Register) -> Register {
 fn constant(instruction: &Instruction) -> Option<u32> {
     match instruction.code() {
         Op::Mov_r32_imm32 | Op::Mov_rm32_imm32 | Op::Mov_rm64_imm32 => Some(instruction.immediate32()),
-        Op::Xor_r32_rm32 | Op::Xor_rm32_r32 if instruction.op0_register() == instruction.op1_register() => Some(0),
+        Op::Xor_r32_rm32 | Op::Xor_rm32_r32 if instruction.op0_register() == instruction.op1_register() => {
+            Some(0)
+        }
         _ => None,
     }
 }
@@ -232,7 +245,7 @@ fn is_movable(instruction: &Instruction) -> bool {
     instruction.flow_control() == FlowControl::Next
         && !instruction.is_ip_rel_memory_operand()
         && !instruction.is_stack_instruction()
-        && !(instruction.op_count() > 0 && full(instruction.op0_register()) == Register::RSP)
+        && (instruction.op_count() == 0 || full(instruction.op0_register()) != Register::RSP)
         && instruction.code() != Op::Syscall
         && instruction.code() != Op::Endbr64
 }
@@ -257,5 +270,71 @@ impl Module {
             bytes.extend(code);
         }
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shapes::Shapes;
+
+    const COMPARE_AND_RETURN: [u8; 7] = [0x48, 0x3d, 0x00, 0xf0, 0xff, 0xff, 0xc3];
+
+    fn found(parts: &[&[u8]]) -> Module {
+        let bytes = parts.concat();
+        let mut module = Module::default();
+        search(&Code { address: 0x1000, bytes: &bytes }, &Shapes::of_this_machine().by_number, &mut module);
+        module
+    }
+
+    #[test]
+    fn a_number_in_front_makes_room_for_the_jump() {
+        // mov $1,%eax; syscall
+        let module = found(&[&[0xb8, 1, 0, 0, 0, 0x0f, 0x05], &COMPARE_AND_RETURN]);
+        let site = &module.sites[0];
+        assert_eq!((site.patch, site.after, site.patch_bytes), (0x1000, 0x1007, 7));
+        assert_eq!((site.number, site.kind), (Some(1), SiteKind::Plain));
+        assert_eq!((site.before.as_slice(), site.behind.len()), (&[0xb8, 1, 0, 0, 0][..], 0));
+    }
+
+    #[test]
+    fn a_short_site_takes_what_is_behind_too() {
+        // ret; xor %eax,%eax; syscall; cmp
+        let module = found(&[&[0xc3, 0x31, 0xc0, 0x0f, 0x05], &COMPARE_AND_RETURN]);
+        let site = &module.sites[0];
+        let moved = site.before.len() + site.behind.len() + 2;
+        assert_eq!(site.number, Some(0));
+        assert_eq!(moved, site.patch_bytes as usize);
+        assert!(site.patch_bytes >= 5 && site.behind.starts_with(&[0x48, 0x3d]));
+    }
+
+    #[test]
+    fn a_jump_between_the_instructions_leaves_the_site_alone() {
+        // xor %eax,%eax; syscall; cmp; jmp to the cmp
+        let compare = &COMPARE_AND_RETURN[..6];
+        let module = found(&[&[0xc3, 0x31, 0xc0, 0x0f, 0x05], compare, &[0xeb, 0xf8]]);
+        assert!(module.sites.is_empty());
+        assert_eq!(module.left, [(0x1003, Left::JumpInside)]);
+    }
+
+    #[test]
+    fn what_means_something_else_elsewhere_stays() {
+        // lea 0(%rip),%rdi; syscall; jmp
+        let module = found(&[&[0xc3, 0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0x0f, 0x05, 0xeb, 0x00, 0xc3]]);
+        assert!(module.sites.is_empty() && module.left.len() == 1);
+        // mov $0,%eax; syscall; jb: the flags are used.
+        let module = found(&[&[0xb8, 0, 0, 0, 0, 0x0f, 0x05, 0x72, 0x00, 0xc3]]);
+        assert_eq!(module.left, [(0x1005, Left::FlagsUsed)]);
+    }
+
+    #[test]
+    fn calls_that_are_not_recorded_are_not_touched_and_unknown_ones_are_asked() {
+        // mov $202,%eax (futex); syscall
+        let module = found(&[&[0xb8, 202, 0, 0, 0, 0x0f, 0x05], &COMPARE_AND_RETURN]);
+        assert_eq!((module.sites.len(), module.left.len(), module.ignored), (0, 0, 1));
+        // mov %rdi,%rax; mov 8(%rsp),%r9; syscall: as in syscall(3)
+        let module =
+            found(&[&[0x48, 0x89, 0xf8, 0x4c, 0x8b, 0x4c, 0x24, 8, 0x0f, 0x05], &COMPARE_AND_RETURN]);
+        assert_eq!((module.sites[0].number, module.sites[0].kind), (None, SiteKind::Around));
     }
 }

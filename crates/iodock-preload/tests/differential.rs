@@ -95,7 +95,10 @@ fn grep() {
 
 #[test]
 fn shell() {
-    compare_if_there("bash", &["-c", "for i in 1 2 3; do (echo $i | cat) > /dev/null; done; ls | sort | wc -l"]);
+    compare_if_there(
+        "bash",
+        &["-c", "for i in 1 2 3; do (echo $i | cat) > /dev/null; done; ls | sort | wc -l"],
+    );
 }
 
 #[test]

@@ -58,7 +58,9 @@ impl Program {
 
     /// What the program finds in its environment under `name`, if anything.
     pub fn variable(&self, name: &str) -> Option<&[u8]> {
-        self.c_environment.iter().find_map(|pair| pair.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        self.c_environment
+            .iter()
+            .find_map(|pair| pair.to_bytes().strip_prefix(name.as_bytes())?.strip_prefix(b"="))
     }
 
     /// Puts `name=value` into the program's environment.

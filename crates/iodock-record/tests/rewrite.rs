@@ -31,7 +31,8 @@ impl Place {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iodock-preload/tests/programs");
         let program = self.0.join(name);
         let source = source.join(format!("{name}.c"));
-        let status = Command::new("gcc").args(["-O2", "-w", "-o"]).arg(&program).arg(source).arg("-pthread").status();
+        let status =
+            Command::new("gcc").args(["-O2", "-w", "-o"]).arg(&program).arg(source).arg("-pthread").status();
         assert!(status.expect("gcc runs").success());
         program.to_str().expect("text").into()
     }
@@ -98,13 +99,26 @@ fn the_same_calls_as_ptrace() {
     assert_eq!(outcome.losses.count(LossKind::BeforeLoad), 4);
     let (_, traced, _) = place.record("ptrace", &[&program, place.text(), "997"]);
     let (rewritten_counts, traced_counts) = (counts(&rewritten), counts(&traced));
-    let own = ["write", "pwritev", "readv", "unlink", "lseek", "clone", "clone3", "vfork", "execve", "exit", "exit_group"];
+    let own = [
+        "write",
+        "pwritev",
+        "readv",
+        "unlink",
+        "lseek",
+        "clone",
+        "clone3",
+        "vfork",
+        "execve",
+        "exit",
+        "exit_group",
+    ];
     for name in own {
         assert_eq!(rewritten_counts.get(name), traced_counts.get(name), "{name}");
     }
     assert_eq!(read_and_written(&rewritten, "write"), read_and_written(&traced, "write"));
     assert!(paths.iter().any(|path| path == "small-30"));
-    let births = |records: &[Record]| records.iter().filter(|record| matches!(record, Record::Start(_))).count();
+    let births =
+        |records: &[Record]| records.iter().filter(|record| matches!(record, Record::Start(_))).count();
     assert_eq!(births(&rewritten), births(&traced));
 }
 
@@ -146,7 +160,8 @@ fn a_killed_program_is_recorded_to_its_last_call() {
 fn a_program_that_it_does_not_reach_is_said() {
     let place = Place::new("static");
     let source = place.0.join("static.c");
-    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0); }\n").expect("written");
+    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0); }\n")
+        .expect("written");
     let program = place.0.join("static");
     let built = Command::new("gcc").args(["-static", "-o"]).arg(&program).arg(&source).status();
     if !built.is_ok_and(|status| status.success()) {
@@ -206,7 +221,8 @@ fn every_field_is_that_of_ptrace() {
         assert_eq!(outcome.exit, ProgramExit::Code(0), "{program}");
         fs::remove_dir_all(&folder).and_then(|()| fs::create_dir(&folder)).expect("the folder anew");
         let (_, traced, traced_paths) = place.record("ptrace", &command);
-        let (rewritten, traced) = (own_calls(&rewritten, &rewritten_paths), own_calls(&traced, &traced_paths));
+        let (rewritten, traced) =
+            (own_calls(&rewritten, &rewritten_paths), own_calls(&traced, &traced_paths));
         for (index, (mine, other)) in rewritten.iter().zip(&traced).enumerate() {
             assert_eq!(mine, other, "{program}: call {index}");
         }

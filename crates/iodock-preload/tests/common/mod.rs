@@ -32,7 +32,12 @@ impl Drop for Folder {
 pub fn compiled(name: &str, folder: &Folder) -> PathBuf {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(format!("{name}.c"));
     let program = folder.0.join(name);
-    let status = Command::new("cc").args(["-O2", "-w", "-fexceptions", "-o"]).arg(&program).arg(source).arg("-pthread").status();
+    let status = Command::new("cc")
+        .args(["-O2", "-w", "-fexceptions", "-o"])
+        .arg(&program)
+        .arg(source)
+        .arg("-pthread")
+        .status();
     assert!(status.expect("a C compiler").success(), "{name}.c compiles");
     program
 }

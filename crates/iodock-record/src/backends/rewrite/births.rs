@@ -89,7 +89,8 @@ impl Births {
     /// A process has ended: its threads.
     pub fn ended(&mut self, pid: u32) -> Vec<u32> {
         self.processes.remove(&pid);
-        let mut tids: Vec<u32> = self.tasks.iter().filter(|(_, &of)| of == pid).map(|(&tid, _)| tid).collect();
+        let mut tids: Vec<u32> =
+            self.tasks.iter().filter(|(_, &of)| of == pid).map(|(&tid, _)| tid).collect();
         tids.sort_unstable_by_key(|&tid| (tid == pid, tid));
         for tid in &tids {
             self.tasks.remove(tid);

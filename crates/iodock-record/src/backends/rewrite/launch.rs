@@ -47,7 +47,8 @@ pub fn run(
     let session = Session::create(&folder.0, &session::tables())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     prepare(&mut program, &session);
-    let mut child = launch::fork(&program, &[]).map_err(|error| refused("the program can't be started", error))?;
+    let mut child =
+        launch::fork(&program, &[]).map_err(|error| refused("the program can't be started", error))?;
     let shapes = Shapes::of_this_machine();
     let mut following = Following {
         session: &session,
@@ -133,7 +134,7 @@ impl Following<'_> {
             thread::sleep(PULSE);
             self.heed_signals();
             pulses += 1;
-            if pulses % 25 == 0 {
+            if pulses.is_multiple_of(25) {
                 self.drain(false);
             }
         }
@@ -261,4 +262,3 @@ fn is_alive(pid: u32) -> bool {
     let state = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
     !matches!(state, None | Some(b'Z' | b'X'))
 }
-

@@ -24,7 +24,10 @@ impl Backend for RewriteBackend {
 
     fn is_available(&self) -> Result<(), Refusal> {
         if iodock_preload::LIBRARY.is_empty() {
-            return Err(Refusal::new("rewriting calls works on x86-64 Linux only so far", "choose --backend ptrace"));
+            return Err(Refusal::new(
+                "rewriting calls works on x86-64 Linux only so far",
+                "choose --backend ptrace",
+            ));
         }
         Ok(())
     }

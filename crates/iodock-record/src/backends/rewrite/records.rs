@@ -6,8 +6,8 @@ use crate::control::{self, Control};
 use crate::process;
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{
-    Action, Batch, CallId, ErrnoId, LossKind, Losses, Outcome, Phase, RawCall, Record, Role, Start, TaskEnd, Text,
-    NO_FD, UNKNOWN,
+    Action, Batch, CallId, ErrnoId, LossKind, Losses, Outcome, Phase, RawCall, Record, Role, Start, TaskEnd,
+    Text, NO_FD, UNKNOWN,
 };
 use iodock_journal::{JournalError, JournalWriter};
 use iodock_preload::reader::{CallRecord, Entry, Part, ProcessRecord};

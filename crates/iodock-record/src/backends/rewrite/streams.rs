@@ -130,7 +130,8 @@ impl<'a> Streams<'a> {
             }
             bytes.clear();
             self.session.chunk(next, &mut bytes)?;
-            stream.current = ChunkReader::new(std::mem::take(&mut bytes), self.shapes).map(|reader| (next, reader));
+            stream.current =
+                ChunkReader::new(std::mem::take(&mut bytes), self.shapes).map(|reader| (next, reader));
         }
     }
 

@@ -1,0 +1,199 @@
+/* Calls that are made outside of the stub: what is told of them before and after. A part of record.c, kept apart for reading. */
+
+static const struct shape *shape_of(u64 number)
+{
+	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
+}
+
+static u64 clone_flags(u64 number, const u64 *arguments)
+{
+	switch (number) {
+	case SYS_clone:
+		return arguments[0];
+	case SYS_vfork:
+		return CLONE_VM | CLONE_VFORK;
+	case SYS_clone3: {
+		u64 flags = 0;
+		copy_in(&flags, (const void *)arguments[0], sizeof(flags));
+		return flags;
+	}
+	default:
+		return 0;
+	}
+}
+
+#include "environment.c"
+
+/* The beginning of a call that may not come back. */
+static void write_beginning(struct state *state, const struct shape *shape, const u64 *arguments, u64 now)
+{
+	u32 level = enter(state);
+	struct fields fields;
+	nothing_yet(&fields);
+	if (shape->kind == KIND_EXIT) {
+		fields.more = MORE_ARGUMENT;
+		fields.argument = (s32)arguments[0];
+	} else if (room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) {
+		/* The kernel has not read the path yet, and may refuse it. */
+		u8 *copy = state->streams[level].at + PLAIN_LIMIT;
+		u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
+		if (at == 1)
+			fields.has = HAS_FD, fields.fd = (s32)arguments[0];
+		if (copy_path(copy, (const u8 *)arguments[at]))
+			fields.more = MORE_PATH, fields.path = copy;
+	}
+	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
+	leave(state, level);
+}
+
+/* The call that began at this depth of the stack, 0 for none: one that is not recorded. */
+static struct pending *begun(struct state *state, u64 stack)
+{
+	u32 depth = state->depth;
+	while (depth && state->pending[depth - 1].stack != stack)
+		depth--;
+	return depth ? &state->pending[depth - 1] : 0;
+}
+
+static inline int is_fork(const struct pending *pending)
+{
+	return shape_of(pending->number)->kind == KIND_FORK;
+}
+
+/* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
+static void confine(struct state *state, const struct frame *frame)
+{
+	u64 option = frame->arguments[0], value = frame->arguments[1];
+	if (frame->number == SYS_prctl && option == PR_SET_TSC) {
+		stopped = 1;
+	} else if (frame->number != SYS_prctl || option == PR_SET_SECCOMP) {
+		/* Strict mode forbids the clock too; for prctl it is 1, for seccomp 0. */
+		if (frame->number == SYS_prctl ? value == SECCOMP_MODE_STRICT : option == 0)
+			stopped = 1;
+		struct stream *stream = &state->streams[0];
+		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
+		if (stream->chunk && populate(stream->limit, end))
+			stream->limit = end;
+		confined = 1;
+	}
+}
+
+__attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
+{
+	u64 stack = (u64)(frame + 1);
+	struct state *state;
+	const struct shape *shape;
+	if (!session || stopped || !(state = mine()))
+		return;
+	/* One left by longjmp out of a handler. */
+	struct pending *stale = begun(state, stack);
+	if (stale && stale->tid == state->tid)
+		state->depth = (u32)(stale - state->pending);
+	shape = shape_of(frame->number);
+	if (shape->kind == KIND_IGNORED)
+		return;
+	if (shape->kind == KIND_CONFINE) {
+		confine(state, frame);
+		return;
+	}
+	u64 now = ticks() >> time_shift;
+	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
+		write_beginning(state, shape, frame->arguments, now);
+	if (shape->kind == KIND_EXEC)
+		keep_preload(state, &frame->arguments[shape->roles[0] == ROLE_PATH ? 2 : 3]);
+	if (shape->kind == KIND_EXIT) {
+		/* exit of a thread: its slot is free for the next one. */
+		if (frame->number == 60)
+			own = 0, __atomic_store_n(&state->taken, 0, __ATOMIC_RELEASE);
+		return;
+	}
+	if (state->depth == PENDING)
+		state->depth = 0;
+	struct pending *pending = &state->pending[state->depth];
+	pending->stack = stack;
+	pending->number = frame->number;
+	for (u32 i = 0; i < 6; i++)
+		pending->arguments[i] = frame->arguments[i];
+	pending->tid = state->tid;
+	pending->pid = state->pid;
+	if (shape->kind == KIND_FORK) {
+		u64 flags = pending->arguments[5] = clone_flags(frame->number, frame->arguments);
+		if ((flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == CLONE_VM) {
+			/* A thread that will share our thread-local storage: two writers of one state. */
+			__atomic_fetch_add(&session->shared_stacks, 1, __ATOMIC_RELAXED);
+			stopped = 1;
+			return;
+		}
+	}
+	pending->start = ticks() >> time_shift;
+	barrier();
+	state->depth++;
+}
+
+/* The child of a vfork made its first step: its parent waits, and it uses its parent's memory, this state
+ * too. */
+static void in_child(struct state *state, u32 tid)
+{
+	state->tid = tid;
+	state->pid = (u32)kernel0(SYS_getpid);
+	u32 level = enter(state);
+	write_task(state, level, ticks() >> time_shift);
+	leave(state, level);
+}
+
+__attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
+{
+	s64 result = (s64)frame->number;
+	struct state *state = own;
+	if (!session || stopped || !state)
+		return;
+	u64 end = ticks() >> time_shift;
+	if (!state->taken) {
+		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
+		if ((state = adopt()) != 0) {
+			u32 level = enter(state);
+			write_task(state, level, end);
+			leave(state, level);
+		}
+		return;
+	}
+	if (state->depth && result == 0 && !confined && is_fork(&state->pending[state->depth - 1])) {
+		u32 tid = (u32)kernel0(SYS_gettid);
+		if (tid != state->pending[state->depth - 1].tid) {
+			in_child(state, tid);
+			return;
+		}
+	}
+	struct pending *pending = begun(state, (u64)(frame + 1));
+	if (!pending)
+		return;
+	const struct shape *shape = shape_of(pending->number);
+	if (shape->kind == KIND_FORK && state->tid != pending->tid) {
+		/* A vfork's child has gone. */
+		state->tid = pending->tid;
+		state->pid = pending->pid;
+		if (state->level)
+			abandon(state);
+		write_task(state, 0, end);
+	}
+	if (pending->tid != state->tid)
+		return;
+	give_back_environment(state);
+	struct pending done = *pending;
+	state->depth = (u32)(pending - state->pending);
+	u32 level = enter(state);
+	if (shape->kind == KIND_FORK) {
+		struct fields fields;
+		nothing_yet(&fields);
+		fields.more = MORE_FLAGS;
+		fields.flags = done.arguments[5];
+		write_fields(state, level, shape, &fields, 0, done.start, end, result);
+	} else if (shape->kind == KIND_EXEC) {
+		struct fields fields;
+		nothing_yet(&fields);
+		write_fields(state, level, shape, &fields, PHASE_EXIT, done.start, end, result);
+	} else {
+		record_general(state, level, shape, done.arguments, 0, done.start, end, result);
+	}
+	leave(state, level);
+}

@@ -1,0 +1,151 @@
+/* Numbers, texts, and the chunks that they are written into. A part of record.c, kept apart for reading. */
+
+static inline u8 *put(u8 *at, u64 value)
+{
+	while (unlikely(value >= 128)) {
+		*at++ = (u8)(value | 128);
+		value >>= 7;
+	}
+	*at++ = (u8)value;
+	return at;
+}
+
+static inline u8 *put_signed(u8 *at, s64 value)
+{
+	return put(at, (u64)value << 1 ^ (u64)(value >> 63));
+}
+
+static inline u8 *put_fixed(u8 *at, u64 value, u32 bytes)
+{
+	for (u32 i = 0; i < bytes; i++)
+		*at++ = (u8)(value >> 8 * i);
+	return at;
+}
+
+static u8 *put_bytes(u8 *at, const u8 *bytes, u64 count)
+{
+	u8 *to = at;
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(bytes), "+c"(count) : : "memory");
+	return to;
+}
+
+static u64 length(const u8 *text, u64 limit)
+{
+	u64 n = 0;
+	while (n < limit && text[n])
+		n++;
+	return n;
+}
+
+/* ---- chunks ---- */
+
+/* Makes sure that the pages up to `end` are there: a page that the file system has no room for would be
+ * a SIGBUS at first touch. */
+static int populate(u8 *from, u8 *end)
+{
+	if (confined)
+		return 1;
+	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
+	/* Before Linux 5.14 there is no such advice: trust. */
+	return result != -EFAULT;
+}
+
+/* The chunk at `at` of the file, 0 if there is none. */
+static u8 *chunk_memory(struct stream *stream, u64 at)
+{
+	if (whole)
+		return (u8 *)session + at;
+	if (confined)
+		return 0;
+	if (stream->chunk)
+		kernel2(SYS_munmap, stream->chunk, session->chunk_bytes);
+	stream->chunk = 0;
+	stream->at = 0;
+	long fd = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
+	if (failed(fd))
+		return 0;
+	long memory = kernel(SYS_mmap, 0, session->chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)at);
+	kernel1(SYS_close, fd);
+	return failed(memory) ? 0 : (u8 *)memory;
+}
+
+static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
+{
+	u64 index = __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
+	u64 at = session->chunks_at + index * session->chunk_bytes;
+	if (at + session->chunk_bytes > session->file_bytes || session->closed)
+		return 0;
+	u8 *memory = chunk_memory(stream, at);
+	if (!memory)
+		return 0;
+	u64 first_bytes = stream->sequence ? 16384 : 4096;
+	if (!populate(memory, memory + first_bytes)) {
+		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
+		stopped = 1;
+		return 0;
+	}
+	struct chunk *chunk = (struct chunk *)memory;
+	if (!stream->sequence)
+		stream->first = (u32)index;
+	chunk->tid = state->tid;
+	chunk->pid = state->pid;
+	chunk->base = now;
+	chunk->stream = stream->first;
+	chunk->sequence = stream->sequence++;
+	chunk->level = level;
+	chunk->used = sizeof(*chunk);
+	barrier();
+	chunk->magic = CHUNK_MAGIC;
+	stream->chunk = chunk;
+	stream->at = memory + sizeof(*chunk);
+	stream->limit = memory + first_bytes;
+	stream->last_end = now;
+	stream->last_size = 0;
+	stream->next_offset = 0;
+	stream->last_fd = -1;
+	stream->paths = 0;
+	if (level == 0)
+		for (u32 i = 0; i < CACHED_PATHS; i++)
+			state->cache[i].hash = 0;
+	return 1;
+}
+
+/* Room for `bytes` more at stream->at. */
+static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
+{
+	struct stream *stream = &state->streams[level];
+	if (stream->chunk) {
+		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
+		u64 have = (u64)(stream->limit - (u8 *)stream->chunk);
+		u64 grow = have < bytes + 4096 ? (bytes + 8191) & ~4095ul : have;
+		if (stream->at + bytes <= end) {
+			u8 *limit = stream->limit + grow < end ? stream->limit + grow : end;
+			if (!populate(stream->limit, limit))
+				return 0;
+			stream->limit = limit;
+			return 1;
+		}
+	}
+	if (!new_chunk(state, stream, level, now))
+		return 0;
+	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
+}
+
+static inline int room(struct state *state, u32 level, u64 bytes, u64 now)
+{
+	struct stream *stream = &state->streams[level];
+	if (likely(stream->at + bytes <= stream->limit && stream->at))
+		return 1;
+	if (extend(state, level, bytes, now))
+		return 1;
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* From here on the record is there, whatever happens to this process. */
+static inline void commit(struct stream *stream, u8 *end)
+{
+	stream->at = end;
+	barrier();
+	*(volatile u32 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);
+}

@@ -1,0 +1,266 @@
+/* What a call says: its arguments by their roles, what they point to, and how all that is written. A part of record.c, kept apart for reading. */
+
+/* Errors that come after the kernel has read the path: with another one the pointer may be bad. */
+static inline int path_was_read(s64 result)
+{
+	switch (-result) {
+	case 1: case 2: case 5: case 6: case 13: case 16: case 17: case 18: case 20: case 21: case 26: case 27:
+	case 28: case 30: case 34: case 39: case 40: case 61: case 95: case 116: case 122:
+		return 1;
+	default:
+		return result >= 0;
+	}
+}
+
+static inline u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdul;
+	return hash ^ hash >> 32;
+}
+
+static u64 hash_of(const u8 *text, u64 count)
+{
+	u64 hash = 0x9e3779b97f4a7c15ul ^ count, last = 0;
+	if (count < 8) {
+		for (u64 i = 0; i < count; i++)
+			last = last << 8 | text[i];
+		return mix(hash, last) | 1;
+	}
+	for (u64 i = 0; i + 8 < count; i += 8)
+		hash = mix(hash, *(const u64 *)(text + i));
+	/* The last eight, some of them for the second time. */
+	return mix(hash, *(const u64 *)(text + count - 8)) | 1;
+}
+
+/* 0, length, bytes where it is new in this chunk (it gets the next number, from 1), else its number. */
+static u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 count)
+{
+	struct stream *stream = &state->streams[level];
+	struct cached *cached = 0;
+	u64 hash = 0;
+	if (level == 0) {
+		hash = hash_of(text, count);
+		cached = &state->cache[hash >> 1 & (CACHED_PATHS - 1)];
+		if (cached->hash == hash)
+			return put(at, cached->index);
+	}
+	*at++ = 0;
+	at = put(at, count);
+	at = put_bytes(at, text, count);
+	stream->paths++;
+	if (cached) {
+		cached->hash = hash;
+		cached->index = stream->paths;
+	}
+	return at;
+}
+
+/* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
+static u64 copy_in(void *to, const void *from, u64 count)
+{
+	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
+	if (confined)
+		return 0;
+	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+	return failed(result) ? 0 : (u64)result;
+}
+
+/* The same of a path; `to` has room for PATH_LIMIT + 1. Page by page, since behind its end there may be none. */
+static int copy_path(u8 *to, const u8 *from)
+{
+	for (u64 done = 0; done < PATH_LIMIT;) {
+		u64 count = 4096 - ((u64)(from + done) & 4095);
+		if (count > PATH_LIMIT - done)
+			count = PATH_LIMIT - done;
+		if (copy_in(to + done, from + done, count) != count)
+			return 0;
+		u64 found = length(to + done, count);
+		done += found;
+		to[done] = 0;
+		if (found < count)
+			return 1;
+	}
+	return 1;
+}
+
+static u64 vector_sum(const u64 *vector, u64 count)
+{
+	u64 sum = 0;
+	for (u64 i = 0; i < count && i < 1024; i++)
+		sum += vector[2 * i + 1];
+	return sum;
+}
+
+/* What the roles of a call say. */
+struct fields {
+	u32 has, more;
+	s64 fd, fd2, offset, offset2, argument;
+	u64 size, flags, stat_size;
+	const u8 *path, *path2, *text;
+	u64 path_bytes, path2_bytes, text_bytes;
+	u8 stat_type;
+};
+
+static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result)
+{
+	switch (role) {
+	case ROLE_OFFSET_POINTER:
+		/* The kernel has moved it on by what it did. */
+		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer - result;
+		break;
+	case ROLE_OFFSET_POINTER2:
+		f->more |= MORE_OFFSET2, f->offset2 = *(const s64 *)pointer - result;
+		break;
+	case ROLE_SEEK_POINTER:
+		f->has |= HAS_OFFSET, f->offset = *(const s64 *)pointer;
+		break;
+	case ROLE_POINTED_FLAGS:
+		f->more |= MORE_FLAGS, f->flags = *(const u64 *)pointer;
+		break;
+	case ROLE_VECTOR:
+		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, *next_argument);
+		break;
+	case ROLE_MESSAGE:
+		f->has |= HAS_SIZE, f->size = vector_sum(*(const u64 *const *)(pointer + 16), *(const u64 *)(pointer + 24));
+		break;
+	case ROLE_PAIR:
+		f->has |= HAS_FD, f->fd = ((const s32 *)pointer)[0];
+		f->more |= MORE_FD2, f->fd2 = ((const s32 *)pointer)[1];
+		break;
+	case ROLE_STAT:
+		f->more |= MORE_STAT, f->stat_type = *(const u32 *)(pointer + 24) >> 12 & 15;
+		f->stat_size = *(const u64 *)(pointer + 48);
+		break;
+	case ROLE_STATX:
+		f->more |= MORE_STAT, f->stat_type = *(const u16 *)(pointer + 28) >> 12 & 15;
+		f->stat_size = *(const u64 *)(pointer + 40);
+		break;
+	default:
+		break;
+	}
+}
+
+static inline void nothing_yet(struct fields *f)
+{
+	/* The others count only where one of these says so. */
+	f->has = f->more = 0;
+	f->path = f->path2 = f->text = 0;
+	f->path_bytes = f->path2_bytes = f->text_bytes = 0;
+}
+
+static inline void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
+{
+	/* One byte a role, behind kind and code. */
+	u64 roles = *(const u64 *)shape >> 16;
+	for (; roles; roles >>= 8, arguments++) {
+		u64 value = *arguments;
+		u32 role = roles & 255;
+		switch (role) {
+		case ROLE_NONE:
+			break;
+		case ROLE_FD:
+			f->has |= HAS_FD, f->fd = (s32)value;
+			break;
+		case ROLE_FD2:
+			f->more |= MORE_FD2, f->fd2 = (s32)value;
+			break;
+		case ROLE_SIZE:
+			f->has |= HAS_SIZE, f->size = value;
+			break;
+		case ROLE_OFFSET:
+			f->has |= HAS_OFFSET, f->offset = (s64)value;
+			break;
+		case ROLE_FLAGS:
+			f->more |= MORE_FLAGS, f->flags = value;
+			break;
+		case ROLE_ARGUMENT:
+			f->more |= MORE_ARGUMENT, f->argument = (s64)value;
+			break;
+		case ROLE_PATH:
+			if (value && path_was_read(result))
+				f->more |= MORE_PATH, f->path = (const u8 *)value;
+			break;
+		case ROLE_PATH2:
+			if (value && path_was_read(result))
+				f->more |= MORE_PATH2, f->path2 = (const u8 *)value;
+			break;
+		default:
+			/* Behind a pointer: only what the kernel itself has just read or written. */
+			if (value && result >= 0)
+				pointed(f, role, (const u8 *)value, arguments + 1, result);
+		}
+	}
+}
+
+/* Code, masks and times; then the fields, in the order of their bits. */
+static void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase,
+			 u64 start, u64 end, s64 result)
+{
+	struct stream *stream = &state->streams[level];
+	if (f->path)
+		f->path_bytes = length(f->path, PATH_LIMIT);
+	if (f->path2)
+		f->path2_bytes = length(f->path2, PATH_LIMIT);
+	if (!room(state, level, PLAIN_LIMIT + f->path_bytes + f->path2_bytes + f->text_bytes, end))
+		return;
+	u8 *at = stream->at;
+	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (f->more ? HAS_MORE : 0);
+	if (f->has & HAS_FD && f->fd != stream->last_fd)
+		has |= HAS_FD;
+	if (result != (f->has & HAS_SIZE ? (s64)f->size : 0))
+		has |= HAS_RESULT;
+	s64 gap = (s64)(start - stream->last_end);
+	if (gap < 0)
+		has |= STEP_BACK, gap = -gap;
+	*at++ = shape->code;
+	*at++ = (u8)has;
+	if (f->more)
+		*at++ = (u8)f->more;
+	at = put(at, (u64)gap);
+	at = put(at, end - start);
+	if (has & HAS_FD)
+		at = put_signed(at, stream->last_fd = (s32)f->fd);
+	if (has & HAS_SIZE)
+		at = put(at, stream->last_size = f->size);
+	if (has & HAS_RESULT)
+		at = put_signed(at, result);
+	if (has & HAS_OFFSET) {
+		at = put_signed(at, f->offset - stream->next_offset);
+		stream->next_offset = f->offset + (result > 0 ? result : 0);
+	}
+	if (f->more & MORE_PATH)
+		at = put_path(state, level, at, f->path, f->path_bytes);
+	if (f->more & MORE_PATH2)
+		at = put_path(state, level, at, f->path2, f->path2_bytes);
+	if (f->more & MORE_FLAGS)
+		at = put(at, f->flags);
+	if (f->more & MORE_ARGUMENT)
+		at = put_signed(at, f->argument);
+	if (f->more & MORE_FD2)
+		at = put_signed(at, f->fd2);
+	if (f->more & MORE_OFFSET2)
+		at = put_signed(at, f->offset2);
+	if (f->more & MORE_STAT) {
+		*at++ = f->stat_type;
+		at = put(at, f->stat_size);
+	}
+	if (f->more & MORE_TEXT) {
+		at = put(at, f->text_bytes);
+		at = put_bytes(at, f->text, f->text_bytes);
+	}
+	stream->last_end = end;
+	commit(stream, at);
+}
+
+/* An error that may have come before the kernel read the path (EINVAL): the first one, read as it would. */
+static __attribute__((noinline)) void refused_path(struct state *state, u32 level, const struct shape *shape,
+						   const u64 *arguments, struct fields *f, u64 now)
+{
+	for (u32 i = 0; i < MOST_ROLES; i++) {
+		if (shape->roles[i] != ROLE_PATH || !arguments[i] || !room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now))
+			continue;
+		u8 *copy = state->streams[level].at + PLAIN_LIMIT;
+		if (copy_path(copy, (const u8 *)arguments[i]))
+			f->more |= MORE_PATH, f->path = copy;
+	}
+}
