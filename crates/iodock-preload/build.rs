@@ -39,11 +39,11 @@ fn main() {
     ]);
     // Integer registers only: the stub saves no others. No call into any library, no state of libc's.
     command.args(["-mgeneral-regs-only", "-fno-stack-protector", "-fno-builtin", "-fcf-protection=none"]);
-    command.args([
-        "-fno-tree-loop-distribute-patterns",
-        "-fasynchronous-unwind-tables",
-        "-ftls-model=initial-exec",
-    ]);
+    command.args(["-fno-sanitize=undefined", "-fasynchronous-unwind-tables", "-ftls-model=initial-exec"]);
+    if !compiler.is_like_clang() {
+        // gcc would make calls of memset from loops.
+        command.arg("-fno-tree-loop-distribute-patterns");
+    }
     command.args(["-Wall", "-Wextra", "-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--hash-style=gnu"]);
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
     command.args(SOURCES).arg("-o").arg(&library);

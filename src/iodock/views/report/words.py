@@ -94,6 +94,7 @@ CAPTURED = {
     "strace": N_("strace log"),
     "truss": N_("truss log"),
     "ptrace": N_("live recording (ptrace)"),
+    "rewrite": N_("live recording (rewrite)"),
 }
 
 _CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")
