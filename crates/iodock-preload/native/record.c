@@ -5,6 +5,11 @@
  * into its parent's chunk, whichever way it was made), and streams of chunks in the session file, which all
  * processes map shared: what is written there survives the process, however it ends. */
 
+#ifdef __clang__
+/* Where the machine to build for is named with its features, these win over -mgeneral-regs-only. */
+#pragma clang attribute push(__attribute__((target("general-regs-only"))), apply_to = function)
+#endif
+
 #include "session.h"
 #include "kernel.h"
 
@@ -206,3 +211,7 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 #include "around.c"
 
 #include "load.c"
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
