@@ -55,6 +55,7 @@ bench: setup
 	$(BIN)/python benches/import_speed.py
 	$(BIN)/python benches/analysis_speed.py
 	$(BIN)/python benches/record_cost.py
+	$(BIN)/python benches/backends.py
 
 # A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs.
 wheel: setup
