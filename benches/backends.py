@@ -37,7 +37,7 @@ def workloads(scratch: Path) -> dict[str, list[str]]:
     wanted["4 KiB preads"][-1] = "400000"
     wanted["4 threads"][-1] = "60000"
     flush = [compiled("stdio_flush"), str(scratch / "lines"), "100000"]
-    return {**wanted, "stdio, fflush": flush, "1,500 processes": ["sh", "-c", CONFIGURE]}
+    return {**wanted, "stdio fflush": flush, "1500 processes": ["sh", "-c", CONFIGURE]}
 
 
 def built_tools() -> None:

@@ -44,11 +44,14 @@ use std::thread;
 /// Nothing was recorded, and unless the store could not be made, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let program = Program::find(&options.command)?;
-    let backend = backends::choose(&options.backend)?;
+    let (backend, remark) = backends::choose_for(&options.backend, &program)?;
     let command = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta = meta(backend.name(), command);
     let part = Part::claim(&options.store, options.force, &meta)?;
-    run(backend, Target::Launch(Box::new(program)), part, meta, &options.sampling, cancel)
+    let target = Target::Launch(Box::new(program));
+    let mut outcome = run(backend, target, part, meta, &options.sampling, cancel)?;
+    outcome.warnings.extend(remark);
+    Ok(outcome)
 }
 
 /// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they

@@ -230,3 +230,28 @@ fn every_field_is_that_of_ptrace() {
         assert!(rewritten.len() > 30, "{program}");
     }
 }
+
+#[test]
+fn a_static_program_is_recorded_by_ptrace_and_that_is_said() {
+    let place = Place::new("static");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iodock-preload/tests/programs/calls.c");
+    let program = place.0.join("static");
+    let mut build = Command::new("gcc");
+    build.args(["-static", "-w", "-o"]).arg(&program).arg(source).arg("-pthread");
+    if !build.status().expect("gcc runs").success() {
+        eprintln!("no static libc here: not looked at");
+        return;
+    }
+    let script = place.0.join("script");
+    fs::write(&script, format!("#!{} {}\n", program.display(), place.text())).expect("written");
+    let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(&script, rights).expect("made executable");
+    for command in
+        [vec![program.to_str().expect("text"), place.text(), "97"], vec![script.to_str().expect("text")]]
+    {
+        let (outcome, records, _) = place.record("rewrite", &command);
+        assert!(outcome.warnings.iter().any(|warning| warning.contains("recorded by ptrace")));
+        assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+        assert!(records.iter().filter(|record| matches!(record, Record::Call(_))).count() > 2);
+    }
+}

@@ -77,6 +77,21 @@ pub fn choose(name: &str) -> Result<&'static dyn Backend, RecordError> {
     Err(RecordError::Refused(first_refusal.unwrap_or_else(|| unknown(name))))
 }
 
+/// The back end for `program`: another than the one asked for where that would see nothing of it, and then
+/// what to tell the user.
+pub fn choose_for(
+    name: &str,
+    program: &Program,
+) -> Result<(&'static dyn Backend, Option<String>), RecordError> {
+    let backend = choose(name)?;
+    if backend.name() != "rewrite" || rewrite::reaches(&program.path) {
+        return Ok((backend, None));
+    }
+    let ptrace = choose("ptrace")?;
+    let path = program.path.display();
+    Ok((ptrace, Some(format!("{path} is static, so it loads no library of ours: recorded by ptrace"))))
+}
+
 fn unknown(name: &str) -> Refusal {
     let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name()).collect();
     Refusal::new(format!("no back end is called {name}"), format!("choose auto or {}", known.join(", ")))

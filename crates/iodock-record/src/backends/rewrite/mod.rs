@@ -6,8 +6,11 @@
 
 mod births;
 mod launch;
+mod reach;
 mod records;
 mod streams;
+
+pub use reach::reaches;
 
 use super::{Backend, Ended, Target};
 use crate::clock::Clock;
