@@ -35,7 +35,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
     _check_names(facts.settings)
-    found: list[Finding] = []
+    found: list[tuple[Finding, frozenset[str]]] = []
     silent: list[Silence] = []
     for rule in known:
         missing = [need for need in rule.needs if not facts.sees(need)]
@@ -87,11 +87,12 @@ def _check_names(settings: Settings) -> None:
             raise RequestError(f"{settings.source}: [rules.{name}]: {error}", error.hint) from None
 
 
-def _findings(rule: Rule, facts: Facts) -> Iterable[Finding]:
+def _findings(rule: Rule, facts: Facts) -> Iterable[tuple[Finding, frozenset[str]]]:
+    """Findings, each with the names of all its files."""
     facts.profile.need(rule.tables)
     thresholds = facts.settings.of_rule(rule.name, rule.settings)
     for candidate in rule.find(facts, thresholds):
-        yield _finding(rule, candidate, facts)
+        yield _finding(rule, candidate, facts), frozenset(candidate.files)
 
 
 def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
@@ -173,16 +174,23 @@ def _advice(advice: Sequence[Advice], facts: Facts) -> tuple[Advice, ...]:
     return tuple(one for one in advice if one.language in seen | {"any", "administrator"})
 
 
-def _without_symptoms(found: Sequence[Finding]) -> list[Finding]:
+def _without_symptoms(found: Sequence[tuple[Finding, frozenset[str]]]) -> list[Finding]:
     """Leaves out findings that only show the symptom of what another one names on the same files."""
     causes = {rule.name: rule.yields_to for rule in rules.every()}
-    return [one for one in found if not any(_explains(other, one, causes) for other in found)]
+    return [
+        one
+        for one, files in found
+        if not any(_same_place(files, others) and _explains(other, one, causes) for other, others in found)
+    ]
+
+
+# Of all files, not of those shown: of many that cost alike, each rule shows others.
+def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
+    return not files or not others or not files.isdisjoint(others)
 
 
 def _explains(other: Finding, one: Finding, causes: dict[str, tuple[str, ...]]) -> bool:
     if other.rule not in causes[one.rule]:
-        return False
-    if one.files and other.files and not set(one.files) & set(other.files):
         return False
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)

@@ -20,6 +20,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -138,7 +139,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
 
 def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
     """That limits which follow each other do so: what is high can't begin below what is low."""
-    for lower, upper in zip(names, names[1:], strict=False):
+    for lower, upper in pairwise(names):
         least, most = getattr(limits, lower), getattr(limits, upper)
         if least > most:
             raise RequestError(

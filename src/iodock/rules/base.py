@@ -27,6 +27,7 @@ class Candidate:
     query: str
     """SQL over the store's tables that shows the evidence."""
     files: tuple[str, ...] = ()
+    """All that are known by name, the costliest first: the finding shows some of them."""
     file_count: int | None = None
     """None: as many as `files`."""
     call: str | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
@@ -19,13 +20,17 @@ class Settings:
 
     least_bytes: int = 65536
     """Requests up from this size count."""
-    least_pause_ns: int = 5000000
+    least_pause_ns: int = 500000
     """A pause between two requests, from which on the program computes."""
     least_phases: int = 6
     """Turns of I/O and computing."""
-    least_phase_bytes: int = 4194304
+    least_phase_bytes: int = 1000000
     """Moved in each turn on average; less is not worth a second buffer."""
-    least_share: float = 0.3
+    long_phase_bytes: int = 4194304
+    """Up from this size a turn is a long one."""
+    least_short_phases: int = 50
+    """Turns, where they are short: a buffer that is full now and then is no rhythm of computing and I/O."""
+    least_share: float = 0.25
     """Of the time of the turns that the I/O must take, and the computing, too."""
     least_regular: float = 0.6
     """Share of the pauses' time that must be in pauses of half to twice their median: regularity."""
@@ -44,7 +49,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     busy, pause = int(row["busy_ns"]), int(row["pause_ns"])
     share = busy / (busy + pause)
     regular = int(row["regular_ns"] or 0) >= settings.least_regular * pause
-    if int(row["large_ns"]) < busy / 2 or int(row["bytes"]) < settings.least_phase_bytes * int(row["phases"]):
+    if int(row["large_ns"]) < busy / 2 or not _worth_a_buffer(row, settings):
         return
     if not regular or not settings.least_share <= share <= 1 - settings.least_share:
         return
@@ -66,6 +71,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         gain=(0.3, 0.9),
         at_most=Severity.MEDIUM,
     )
+
+
+def _worth_a_buffer(row: Mapping[str, Any], settings: Settings) -> bool:
+    phases = int(row["phases"])
+    least = settings.least_phase_bytes if phases >= settings.least_short_phases else settings.long_phase_bytes
+    return int(row["bytes"]) >= least * phases
 
 
 # Only large requests and long calls are read, and only of the task that has most of the bytes. In a long

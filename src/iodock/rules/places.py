@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.findings import MOST_FILES
-
 
 @dataclass(frozen=True, slots=True)
 class Faults:
@@ -31,8 +29,8 @@ class Faults:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Names of the first places."""
-        return tuple(str(row["name"]) for row in self.rows[:MOST_FILES] if row["name"] is not None)
+        """Names of all places, in the rows' order."""
+        return tuple(str(row["name"]) for row in self.rows if row["name"] is not None)
 
     @property
     def file_count(self) -> int:

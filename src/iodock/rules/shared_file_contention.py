@@ -26,6 +26,8 @@ class Settings:
     """A write's size on average; larger pieces seldom meet."""
     least_scattered: float = 0.5
     """Share of the writes that must not follow the process's own one before."""
+    least_together: float = 0.2
+    """How much longer the writers' times are together than from the first to the last: they overlap."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -62,7 +64,8 @@ def _sql(settings: Settings) -> str:
 shared AS (SELECT w.file_id, count(*) AS writers, sum(w.writes) AS writes, sum(w.written_bytes) AS bytes,
     sum(w.write_ns + coalesce(w.metadata_ns, 0) - coalesce(w.open_ns, 0)) AS time_ns
   FROM writers w JOIN files f ON f.file_id = w.file_id WHERE {costs.files("f")}
-  GROUP BY w.file_id HAVING count(*) >= 2 AND max(w.first_ts) < min(w.last_ts)),
+  GROUP BY w.file_id HAVING count(*) >= 2 AND sum(w.last_ts - w.first_ts)
+    >= {1 + settings.least_together} * (max(w.last_ts) - min(w.first_ts))),
 places_of AS (SELECT p.place, p.name, count(*) AS file_count, max(s.writers) AS writers,
     sum(s.writes) AS count, sum(s.bytes) AS bytes, sum(s.time_ns) AS time_ns
   FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name),

@@ -140,5 +140,5 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
     tables=("worker_io",),
-    yields_to=("slow-call",),
+    yields_to=("slow-call", "shared-file-contention"),
 )

@@ -27,8 +27,10 @@ class Settings:
     """Share of the moments in that span in which the process must have written."""
     least_pause_ns: int = 50000
     """Computing between two writes on average: with less, the program only writes."""
+    least_named_pause_ns: int = 5000
+    """The same for files whose names say that they hold debug output: more than it takes to format a line."""
     least_compute: float = 0.5
-    """Share of the process's life that is no I/O."""
+    """Computing as a share of computing and I/O of the process."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -70,33 +72,43 @@ def _small_writes(settings: Settings) -> str:
     AND w.opens * 10 <= w.writes"""
 
 
+# What tracing adds to a call is no computing: it varies tenfold with where recorder and program run, which
+# CPU time does not. Without that, computing must at least outweigh the usual stop.
 def _sql(facts: Facts, settings: Settings) -> str:
-    # What tracing adds to a call is no computing either.
     wall = facts.wall_ns or 0
     first = facts.store.manifest.first_ts or 0
     return f"""WITH lives AS (SELECT upid, min(start_ts) AS start_ts, max(end_ts) AS end_ts FROM processes
   GROUP BY upid),
-busy AS (SELECT p.upid, sum(u.time_ns) + {facts.tracing_ns} * sum(u.count) AS io_ns
+computing AS (SELECT upid, CAST(sum(cpu_user_ns) AS BIGINT) AS cpu_ns FROM processes GROUP BY upid),
+busy AS (SELECT p.upid, sum(u.time_ns) AS io_ns,
+    {facts.tracing_ns} * sum(u.count) AS tracing_ns
   FROM uses u JOIN processes p ON p.utid = u.utid
   WHERE u.file_id IS NOT NULL AND u.side IN (0, 1, 3) GROUP BY p.upid),
 spread AS (SELECT a.upid, count(DISTINCT m.moment) AS moments FROM moments m
   JOIN actors a ON a.actor = m.actor
   WHERE m.direction = 2 AND a.actor > 0 GROUP BY a.upid),
-found AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life, b.io_ns,
-    s.moments, w.last_ts - w.first_ts AS span
+seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life, b.io_ns,
+    b.io_ns + b.tracing_ns AS stopped_ns, s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
+    CASE WHEN regexp_matches(lower(f.name), '{_DEBUG}') THEN {settings.least_named_pause_ns}
+      ELSE {settings.least_pause_ns} END AS least_pause
   FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
-    JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid
-  WHERE {_small_writes(settings)} AND {costs.files("f")})
+    JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid JOIN computing c ON c.upid = w.upid
+  WHERE {_small_writes(settings)} AND {costs.files("f")}),
+found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns,
+    least(life - least(life, stopped_ns), cpu_ns) AS compute_ns FROM seen)
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BIGINT) AS count,
   CAST(sum(w.written_bytes) AS BIGINT) AS bytes, CAST(sum(w.write_ns) AS BIGINT) AS time_ns,
-  CAST(sum(w.span - least(w.span, w.io_ns)) AS BIGINT) AS pause_ns
+  CAST(sum(w.between_ns) AS BIGINT) AS pause_ns
 FROM found w JOIN places p ON p.file_id = w.file_id
-WHERE w.span >= {settings.least_span} * w.life AND w.life - w.io_ns >= {settings.least_compute} * w.life
-  AND w.span - w.io_ns >= {max(settings.least_pause_ns, facts.tracing_ns)} * w.writes
+WHERE w.span >= {settings.least_span} * w.life
+  AND w.compute_ns >= {settings.least_compute} * (w.compute_ns + w.io_ns)
+  AND w.between_ns >= w.writes
+    * CASE WHEN w.cpu_ns > 0 THEN w.least_pause ELSE greatest(w.least_pause, {facts.tracing_ns}) END
   AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS} * w.span / {max(1, wall)})
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
+_DEBUG = r"(debug|dbg|verbose)[^/]*$"
 _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns,
   min(ts) AS first_ts, max(ts) AS last_ts
 FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
