@@ -73,7 +73,8 @@ def _small_writes(settings: Settings) -> str:
 
 
 # What tracing adds to a call is no computing: it varies tenfold with where recorder and program run, which
-# CPU time does not. Without that, computing must at least outweigh the usual stop.
+# CPU time does not; as much as between two calls is in their durations. Without CPU times, computing must at
+# least outweigh the usual stop.
 def _sql(facts: Facts, settings: Settings) -> str:
     wall = facts.wall_ns or 0
     first = facts.store.manifest.first_ts or 0
@@ -87,8 +88,9 @@ busy AS (SELECT p.upid, sum(u.time_ns) AS io_ns,
 spread AS (SELECT a.upid, count(DISTINCT m.moment) AS moments FROM moments m
   JOIN actors a ON a.actor = m.actor
   WHERE m.direction = 2 AND a.actor > 0 GROUP BY a.upid),
-seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life, b.io_ns,
-    b.io_ns + b.tracing_ns AS stopped_ns, s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
+seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life,
+    b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
+    s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
     CASE WHEN regexp_matches(lower(f.name), '{_DEBUG}') THEN {settings.least_named_pause_ns}
       ELSE {settings.least_pause_ns} END AS least_pause
   FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
@@ -101,7 +103,7 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BI
   CAST(sum(w.between_ns) AS BIGINT) AS pause_ns
 FROM found w JOIN places p ON p.file_id = w.file_id
 WHERE w.span >= {settings.least_span} * w.life
-  AND w.compute_ns >= {settings.least_compute} * (w.compute_ns + w.io_ns)
+  AND w.compute_ns >= {settings.least_compute} * (w.compute_ns + w.untraced_ns)
   AND w.between_ns >= w.writes
     * CASE WHEN w.cpu_ns > 0 THEN w.least_pause ELSE greatest(w.least_pause, {facts.tracing_ns}) END
   AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS} * w.span / {max(1, wall)})
