@@ -13,6 +13,7 @@ from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
 from iodock.relations.selection import select
+from iodock.rules import typical
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
@@ -35,6 +36,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
     _check_names(facts.settings)
+    usual = typical.compare(facts)
     found: list[tuple[Finding, frozenset[str]]] = []
     silent: list[Silence] = []
     for rule in known:
@@ -42,14 +44,14 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
         if missing:
             silent.append(Silence(rule.name, missing[0].why))
             continue
-        found.extend(_findings(rule, facts))
+        found.extend(_findings(rule, facts, usual))
     kept = _without_symptoms(found)
     return Diagnosis(
         store=facts.store.name,
         verdict=_verdict(facts, kept),
         findings=tuple(sorted(kept, key=_order)),
         silent=tuple(silent),
-        remarks=tuple(_remarks(facts, kept)),
+        remarks=(*_remarks(facts, kept), *usual.remarks()),
         next_step=_next_step(facts, kept),
     )
 
@@ -87,24 +89,27 @@ def _check_names(settings: Settings) -> None:
             raise RequestError(f"{settings.source}: [rules.{name}]: {error}", error.hint) from None
 
 
-def _findings(rule: Rule, facts: Facts) -> Iterable[tuple[Finding, frozenset[str]]]:
+def _findings(
+    rule: Rule, facts: Facts, usual: typical.Comparison
+) -> Iterable[tuple[Finding, frozenset[str]]]:
     """Findings, each with the names of all its files."""
     facts.profile.need(rule.tables)
     thresholds = facts.settings.of_rule(rule.name, rule.settings)
     for candidate in rule.find(facts, thresholds):
-        yield _finding(rule, candidate, facts), frozenset(candidate.files)
+        yield _finding(rule, candidate, facts, usual), frozenset(candidate.files)
 
 
-def _finding(rule: Rule, candidate: Candidate, facts: Facts) -> Finding:
+def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comparison) -> Finding:
     cost = candidate.wall_seconds if candidate.wall_seconds is not None else _cost(candidate, facts)
     wall = facts.wall_seconds
     cost = cost if cost is None or wall is None else min(cost, wall)
     share = cost / wall if cost is not None and wall else None
     files = candidate.files[:MOST_FILES]
+    confidence = candidate.confidence + usual.change_of_confidence(rule.name, candidate.files)
     return Finding(
         rule=rule.name,
         severity=_severity(candidate, share, facts, wall),
-        confidence=round(candidate.confidence, 2),
+        confidence=round(min(0.95, max(0.1, confidence)), 2),
         cost_seconds=cost,
         cost_share=share,
         node_hours=cost * facts.nodes / 3600 if cost is not None and facts.nodes else None,

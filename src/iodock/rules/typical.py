@@ -1,0 +1,199 @@
+"""A run beside what is typical of a site's file systems: rates of small calls, and how many asked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iodock.findings import Message, Scalar
+from iodock.language import N_
+from iodock.rules.facts import Facts
+from iodock.settings import FileSystem
+
+Work = Literal["metadata", "small reads", "small writes"]
+
+SMALL_BIN = 12
+"""Requests of up to 4 KiB."""
+LEAST_CALLS = 200
+"""Fewer calls say nothing about a file system."""
+SLOW_SHARE = 0.5
+"""Below this share of the typical rate the file system was slower than usual."""
+SURER, LESS_SURE = 0.1, -0.2
+"""Confidence in a cost: more where the rate was as usual, less where it was the server that was slow."""
+OF_RULES: dict[str, tuple[Work, ...]] = {
+    "stat-storm": ("metadata",),
+    "metadata-heavy": ("metadata",),
+    "tiny-file-flood": ("metadata",),
+    "open-close-loop": ("metadata",),
+    "directory-scan-storm": ("metadata",),
+    "file-per-process": ("metadata",),
+    "small-requests": ("small reads", "small writes"),
+}
+"""Which rates a rule's cost depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How quick one kind of call was on one file system, and how quick it usually is. Calls a second of one
+    process."""
+
+    mount_point: str
+    work: Work
+    calls: int
+    measured: float
+    typical: float
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it was far slower than usual."""
+        return self.measured < SLOW_SHARE * self.typical
+
+
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """More processes at once than the metadata server serves without becoming slower."""
+
+    mount_point: str
+    processes: int
+    knee: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A run beside the site's typical values; empty where it gives none."""
+
+    paces: tuple[Pace, ...] = ()
+    crowds: tuple[Crowd, ...] = ()
+
+    def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
+        """What the rates say about a rule's finding on FILES; 0 where nothing is known."""
+        mounts = sorted({one.mount_point for one in self.paces}, key=len, reverse=True)
+        of_files = {next((mount for mount in mounts if _below(name, mount)), None) for name in files}
+        chosen = [
+            one for one in self.paces if one.work in OF_RULES.get(rule, ()) and one.mount_point in of_files
+        ]
+        if not chosen:
+            return 0.0
+        return LESS_SURE if any(one.is_slow for one in chosen) else SURER
+
+    def remarks(self) -> Iterator[Message]:
+        """What a reader is told of it."""
+        for pace in self.paces:
+            yield Message(
+                (_SLOW if pace.is_slow else _USUAL)[pace.work],
+                {"mount": pace.mount_point, "measured": round(pace.measured), "typical": round(pace.typical)},
+            )
+        for crowd in self.crowds:
+            values: dict[str, Scalar] = {
+                "mount": crowd.mount_point,
+                "processes": crowd.processes,
+                "knee": crowd.knee,
+            }
+            yield Message(_CROWD, values)
+
+
+def compare(facts: Facts) -> Comparison:
+    """The run beside the settings' values. Asks nothing of the store where there are none."""
+    known = {mount: one for mount, one in facts.settings.file_systems.items() if _has_values(one)}
+    if not known:
+        return Comparison()
+    return Comparison(tuple(_paces(facts, known)), tuple(_crowds(facts, known)))
+
+
+def _has_values(one: FileSystem) -> bool:
+    values = (one.metadata_per_s, one.small_read_per_s, one.small_write_per_s, one.stat_knee_processes)
+    return any(value is not None for value in values)
+
+
+def _paces(facts: Facts, known: dict[str, FileSystem]) -> Iterator[Pace]:
+    if not facts.durations:
+        return
+    for row in _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")):
+        one = known.get(str(row["mount_point"]))
+        calls, work = int(row["calls"] or 0), row["work"]
+        if one is None or calls < LEAST_CALLS:
+            continue
+        typical = {
+            "metadata": one.metadata_per_s,
+            "small reads": one.small_read_per_s,
+            "small writes": one.small_write_per_s,
+        }[work]
+        # Stops of a live recording are in the durations too, and say nothing about the file system.
+        spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
+        if typical and spent > 0:
+            yield Pace(str(row["mount_point"]), work, calls, calls * 1e9 / spent, typical)
+
+
+def _crowds(facts: Facts, known: dict[str, FileSystem]) -> Iterator[Crowd]:
+    if not any(one.stat_knee_processes for one in known.values()):
+        return
+    for row in _rows(facts, _CROWDS_SQL, ("file_work",)):
+        one = known.get(str(row["mount_point"]))
+        knee = one.stat_knee_processes if one else None
+        if knee is not None and int(row["processes"]) > knee:
+            yield Crowd(str(row["mount_point"]), int(row["processes"]), knee)
+
+
+def _rows(facts: Facts, sql: str, tables: Sequence[str]) -> list[dict[str, Any]]:
+    facts.profile.need(tables)
+    return facts.rows(sql)
+
+
+def _below(name: str, mount: str) -> bool:
+    return name == mount or name.startswith(mount.rstrip("/") + "/")
+
+
+_RATES_SQL = f"""SELECT f.mount_point, 'metadata' AS work, CAST(sum(w.metadata) AS BIGINT) AS calls,
+  CAST(sum(w.metadata_ns) AS BIGINT) AS time_ns
+FROM file_work w JOIN files f ON f.file_id = w.file_id WHERE f.mount_point IS NOT NULL GROUP BY 1
+UNION ALL SELECT p.mount_point, CASE t.direction WHEN 1 THEN 'small reads' ELSE 'small writes' END,
+  CAST(sum(t.count) AS BIGINT), CAST(sum(t.time_ns) AS BIGINT)
+FROM transfers t JOIN place_names p ON p.place = t.place
+WHERE p.mount_point IS NOT NULL AND t.size_bin BETWEEN 0 AND {SMALL_BIN} GROUP BY 1, 2
+ORDER BY 1, 2"""
+# A process counts from its first to its last call on files of that mount.
+_CROWDS_SQL = """WITH spans AS (SELECT f.mount_point, w.upid, min(w.first_ts) AS first_ts,
+    max(w.last_ts) AS last_ts
+  FROM file_work w JOIN files f ON f.file_id = w.file_id
+  WHERE w.metadata > 0 AND f.mount_point IS NOT NULL GROUP BY 1, 2),
+steps AS (SELECT mount_point, first_ts AS ts, 1 AS step FROM spans
+  UNION ALL SELECT mount_point, last_ts, -1 FROM spans),
+there AS (SELECT mount_point,
+    sum(step) OVER (PARTITION BY mount_point ORDER BY ts, step DESC) AS processes FROM steps)
+SELECT mount_point, CAST(max(processes) AS BIGINT) AS processes FROM there GROUP BY 1 ORDER BY 1"""
+_SLOW: dict[Work, str] = {
+    "metadata": N_(
+        "{mount}: {measured} metadata calls a second by one process, where {typical} are typical: the file "
+        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
+        "collects what an administrator needs."
+    ),
+    "small reads": N_(
+        "{mount}: {measured} small reads a second by one process, where {typical} are typical: the file "
+        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
+        "collects what an administrator needs."
+    ),
+    "small writes": N_(
+        "{mount}: {measured} small writes a second by one process, where {typical} are typical: the file "
+        "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
+        "collects what an administrator needs."
+    ),
+}
+_USUAL: dict[Work, str] = {
+    "metadata": N_(
+        "{mount}: {measured} metadata calls a second by one process, as usual there ({typical}): only fewer "
+        "calls take less time."
+    ),
+    "small reads": N_(
+        "{mount}: {measured} small reads a second by one process, as usual there ({typical}): only fewer and "
+        "larger ones take less time."
+    ),
+    "small writes": N_(
+        "{mount}: {measured} small writes a second by one process, as usual there ({typical}): only fewer "
+        "and larger ones take less time."
+    ),
+}
+_CROWD = N_(
+    "{mount}: {processes} processes used metadata calls at the same time; at this site they become slower "
+    "beyond {knee}."
+)

@@ -1,0 +1,74 @@
+"""A run beside a site's typical values: rates of small calls, and more processes than the knee."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from iodock.findings import Diagnosis
+from iodock.settings import FileSystem, Settings
+from metadata_log import FIRST, Trace, diagnosed, of_rule
+from timed_strace import mounted
+
+HOME = {"/data": FileSystem(metadata_per_s=10_000, small_read_per_s=20_000, small_write_per_s=20_000)}
+
+
+def said(diagnosis: Diagnosis) -> list[dict[str, object]]:
+    return [dict(one.values) for one in diagnosis.remarks]
+
+
+def stats(folder: Path, took_us: int, times: int = 1000) -> Path:
+    log = Trace()
+    for _ in range(times):
+        log.call('stat("/data/in", {st_mode=S_IFREG|0644, st_size=5, ...})', "0", took_us)
+    return mounted(log.imported(folder, 1), "/data", "nfs4")
+
+
+@pytest.mark.parametrize(("took_us", "slow"), [(100, False), (199, False), (201, True), (1000, True)])
+def test_a_rate_below_half_of_the_typical_one_is_slow(tmp_path: Path, took_us: int, slow: bool) -> None:
+    store = stats(tmp_path, took_us)
+    usual, found = diagnosed(store), diagnosed(store, Settings(file_systems=HOME))
+    (before,), (after,) = of_rule(usual, "stat-storm"), of_rule(found, "stat-storm")
+    assert after.confidence == pytest.approx(before.confidence + (-0.2 if slow else 0.1))
+    assert usual.remarks == ()
+    (remark,) = found.remarks
+    assert remark.values == {"mount": "/data", "measured": round(1e6 / took_us), "typical": 10_000}
+    assert ("slower than usual" in remark.text) == slow
+
+
+def test_few_calls_and_other_mounts_are_not_compared(tmp_path: Path) -> None:
+    elsewhere = {"/home": FileSystem(metadata_per_s=10_000)}
+    store = stats(tmp_path, 1000)
+    assert diagnosed(store, Settings(file_systems=elsewhere)).remarks == ()
+    (tmp_path / "few").mkdir()
+    few = stats(tmp_path / "few", 1000, 199)
+    assert diagnosed(few, Settings(file_systems=HOME)).remarks == ()
+
+
+@pytest.mark.parametrize(("size", "compared"), [(4096, True), (4097, False)])
+def test_small_reads_and_writes_have_rates_of_their_own(tmp_path: Path, size: int, compared: bool) -> None:
+    log = Trace()
+    log.open("/data/f")
+    for _ in range(300):
+        log.read(size, 200)
+        log.write(size, 50)
+    found = diagnosed(mounted(log.imported(tmp_path, 1), "/data", "nfs4"), Settings(file_systems=HOME))
+    rates = [(one["measured"], one["typical"]) for one in said(found)]
+    assert rates == ([(5_000, 20_000), (20_000, 20_000)] if compared else [])
+
+
+@pytest.mark.parametrize(("knee", "crowded"), [(3, True), (4, False)])
+def test_more_processes_at_once_than_the_knee(tmp_path: Path, knee: int, crowded: bool) -> None:
+    log = Trace()
+    for number in range(8):
+        pid = FIRST + 1 + number
+        log.start(pid)
+        log.pause(50_000 * (number // 4), pid)  # four at a time
+        for part in range(10):
+            log.open(f"/data/part{part}", took_us=1000, pid=pid)
+            log.close(pid=pid)
+    store = mounted(log.imported(tmp_path, 1), "/data", "nfs4")
+    settings = Settings(file_systems={"/data": FileSystem(stat_knee_processes=knee)})
+    expected = [{"mount": "/data", "processes": 4, "knee": knee}] if crowded else []
+    assert said(diagnosed(store, settings)) == expected
