@@ -643,3 +643,12 @@ def test_system_cpu_time_is_compared_with_itself_only(kyoto: tuple[str, str], tm
     mixed = compare([first], [kyoto[0]])
     assert mixed.time is None
     assert "can't be compared" in said(mixed, "durations")
+
+
+def test_a_run_of_no_length_is_not_compared_by_its_length(tmp_path: Path) -> None:
+    empty = Log()
+    empty.open("/out/a")
+    shown = diff_text(compare([empty.store(tmp_path / "a")], [run(tmp_path / "b", x=1.0)]), ENGLISH, False)
+    assert "Whether the run got faster is not known" in shown and "How long the run took" in shown
+    (wall,) = (line.split() for line in shown.splitlines() if re.match(r"wall time +[^i ]", line))
+    assert wall == ["wall", "time", "?", "10", "s"]

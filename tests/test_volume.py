@@ -236,7 +236,18 @@ def test_an_answer_for_which_there_is_no_room_is_shown(capfd: pytest.CaptureFixt
     assert "No space left" in (said := capfd.readouterr().err) and "/proc/PID/io" in said
 
 
+@pytest.mark.parametrize("code", ["en", "ja"])
+@pytest.mark.parametrize("width", [40, 100])
+def test_sentences_are_as_wide_as_the_terminal(code: str, width: int) -> None:
+    found = volume()
+    text = language_in(code)
+    lines = volume_text(found, read_volume(found, Settings()), text, width).splitlines()
+    whole = volume_text(found, read_volume(found, Settings()), text, 10_000).splitlines()
+    assert max(map(cells, lines)) <= width and len(lines) > len(whole)
+    assert "".join("".join(lines).split()) == "".join("".join(whole).split())
+
+
 def test_columns_hold_in_japanese() -> None:
     found = volume()
-    lines = volume_text(found, read_volume(found, Settings()), language_in("ja")).splitlines()
+    lines = volume_text(found, read_volume(found, Settings()), language_in("ja"), 500).splitlines()
     assert len({cells(line) for line in lines[2:6]}) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -82,7 +83,11 @@ def command(
     reading = read_volume(volume, known, expected)
     from iodock.views.volume_text import volume_json, volume_text
 
-    said = volume_json(volume, reading, text) if form == "json" else volume_text(volume, reading, text)
+    said = (
+        volume_json(volume, reading, text)
+        if form == "json"
+        else volume_text(volume, reading, text, _width(output))
+    )
     if output is None:
         # stdout belongs to the program.
         sys.stderr.write(said)
@@ -97,6 +102,16 @@ def command(
     if volume.exit_signal is not None:
         return 128 + volume.exit_signal
     return volume.exit_code or 0
+
+
+def _width(output: str | None) -> int:
+    """Columns of the terminal that the answer is shown on, else those of a file."""
+    from iodock.views.volume_text import FILE_WIDTH
+
+    if output is not None or not sys.stderr.isatty():
+        return FILE_WIDTH
+    # Of stderr, as stdout is the program's own; 0 where a terminal does not know it.
+    return max(20, os.get_terminal_size(sys.stderr.fileno()).columns or FILE_WIDTH)
 
 
 def _watch(pid: int, every: float, text: Language, quiet: bool) -> int:

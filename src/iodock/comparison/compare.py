@@ -95,7 +95,8 @@ def _totals(
     units = (*work.before, *work.after) if work else (1.0,) * table.runs
     runs = [*before, *after]
     of_runs = {
-        "wall_time_ns": [run.manifest.wall_ns for run in runs],
+        # A run of no length is one whose clock says nothing.
+        "wall_time_ns": [run.manifest.wall_ns or None for run in runs],
         "io_time_ns": [run.overview["io_time_ns"] for run in runs],
         "waiting_time_ns": [run.overview["waiting_time_ns"] for run in runs],
         "rest_time_ns": [_rest(run) for run in runs],
@@ -118,7 +119,7 @@ def _change(values: Sequence[float | None], table: Table) -> Change:
 
 def _rest(run: RunSums) -> int | None:
     wall, io, waiting = (run.manifest.wall_ns, run.overview["io_time_ns"], run.overview["waiting_time_ns"])
-    return None if wall is None or io is None else max(0, wall - io - (waiting or 0))
+    return None if not wall or io is None else max(0, wall - io - (waiting or 0))
 
 
 def _label(run: RunSums) -> RunLabel:

@@ -85,9 +85,8 @@ RULE = Rule(
         "Many opens and look-ups of names that do not exist: long search paths, or the same name again."
     ),
     why=N_(
-        "Each look-up in vain is a trip to the metadata server: clients rarely remember what is not "
-        "there. With "
-        "many processes it becomes a storm."
+        "Each look-up in vain is a trip to the metadata server: clients rarely remember what is not there. "
+        "With many processes it becomes a storm."
     ),
     advice=advise(
         any=N_("Name the file by its full path, or put the folder that has it first in the search path."),

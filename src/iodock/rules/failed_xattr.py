@@ -84,8 +84,7 @@ RULE = Rule(
     ),
     why=N_(
         "The answer is always no (EOPNOTSUPP, ENODATA), but on a network file system each question may be "
-        "a trip "
-        "to the server, for each file again."
+        "a trip to the server, for each file again."
     ),
     advice=advise(
         any=N_(

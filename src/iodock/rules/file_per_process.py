@@ -91,13 +91,11 @@ _QUERY = """SELECT rank, pid, count(DISTINCT file) AS files, sum(bytes) AS bytes
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY files DESC"""
 _MESSAGE = N_(
     "Each of {workers} ranks or processes wrote files of its own, {files} in all with {mean_bytes} on "
-    "average; "
-    "creating and closing them took {calls} calls."
+    "average; creating and closing them took {calls} calls."
 )
 _STRIPED = N_(
     "Each of {workers} ranks or processes wrote files of its own, {files} in all with {mean_bytes} on "
-    "average; "
-    "with {stripes} stripes each these are {objects} objects on the servers."
+    "average; with {stripes} stripes each these are {objects} objects on the servers."
 )
 
 RULE = Rule(
@@ -105,9 +103,8 @@ RULE = Rule(
     title=N_("A flood of files, some for each rank"),
     looks_for=N_("Ranks, or processes side by side, that each write many files of their own."),
     why=N_(
-        "All ranks create their files at the same moment, on one metadata server; and the number of "
-        "files, times "
-        "their stripes, grows with the job."
+        "All ranks create their files at the same moment, on one metadata server; and the number of files, "
+        "times their stripes, grows with the job."
     ),
     advice=advise(
         any=N_("Write one file for all ranks, or one for each node; and keep one file for all steps."),

@@ -114,8 +114,7 @@ ORDER BY ts"""
 
 _MESSAGE = N_(
     "{phases} times I/O ({io_ns} on average, in requests of {mean_bytes}) and computing ({compute_ns}) "
-    "took turns; "
-    "{io_share} of that time was I/O."
+    "took turns; {io_share} of that time was I/O."
 )
 
 RULE = Rule(

@@ -80,8 +80,7 @@ RULE = Rule(
     looks_for=N_("Files on which metadata calls dominate the I/O time, many more than a file needs."),
     why=N_(
         "Metadata calls go to one server that everybody shares; they become slower with each process that "
-        "joins, "
-        "however fast the storage is."
+        "joins, however fast the storage is."
     ),
     advice=advise(
         any=N_(

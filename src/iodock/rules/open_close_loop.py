@@ -74,8 +74,7 @@ _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""
 _MESSAGE = N_(
     "{opens} opens of files that the same process had had open before; files: {files}. Each time "
-    "{mean_bytes} "
-    "were read or written."
+    "{mean_bytes} were read or written."
 )
 
 RULE = Rule(
@@ -84,8 +83,7 @@ RULE = Rule(
     looks_for=N_("Files that one process opens, reads or writes a little, and closes, many times over."),
     why=N_(
         "An open and a close cost more than a small write. On a network file system each close sends the "
-        "data to "
-        "the server and waits, and each open asks whether the file has changed."
+        "data to the server and waits, and each open asks whether the file has changed."
     ),
     advice=advise(
         any=N_(

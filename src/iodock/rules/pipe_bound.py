@@ -69,8 +69,7 @@ FROM calls_seen WHERE kind IN ('pipe', 'fifo') AND direction IS NOT NULL GROUP B
 ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{processes} processes passed {count} pieces of {mean_bytes} on average through pipes; for "
-    "{waiting_share} of "
-    "the run something waited for a pipe, and no file was touched."
+    "{waiting_share} of the run something waited for a pipe, and no file was touched."
 )
 
 RULE = Rule(

@@ -93,8 +93,8 @@ _QUERY = """SELECT c.path, count(*) AS processes, median(p.end_ts - p.start_ts) 
 FROM processes p JOIN commands c ON c.utid = p.utid GROUP BY c.path ORDER BY processes DESC"""
 _MESSAGE = N_(
     "{processes} short processes were started one after the other to run {programs}. Each made "
-    "{calls_each} calls, "
-    "nearly all of them to start: together {opens} opens, and {missed} look-ups of files that are not there."
+    "{calls_each} calls, nearly all of them to start: together {opens} opens, and {missed} look-ups of "
+    "files that are not there."
 )
 
 RULE = Rule(
@@ -119,9 +119,8 @@ RULE = Rule(
         ),
         shell=N_(
             "Replace the loop by one awk, sed or join over the whole file; use ${variable%pattern} and "
-            "read in "
-            "place of $(echo ... | cut ...), and find -exec ... {} + or xargs in place of one command per "
-            "file."
+            "read in place of $(echo ... | cut ...), and find -exec ... {} + or xargs in place of one "
+            "command per file."
         ),
     ),
     fine_when=N_(

@@ -19,8 +19,8 @@ class Settings:
     least_ratio: float = 1.6
     """Time of the busiest rank over the mean of all."""
     least_work_ratio: float = 1.5
-    """Bytes or calls of the busiest rank over the mean: less is not imbalance, but a slow rank "
-    "(`straggler`)."""
+    """Bytes or calls of the busiest rank over the mean: less is no imbalance, but a slow rank
+    (`straggler`)."""
     most_alone: float = 0.85
     """Share of the whole that one rank may have; beyond that it works alone (`serial-phases`)."""
     least_seconds: float = 0.02
@@ -87,13 +87,11 @@ _QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) A
 WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY time_ns DESC"""
 _RANKS = N_(
     "Rank {worker} spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} ranks is "
-    "{mean_ns} and "
-    "{mean_bytes}. The others wait for it at the next barrier."
+    "{mean_ns} and {mean_bytes}. The others wait for it at the next barrier."
 )
 _PROCESSES = N_(
-    "One process spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} processes side "
-    "by side is "
-    "{mean_ns} and {mean_bytes}."
+    "One process spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} processes side by "
+    "side is {mean_ns} and {mean_bytes}."
 )
 
 RULE = Rule(

@@ -76,13 +76,11 @@ FROM calls_seen WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROU
 ORDER BY time_ns DESC"""
 _RANKS = N_(
     "Rank {worker} alone did {alone_share} of the I/O of {workers} ranks: {moved_bytes} in {alone_ns}, "
-    "while the "
-    "others did none."
+    "while the others did none."
 )
 _PROCESSES = N_(
     "One of {workers} processes side by side did {alone_share} of their I/O: {moved_bytes} in {alone_ns}, "
-    "while "
-    "the others did none."
+    "while the others did none."
 )
 
 RULE = Rule(
@@ -91,8 +89,7 @@ RULE = Rule(
     looks_for=N_("Parallel programs in which one rank reads or writes nearly everything."),
     why=N_(
         "While one rank works, all others wait, and the job's nodes are paid for nothing; one process "
-        "reaches only a "
-        "part of a parallel file system's rate."
+        "reaches only a part of a parallel file system's rate."
     ),
     advice=advise(
         any=N_("Let each rank read and write its own part, in the same file or by a few ranks for all."),

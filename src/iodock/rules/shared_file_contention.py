@@ -100,8 +100,7 @@ RULE = Rule(
     ),
     why=N_(
         "The file system lets one writer at a time into a block or stripe, and hands the lock round with "
-        "each "
-        "piece: the more writers, the slower."
+        "each piece: the more writers, the slower."
     ),
     advice=advise(
         any=N_(

@@ -140,15 +140,12 @@ WHERE ts <= {began + longest} AND end_ts >= {began} ORDER BY dur DESC"""
 
 _MESSAGE = N_(
     "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
-    "{others} "
-    "calls of other threads began."
+    "{others} calls of other threads began."
 )
 _MESSAGE_MACHINE = N_(
     "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
-    "{others} "
-    "calls of other threads began; the load was {load}; something waited for I/O in {io_share} of the "
-    "time, and "
-    "for a processor in {processor_share}."
+    "{others} calls of other threads began; the load was {load}; something waited for I/O in {io_share} of "
+    "the time, and for a processor in {processor_share}."
 )
 
 RULE = Rule(
@@ -159,8 +156,7 @@ RULE = Rule(
     ),
     why=N_(
         "The program did nothing unusual: a server, a disk, the network or a lock made it wait. It will "
-        "come again "
-        "unless the reason is found."
+        "come again unless the reason is found."
     ),
     advice=advise(
         any=N_("Look at what else ran at that time on this node; if it comes again, ask the administrator."),

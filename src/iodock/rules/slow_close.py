@@ -62,8 +62,8 @@ _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, sum(bytes
 WHERE family IN ('close', 'write') GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{close_share} of the I/O time is in {count} closes, and {write_share} in the writes before them: "
-    "close waits "
-    "until the server has the data. Both together wrote {rate_bytes_per_s}. This is expected: leave it."
+    "close waits until the server has the data. Both together wrote {rate_bytes_per_s}. This is expected: "
+    "leave it."
 )
 
 RULE = Rule(
@@ -71,9 +71,8 @@ RULE = Rule(
     title=N_("Close waits for the data to be written"),
     looks_for=N_("Closes of written files that take most of the I/O time."),
     why=N_(
-        "On NFS, and some other network file systems, write only fills the client's memory and close "
-        "sends it to "
-        "the server. The time belongs to the writes; the close is no problem of its own."
+        "On NFS, and some other network file systems, write only fills the client's memory and close sends "
+        "it to the server. The time belongs to the writes; the close is no problem of its own."
     ),
     advice=advise(
         any=N_(

@@ -85,8 +85,7 @@ RULE = Rule(
     looks_for=N_("Files that one process stats many times, far more often than it opens them."),
     why=N_(
         "Each stat may be a trip to the metadata server, which serves everybody; on many file systems it "
-        "becomes "
-        "slower the more processes ask."
+        "becomes slower the more processes ask."
     ),
     advice=advise(
         any=N_("Ask once and keep the answer; wait for a file with inotify, or with longer pauses."),
@@ -97,8 +96,7 @@ RULE = Rule(
         fortran=N_("INQUIRE once and keep the answer in a variable; don't ask before each OPEN."),
         python=N_(
             "Use os.scandir, whose entries remember the state, in place of os.path.exists, isfile and "
-            "getsize on "
-            "each name; open and catch FileNotFoundError in place of asking first."
+            "getsize on each name; open and catch FileNotFoundError in place of asking first."
         ),
         shell=N_("Don't test a file in each pass of a loop: let find select by age, size or kind in one go."),
         mpi_io=N_("Let rank 0 ask, and send the answer to the others with MPI_Bcast."),

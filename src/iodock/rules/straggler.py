@@ -101,13 +101,11 @@ _QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) A
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY time_ns DESC"""
 _SLOW_RANK = N_(
     "Rank {worker} needed {longest_ns} to move {moved_bytes}; the median of {workers} ranks, with as many "
-    "bytes, "
-    "is {usual_ns}."
+    "bytes, is {usual_ns}."
 )
 _SLOW_PROCESS = N_(
     "One process needed {longest_ns} to move {moved_bytes}; the median of {workers} processes side by "
-    "side, with "
-    "as many bytes, is {usual_ns}."
+    "side, with as many bytes, is {usual_ns}."
 )
 _LATE_RANK = N_(
     "Rank {worker} ended its I/O {late_s} after all others of {workers} ranks, with as many bytes."

@@ -76,8 +76,7 @@ RULE = Rule(
     looks_for=N_("Many calls of fsync, fdatasync, msync or sync with little written between them."),
     why=N_(
         "A sync waits until the disk has the data, some milliseconds each time; a write alone only fills "
-        "memory "
-        "and goes on."
+        "memory and goes on."
     ),
     advice=advise(
         any=N_("Sync once at the end, or after each checkpoint; let the system write in between."),

@@ -71,8 +71,7 @@ _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, s
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
 _MESSAGE = N_(
     "{files} small files were used once each, {mean_bytes} on average; opening, closing and removing them "
-    "took "
-    "{calls} calls."
+    "took {calls} calls."
 )
 
 RULE = Rule(
@@ -81,8 +80,7 @@ RULE = Rule(
     looks_for=N_("Many hundreds of numbered small files that are each created or read once."),
     why=N_(
         "Each file costs several calls to the metadata server, however small it is, and later slows down "
-        "listing, "
-        "copying and backup, too."
+        "listing, copying and backup, too."
     ),
     advice=advise(
         any=N_("Put the records into one file, or an archive that is read from one end to the other."),

@@ -117,8 +117,7 @@ FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP 
 ORDER BY writes DESC"""
 _MESSAGE = N_(
     "{count} writes of {mean_bytes} on average went on all through the computation, one after each "
-    "{pause_ns} of "
-    "computing; files: {files}"
+    "{pause_ns} of computing; files: {files}"
 )
 
 RULE = Rule(
@@ -127,8 +126,7 @@ RULE = Rule(
     looks_for=N_("Processes that mainly compute, and write a little again and again from beginning to end."),
     why=N_(
         "It is often debug output that was left in. Each write stops the computation, and on a busy "
-        "network file "
-        "system for much longer than here."
+        "network file system for much longer than here."
     ),
     advice=advise(
         any=N_("Take the output out of the inner loop, or write only each thousandth step."),

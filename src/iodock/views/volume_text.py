@@ -10,6 +10,7 @@ from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import cells, visible
 from iodock.views.diagnosis_words import say
+from iodock.views.lines import wrapped
 from iodock.views.verdict import share_text
 from iodock.volume.measure import Volume
 from iodock.volume.reading import Reading
@@ -17,17 +18,26 @@ from iodock.volume.reading import Reading
 _NAMES = {"processes": N_("process I/O"), "device": N_("devices"), "blocks": N_("blocks (rusage)")}
 
 
-def volume_text(volume: Volume, reading: Reading, text: Language) -> str:
-    """A table of the sources, what each means, the factor, and the next step."""
+FILE_WIDTH = 100
+"""Columns of what goes to a file or a pipe."""
+
+
+def volume_text(volume: Volume, reading: Reading, text: Language, width: int = FILE_WIDTH) -> str:
+    """A table of the sources, what each means, the factor, and the next step; sentences in lines of at most
+    WIDTH cells."""
     rows = [(text.gettext(N_("source")), text.gettext(N_("read")), text.gettext(N_("written")))]
     for line in reading.lines:
         rows.append((_name(line.source, text), _bytes(line.read_bytes), _bytes(line.written_bytes)))
     widths = [max(cells(row[column]) for row in rows) for column in range(3)]
-    lines = [_head(volume, reading, text), ""]
+    lines = [*wrapped(_head(volume, reading, text), width), ""]
     lines += ["  ".join((_pad(row[0], widths[0]), *map(_pad_left, row[1:], widths[1:]))) for row in rows]
-    lines += ["", *(f"{_name(line.source, text)}: {say(line.meaning, text)}" for line in reading.lines), ""]
-    lines += [say(remark, text) for remark in reading.remarks]
-    lines += [text.gettext(N_("Next: {step}"), step=text.gettext(reading.step.value))]
+    lines.append("")
+    for line in reading.lines:
+        lines += wrapped(f"{_name(line.source, text)}: {say(line.meaning, text)}", width)
+    lines.append("")
+    for remark in reading.remarks:
+        lines += wrapped(say(remark, text), width)
+    lines += wrapped(text.gettext(N_("Next: {step}"), step=text.gettext(reading.step.value)), width)
     return "\n".join(lines) + "\n"
 
 

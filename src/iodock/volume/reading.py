@@ -33,14 +33,12 @@ class Step(enum.Enum):
         "written again."
     )
     TRACE_METADATA = N_(
-        "Step 3, iodock record: the CPU is idle although the volume is as expected, so look for "
-        "metadata calls, "
-        "small requests and waiting."
+        "Step 3, iodock record: the CPU is idle although the volume is as expected, so look for metadata "
+        "calls, small requests and waiting."
     )
     ADMINISTRATOR = N_(
-        "Step 4, iodock bundle: the volume is as expected and the rate is below this file system's "
-        "typical value, "
-        "so ask whether it was overloaded at that time."
+        "Step 4, iodock bundle: the volume is as expected and the rate is below this file system's typical "
+        "value, so ask whether it was overloaded at that time."
     )
     TRACE = N_("Step 3, iodock record: to see which files and calls the time goes to.")
 
@@ -109,13 +107,11 @@ def _lines(volume: Volume) -> Iterator[Line]:
 
 _PROCESSES = N_(
     "Bytes that read and write calls moved (/proc/PID/io: rchar, wchar). Cached data, pipes and sockets "
-    "are in "
-    "it; mmap is not."
+    "are in it; mmap is not."
 )
 _DEVICE = N_(
-    "Bytes fetched from and given to devices for it (read_bytes, write_bytes). What a cache held is not "
-    "in it; "
-    "read-ahead and mmap are. Network file systems may not count here."
+    "Bytes fetched from and given to devices for it (read_bytes, write_bytes). What a cache held is not in "
+    "it; read-ahead and mmap are. Network file systems may not count here."
 )
 _BLOCKS = N_("The same in blocks of 512 bytes (getrusage, GNU time's %I and %O).")
 _NFS = N_(
