@@ -19,7 +19,7 @@ pub mod tables;
 
 pub use calls::{Action, CallClass, CallId, CallSpec, Role};
 pub use errnos::ErrnoId;
-pub use event::{AccessPattern, Direction, EventColumns, FileKind, Side, TaskOrigin};
+pub use event::{AccessPattern, Direction, EventColumns, EventRow, FileKind, Side, TaskOrigin};
 pub use loss::{LossKind, Losses, Place};
 pub use record::{
     AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,

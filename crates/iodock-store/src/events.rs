@@ -2,10 +2,12 @@
 
 use crate::chunk::{Chunk, Order, Plan, Stored, Workspace};
 use crate::error::StoreError;
+use crate::folds::Folds;
 use crate::schema::{Schema, EVENTS};
 use iodock_event::{EventColumns, NONE, NO_FD, UNKNOWN};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -26,9 +28,11 @@ impl Default for Limits {
 }
 
 /// What was written.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct EventTotals {
     pub rows: u64,
+    /// Rows of each table folded from them.
+    pub folded: BTreeMap<String, u64>,
     /// First start, or end where no start is known, and last end, ns.
     pub first: Option<i64>,
     pub last: Option<i64>,
@@ -55,6 +59,8 @@ impl EventTotals {
 
 /// Writes `events/part-NNNNN.parquet`.
 pub struct EventWriter {
+    store: PathBuf,
+    /// In it.
     folder: PathBuf,
     limits: Limits,
     schema: Schema,
@@ -68,13 +74,16 @@ pub struct EventWriter {
     waiting: EventColumns,
     work: Workspace,
     totals: EventTotals,
+    folds: Folds,
     /// Bytes of parts already closed.
     written: u64,
 }
 
 impl EventWriter {
-    /// `folder` exists and is empty.
-    pub fn create(folder: &Path, limits: Limits) -> std::result::Result<EventWriter, StoreError> {
+    /// `store` exists; its folder of events does not.
+    pub fn create(store: &Path, limits: Limits) -> std::result::Result<EventWriter, StoreError> {
+        let folder = &store.join("events");
+        std::fs::create_dir(folder).map_err(|error| StoreError::io(folder, error, 0))?;
         let prepare = || {
             let schema = Schema::of_table(EVENTS)?;
             Ok((Columns::new(&schema)?, schema, Workspace::new()?))
@@ -82,6 +91,7 @@ impl EventWriter {
         let (columns, schema, work) = prepare().map_err(|error| StoreError::parquet(folder, error, 0))?;
         let (part_path, part) = create_part(folder, 0, &schema, 0)?;
         Ok(EventWriter {
+            store: store.into(),
             folder: folder.into(),
             limits,
             schema,
@@ -94,6 +104,7 @@ impl EventWriter {
             waiting: EventColumns::default(),
             work,
             totals: EventTotals::default(),
+            folds: Folds::default(),
             written: 0,
         })
     }
@@ -101,6 +112,7 @@ impl EventWriter {
     /// Takes all rows; `events` is empty afterwards.
     pub fn write(&mut self, events: &mut EventColumns) -> std::result::Result<(), StoreError> {
         self.totals.add(events);
+        self.folds.add(events);
         if self.waiting.is_empty() && events.len() >= PAGE_ROWS {
             self.write_page(events)?;
             events.clear();
@@ -119,6 +131,7 @@ impl EventWriter {
             self.close_group()?;
         }
         self.part.finish().map_err(|error| self.error(error))?;
+        self.totals.folded = self.folds.write(&self.store)?;
         Ok(self.totals)
     }
 
@@ -306,7 +319,7 @@ mod tests {
         let last = 5 * PAGE_ROWS as i64 - 1 + 5;
         assert_eq!((totals.rows, totals.first, totals.last), (5 * PAGE_ROWS as u64, Some(0), Some(last)));
         for (part, groups) in [(0, 2), (1, 2), (2, 1)] {
-            let file = File::open(folder.join(format!("part-{part:05}.parquet")))?;
+            let file = File::open(folder.join("events").join(format!("part-{part:05}.parquet")))?;
             assert_eq!(SerializedFileReader::new(file)?.metadata().num_row_groups(), groups);
         }
         std::fs::remove_dir_all(&folder)?;

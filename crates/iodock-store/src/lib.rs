@@ -11,6 +11,7 @@ mod dictionary;
 mod encodings;
 mod error;
 mod events;
+mod folds;
 mod info;
 mod manifest;
 mod place;

@@ -206,8 +206,11 @@ impl TableWriter {
     }
 
     /// Appends a row: a cell for each column of the schema.
-    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) -> std::result::Result<(), StoreError> {
-        self.try_row(cells).map_err(|error| self.error(error))
+    pub fn row<'a, R>(&mut self, cells: R) -> std::result::Result<(), StoreError>
+    where
+        R: IntoIterator<Item = Cell<'a>, IntoIter: ExactSizeIterator>,
+    {
+        self.try_row(cells.into_iter()).map_err(|error| self.error(error))
     }
 
     /// Writes the rest. Returns the number of rows.
@@ -217,8 +220,8 @@ impl TableWriter {
         finished.map(|()| self.rows).map_err(|error| self.error(error))
     }
 
-    fn try_row<const N: usize>(&mut self, cells: [Cell; N]) -> Result<()> {
-        if N != self.columns.len() {
+    fn try_row<'a>(&mut self, cells: impl ExactSizeIterator<Item = Cell<'a>>) -> Result<()> {
+        if cells.len() != self.columns.len() {
             return Err(ParquetError::General("a row has another number of cells than columns".into()));
         }
         for (column, cell) in self.columns.iter_mut().zip(cells) {

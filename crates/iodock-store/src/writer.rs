@@ -46,9 +46,7 @@ impl StoreWriter {
     pub fn create(path: impl AsRef<Path>, options: StoreOptions) -> Result<StoreWriter> {
         let path = path.as_ref();
         let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
-        let folder = place.folder().join("events");
-        std::fs::create_dir(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
-        let encoder = Some(Encoder::start(EventWriter::create(&folder, Limits::default())?));
+        let encoder = Some(Encoder::start(EventWriter::create(place.folder(), Limits::default())?));
         Ok(StoreWriter { encoder, samples: None, mounts: None, place })
     }
 
@@ -90,6 +88,7 @@ impl StoreWriter {
         let totals = self.join()?;
         manifest.tables = write_tables(self.place.folder(), tables)?;
         manifest.tables.insert("events".into(), totals.rows);
+        manifest.tables.extend(totals.folded);
         for (name, table) in [("samples", self.samples.take()), ("mounts", self.mounts.take())] {
             if let Some(table) = table {
                 manifest.tables.insert(name.into(), table.finish()?);

@@ -23,7 +23,12 @@ _EXAMPLES = (
 @click.option(
     "-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the program"
 )
-@click.option("--backend", metavar="NAME", default="auto", help="how to record: auto (default), ptrace or rewrite (cheap; not static programs)")
+@click.option(
+    "--backend",
+    metavar="NAME",
+    default="auto",
+    help="how to record: auto (default), ptrace or rewrite (cheap; not static programs)",
+)
 @click.option(
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
 )

@@ -141,6 +141,9 @@ WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     ),
     after=("places",),
 )
+_OPENS_OF_EVENTS = f"""SELECT file_id, utid, flags, errno_id, count(*) AS count FROM events
+WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0
+  AND call_id IN (SELECT id FROM calls WHERE family = 'open') GROUP BY ALL"""
 _OPENS = Derived(
     "opens whose flags change how bytes are written (O_APPEND, O_DSYNC, O_SYNC, O_DIRECT), by file, task and "
     "flags",
@@ -151,20 +154,24 @@ _OPENS = Derived(
         "errno_id": "-> errnos; NULL: did not fail",
         "count": "opens",
     },
-    lambda store: (
-        f"""SELECT file_id, utid, flags, errno_id, count(*) AS count FROM events
-WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0
-  AND call_id IN (SELECT id FROM calls WHERE family = 'open') GROUP BY ALL"""
-    ),
+    lambda store: _folded(store, "stored_opens", _OPENS_OF_EVENTS),
 )
+
+
+def _folded(store: Store, name: str, of_events: str) -> str:
+    """The rows of a table made at import, or where the store has none, of events."""
+    return f"SELECT * FROM {name}" if store.has_fold(name) else of_events
 
 
 def _slow_calls(store: Store) -> str:
     # Most runs have none, and the folded durations know that.
     found = store.rows(f"SELECT 1 FROM durations WHERE duration_bin > log2({SLOW_NS}) LIMIT 1")
-    return f"""SELECT e.ts, e.dur, e.utid, e.call_id, e.file_id, e.direction, e.bytes FROM events e
+    slow = _folded(
+        store, "stored_slow_calls", f"SELECT * FROM events e WHERE e.dur >= {SLOW_NS} AND {FIRST_SIDE}"
+    )
+    return f"""SELECT e.ts, e.dur, e.utid, e.call_id, e.file_id, e.direction, e.bytes FROM ({slow}) e
   JOIN calls c ON c.id = e.call_id JOIN files f ON f.file_id = e.file_id
-WHERE e.dur >= {SLOW_NS} AND {FIRST_SIDE} AND c.class IN ('data', 'metadata', 'seek', 'sync')
+WHERE c.class IN ('data', 'metadata', 'seek', 'sync')
   AND f.kind IN ('file', 'regular', 'directory', 'symlink')
 ORDER BY e.dur DESC LIMIT {MOST_SLOW if found else 0}"""
 
@@ -192,10 +199,12 @@ _DURATIONS = Derived(
         "count": "calls",
         "time_ns": "inside them",
     },
-    lambda store: (
+    lambda store: _folded(
+        store,
+        "stored_durations",
         f"""SELECT e.call_id, e.direction, CAST(ceil(log2(e.dur + 1)) AS TINYINT) AS duration_bin,
   count(*) AS count, CAST(sum(e.dur) AS BIGINT) AS time_ns
-FROM events e WHERE e.dur IS NOT NULL AND {FIRST_SIDE} GROUP BY ALL"""
+FROM events e WHERE e.dur IS NOT NULL AND {FIRST_SIDE} GROUP BY ALL""",
     ),
 )
 _ACTORS = Derived(

@@ -73,7 +73,7 @@ def _sql(settings: Settings) -> str:
     sum(w.metadata) AS calls, sum(w.metadata_ns) AS time_ns, sum(w.written_bytes) AS bytes
   FROM file_work w JOIN workers k ON k.upid = w.upid JOIN files f ON f.file_id = w.file_id
   WHERE w.writes > 0 AND w.opens > 0 AND {costs.data_files("f")} AND f.name NOT LIKE '/dev/%'
-  GROUP BY w.file_id HAVING count(DISTINCT k.worker) = 1),
+  GROUP BY w.file_id HAVING min(k.worker) = max(k.worker)),
 patterns AS (SELECT w.*, coalesce(f.pattern, f.name) AS name, f.mount_point FROM written w
   JOIN files f ON f.file_id = w.file_id),
 each AS (SELECT name, team, worker, count(*) AS files FROM patterns GROUP BY ALL),

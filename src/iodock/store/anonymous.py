@@ -70,6 +70,9 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     parts = (f"events/{part.name}" for part in sorted((store / "events").iterdir()))
     for table in ("calls.parquet", "errnos.parquet", *parts):
         shutil.copy(store / table, into / table)
+    # Numbers only.
+    if (store / "folds").exists():
+        shutil.copytree(store / "folds", into / "folds")
     _rewrite(store, into, "files.parquet", {"name": names.path, "folder": names.path, "pattern": names.path,
                                             "name_raw": _nothing, "host": _host(names)})  # fmt: skip
     _rewrite(store, into, "processes.parquet", {"host": _host(names)})

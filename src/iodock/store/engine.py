@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 
 from iodock.errors import QueryError, RequestError, StoreError
-from iodock.store.schema import TABLES, StoreTable
+from iodock.store.schema import FOLDS, TABLES, StoreTable
 
 MEMORY_LIMIT = "600MB"
 THREADS = 2
@@ -68,9 +68,14 @@ class Engine:
             }
         )
         _engines.add(self)
+        self._folds: set[str] = set()
         if folder is not None:
             for table in TABLES:
                 self._make_view(folder, table, rows)
+            for table in FOLDS:
+                if (folder / table.files).exists():
+                    self._make_view(folder, table, rows)
+                    self._folds.add(table.name)
             self._connection.execute(CALLS_SEEN)
 
     def _make_view(self, folder: Path, table: StoreTable, rows: Mapping[str, int]) -> None:
@@ -96,6 +101,10 @@ class Engine:
         there = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
         missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
+
+    def has_fold(self, name: str) -> bool:
+        """Whether the store has this table of those made of events at import."""
+        return name in self._folds
 
     def table(self, sql: str) -> pa.Table:
         """The whole answer to a SELECT. Raises QueryError."""

@@ -168,3 +168,45 @@ SAMPLES = StoreTable(
     """),
 )
 TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES)
+
+STORED_DURATIONS = StoreTable(
+    "stored_durations",
+    "folds/stored_durations.parquet",
+    "how long calls took",
+    _columns("""
+    call_id USMALLINT which call
+    direction UTINYINT 0 none, 1 read, 2 write
+    duration_bin TINYINT n: 2^(n-1) < duration + 1 <= 2^n ns
+    count BIGINT calls
+    time_ns BIGINT inside them
+    """),
+)
+STORED_OPENS = StoreTable(
+    "stored_opens",
+    "folds/stored_opens.parquet",
+    "opens whose flags change how bytes are written",
+    _columns("""
+    file_id UINTEGER which file
+    utid UINTEGER which task
+    flags UINTEGER open flags, Linux numbers
+    errno_id USMALLINT which error, null if it did not fail
+    count BIGINT opens
+    """),
+)
+STORED_SLOW_CALLS = StoreTable(
+    "stored_slow_calls",
+    "folds/stored_slow_calls.parquet",
+    "calls of 20 ms and more, each by itself",
+    _columns("""
+    ts BIGINT start
+    dur BIGINT ns
+    utid UINTEGER which task
+    call_id USMALLINT which call
+    file_id UINTEGER which file
+    direction UTINYINT 0 none, 1 read, 2 write
+    bytes BIGINT transferred
+    """),
+)
+FOLDS = (STORED_DURATIONS, STORED_OPENS, STORED_SLOW_CALLS)
+"""Made of events while they are imported. Short runs and older stores have none of them, and a table that would
+be large is left out: derived tables are then made of events."""

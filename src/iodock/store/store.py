@@ -68,6 +68,10 @@ class Store:
         """A small answer as dictionaries."""
         return self.engine.rows(sql)
 
+    def has_fold(self, name: str) -> bool:
+        """Whether there is this table of those made of events at import (schema.FOLDS)."""
+        return self.engine.has_fold(name)
+
     def keep(self, name: str, sql: str) -> None:
         """Keeps an answer under a name for later SELECTs on this store."""
         self.engine.keep(name, sql)

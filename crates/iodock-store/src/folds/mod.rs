@@ -1,0 +1,105 @@
+//! Small tables made of events while they are written, for questions that would otherwise go through all events
+//! for the sake of a few rows.
+//!
+//! The same as `src/iodock/relations/profile.py` says in SQL, which stores without these tables use; a test
+//! compares both. A short run has none, and a table that would be large is given up. Sums by file and task, which
+//! most questions need, are not among them: they cost import 70 ns an event, as much as they save a reader.
+
+mod durations;
+mod opens;
+mod slow_calls;
+
+use crate::error::StoreError;
+use crate::table::{Cell, TableWriter};
+use durations::Durations;
+use iodock_event::EventColumns;
+use opens::Opens;
+use slow_calls::SlowCalls;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The folder of the tables, in a store.
+pub const FOLDER: &str = "folds";
+/// Fewer events than this are gone through faster than a table is opened.
+const LEAST_EVENTS: u64 = 1 << 18;
+/// A table of more rows saves little.
+const MOST_ROWS: usize = 1 << 16;
+
+/// All of these tables of a store.
+#[derive(Default)]
+pub struct Folds {
+    events: u64,
+    durations: Durations,
+    opens: Opens,
+    slow_calls: SlowCalls,
+}
+
+impl Folds {
+    pub fn add(&mut self, events: &EventColumns) {
+        self.events += events.len() as u64;
+        self.durations.add(events);
+        self.opens.add(events);
+        self.slow_calls.add(events);
+    }
+
+    /// Writes them into the store's folder. Returns the rows of each.
+    pub fn write(&self, store: &Path) -> Result<BTreeMap<String, u64>, StoreError> {
+        let mut written = BTreeMap::new();
+        if self.events < LEAST_EVENTS {
+            return Ok(written);
+        }
+        let folder = store.join(FOLDER);
+        std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
+        let mut write = |name: &str, message, rows| write_table(&folder, name, message, rows, &mut written);
+        write("stored_durations", durations::SCHEMA, Some(self.durations.rows()))?;
+        write("stored_opens", opens::SCHEMA, self.opens.rows())?;
+        write("stored_slow_calls", slow_calls::SCHEMA, self.slow_calls.rows())?;
+        Ok(written)
+    }
+}
+
+/// The rows of a table, a cell for each column of its schema.
+type Rows = Vec<Vec<Cell<'static>>>;
+
+/// Writes a table and notes its rows, unless it was given up.
+fn write_table(
+    folder: &Path,
+    name: &str,
+    message: &str,
+    rows: Option<Rows>,
+    written: &mut BTreeMap<String, u64>,
+) -> Result<(), StoreError> {
+    let Some(rows) = rows else { return Ok(()) };
+    let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), message)?;
+    for row in rows {
+        table.row(row)?;
+    }
+    written.insert(name.into(), table.finish()?);
+    Ok(())
+}
+
+/// n: 2^(n-1) < `value` <= 2^n; 0 up to 1.
+fn power_of_two(value: i64) -> u8 {
+    if value <= 1 {
+        0
+    } else {
+        (64 - (value - 1).leading_zeros()) as u8
+    }
+}
+
+/// A call with two rows counts once: on the side it reads from or the old name.
+fn is_first_side(side: u8) -> bool {
+    use iodock_event::Side;
+    side != Side::Out as u8 && side != Side::New as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::power_of_two;
+
+    #[test]
+    fn powers_of_two_close_their_bin() {
+        let bins = [0, 1, 2, 3, 4, 5, 4096, 4097, i64::MAX].map(power_of_two);
+        assert_eq!(bins, [0, 0, 1, 2, 2, 3, 12, 13, 63]);
+    }
+}

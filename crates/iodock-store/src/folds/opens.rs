@@ -1,0 +1,58 @@
+//! Opens whose flags change how bytes are written, by file, task, flags and error.
+
+use super::{Rows, MOST_ROWS};
+use crate::table::Cell;
+use iodock_event::{CallId, EventColumns, NONE};
+use rustc_hash::FxHashMap;
+
+pub const SCHEMA: &str = "message opens {
+    optional int32 file_id (INTEGER(32,false));
+    required int32 utid (INTEGER(32,false));
+    required int32 flags (INTEGER(32,false));
+    optional int32 errno_id (INTEGER(16,false));
+    required int64 count;
+}";
+
+/// `O_APPEND`, `O_DSYNC` (`O_SYNC` contains it) and `O_DIRECT` of Linux.
+const WRITING_FLAGS: u32 = 0o2000 | 0o10000 | 0o40000;
+const NO_FLAGS: u32 = u32::MAX;
+const NO_ERRNO: u16 = u16::MAX;
+
+/// File, task, flags, error.
+type Key = (u32, u32, u32, u16);
+
+#[derive(Default)]
+pub struct Opens {
+    counts: FxHashMap<Key, i64>,
+    given_up: bool,
+}
+
+impl Opens {
+    pub fn add(&mut self, events: &EventColumns) {
+        for (row, &flags) in events.flags.iter().enumerate() {
+            if flags == NO_FLAGS || flags & WRITING_FLAGS == 0 || self.given_up {
+                continue;
+            }
+            if CallId(events.call[row]).spec().family == "open" {
+                let key = (events.file[row], events.utid[row], flags, events.errno[row]);
+                *self.counts.entry(key).or_default() += 1;
+                self.given_up = self.counts.len() > MOST_ROWS;
+            }
+        }
+    }
+
+    pub fn rows(&self) -> Option<Rows> {
+        let mut counts: Vec<_> = self.counts.iter().collect();
+        counts.sort_unstable();
+        let row = |(&(file, utid, flags, errno), &count): (&Key, &i64)| {
+            vec![
+                if file == NONE { Cell::Null } else { Cell::id(file) },
+                Cell::id(utid),
+                Cell::id(flags),
+                if errno == NO_ERRNO { Cell::Null } else { Cell::Narrow(errno.into()) },
+                Cell::Wide(count),
+            ]
+        };
+        (!self.given_up).then(|| counts.into_iter().map(row).collect())
+    }
+}
