@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -44,9 +44,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
                 "time_ns": faults.time_ns,
             },
             query=_query(direction),
-            files=faults.files,
-            file_count=faults.file_count,
-            call=faults.rows[0]["call"],
+            **faults.where,
             gain=(0.35, 1.0),
         )
 
@@ -54,15 +52,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 def _sql(direction: int, settings: Settings) -> str:
     # Steps forward by less than was read begin before the end of the last one, too.
     back = "coalesce(sum(t.count - t.overlapping) FILTER (WHERE t.pattern = 5), 0)"
-    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(sum(t.count) AS BIGINT) AS count, CAST({back} AS BIGINT) AS back,
-  CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = {direction} AND t.size_bin >= 0 AND {costs.files("p")}
-GROUP BY p.place, p.name, p.file_count
-HAVING sum(t.count) >= {settings.least_count} AND {back} >= {settings.least_share} * sum(t.count)
-  AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)
-ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+    return transfers.by_place(
+        {"count": "sum(t.count)", "back": back, "time_ns": "sum(t.time_ns)", "bytes": "sum(t.bytes)"},
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
+        having=f"""sum(t.count) >= {settings.least_count} AND {back} >= {settings.least_share} * sum(t.count)
+  AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
+    )
 
 
 def _query(direction: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -37,9 +37,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             time_ns=cost,
             evidence={"count": count, "time_ns": faults.time_ns},
             query=query,
-            files=faults.files,
-            file_count=faults.file_count,
-            call=faults.rows[0]["call"],
+            **faults.where,
             confidence=0.95,
             gain=costs.CALLS_GO,
         )
@@ -48,16 +46,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # A pipe's reads too: the shell reads them alike, and what they wait for hardly counts in the typical time.
 def _sql(settings: Settings) -> str:
     one = "t.size_bin = 0 AND t.pattern IN (0, 1, 2)"
-    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(sum(t.count) FILTER (WHERE {one}) AS BIGINT) AS count,
-  CAST(sum(t.time_ns) FILTER (WHERE {one}) AS BIGINT) AS time_ns,
-  CAST(sum(t.typical_ns) FILTER (WHERE {one}) AS BIGINT) AS typical_ns
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = 1 AND t.size_bin >= 0 AND ({costs.files("p")} OR p.kind IN ('standard', 'pipe', 'fifo'))
-GROUP BY p.place, p.name, p.file_count
-HAVING sum(t.count) FILTER (WHERE {one}) >= {settings.least_share} * sum(t.count)
-  AND coalesce(sum(t.requested_bytes) FILTER (WHERE {one}), 0) <= 2 * sum(t.count) FILTER (WHERE {one})
-ORDER BY typical_ns DESC NULLS LAST, count DESC, p.name"""
+    kinds = f"({costs.files('p')} OR p.kind IN ('standard', 'pipe', 'fifo'))"
+    return transfers.by_place(
+        {name: f"sum(t.{name}) FILTER (WHERE {one})" for name in ("count", "time_ns", "typical_ns")},
+        where=f"t.direction = 1 AND t.size_bin >= 0 AND {kinds}",
+        having=f"""sum(t.count) FILTER (WHERE {one}) >= {settings.least_share} * sum(t.count)
+  AND coalesce(sum(t.requested_bytes) FILTER (WHERE {one}), 0) <= 2 * sum(t.count) FILTER (WHERE {one})""",
+        first="typical_ns",
+    )
 
 
 # bash reads a block where it can seek, and goes back to the end of the line.

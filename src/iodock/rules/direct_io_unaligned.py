@@ -44,9 +44,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         time_ns=cost,
         evidence={"count": count, "failed": failed, "time_ns": cost},
         query=_query(settings),
-        files=faults.files,
-        file_count=faults.file_count,
-        call=faults.rows[0]["call"],
+        **faults.where,
         confidence=0.9,
         gain=(0.35, 1.0),
     )

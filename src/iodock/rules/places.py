@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
+
+
+class Where(TypedDict):
+    """Where faults are, as fields of a candidate."""
+
+    files: tuple[str, ...]
+    file_count: int
+    call: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +44,11 @@ class Faults:
     def file_count(self) -> int:
         """Files of all places."""
         return sum(int(row.get("file_count") or 1) for row in self.rows)
+
+    @property
+    def where(self) -> Where:
+        """What a candidate says of them; the call is that of the first row."""
+        return {"files": self.files, "file_count": self.file_count, "call": self.rows[0]["call"]}
 
     def __bool__(self) -> bool:
         return bool(self.rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -28,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
         return
-    own = faults.total("own")
+    own = faults.total("again")
     values = {"own_bytes": own, "count": count, "files": faults.file_count}
     yield Candidate(
         message=Message(_MESSAGE, values),
@@ -36,23 +36,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         time_ns=cost,
         evidence={"count": count, "own_bytes": own, "read_bytes": faults.total("bytes"), "time_ns": cost},
         query=_QUERY,
-        files=faults.files,
-        file_count=faults.file_count,
-        call=faults.rows[0]["call"],
+        **faults.where,
         gain=(0.4, 1.0),
     )
 
 
 def _sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
-    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(round(sum(t.count * {own} / t.bytes)) AS BIGINT) AS count, CAST(sum(t.bytes) AS BIGINT) AS bytes,
-  CAST(sum({own}) AS BIGINT) AS own, CAST(sum(t.time_ns * ({own} / t.bytes)) AS BIGINT) AS time_ns
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = 1 AND t.bytes > 0 AND {costs.files("p")}
-GROUP BY p.place, p.name, p.file_count
-HAVING sum({own}) >= {settings.least_share} * sum(t.bytes) AND sum({own}) >= {settings.least_bytes}
-ORDER BY time_ns DESC NULLS LAST, own DESC, p.name"""
+    return transfers.by_place(
+        transfers.again(own),
+        where=f"t.direction = 1 AND t.bytes > 0 AND {costs.files('p')}",
+        having=f"""sum({own}) >= {settings.least_share} * sum(t.bytes)
+  AND sum({own}) >= {settings.least_bytes}""",
+    )
 
 
 _QUERY = """SELECT f.name AS file, count(*) AS reads, sum(e.bytes) AS read_bytes,

@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, seek_storm
+from iodock.rules import costs, seek_storm, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -56,9 +56,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
                 "time_ns": cost,
             },
             query=_QUERY,
-            files=faults.files,
-            file_count=faults.file_count,
-            call=faults.rows[0]["call"],
+            **faults.where,
             confidence=0.7 if shared else 0.9,
             gain=costs.CALLS_GO,
             advice=_ADVICE_MANY if shared else None,
@@ -111,18 +109,15 @@ def _sql(shared: bool, settings: Settings) -> str:
         "coalesce(t.own_read_bytes, 0)"
     )  # fmt: skip
     factor = settings.least_factor_shared if shared else settings.least_factor
-    kept = costs.data_files("p") if shared else costs.files("p")
+    kept = costs.data_files("p") if shared else f"({costs.files('p')} OR p.kind = 'standard')"
     # The same place may be both; it is told once, as what each process does itself.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
-    return f"""SELECT p.place, p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(round(sum(t.count * {again} / t.bytes)) AS BIGINT) AS count, CAST(sum(t.bytes) AS BIGINT) AS bytes,
-  CAST(sum({again}) AS BIGINT) AS again, CAST(sum(t.time_ns * ({again} / t.bytes)) AS BIGINT) AS time_ns
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = 1 AND t.bytes > 0 AND ({kept} {"" if shared else "OR p.kind = 'standard'"})
-GROUP BY p.place, p.name, p.file_count
-HAVING sum({again}) >= {1 - 1 / factor} * sum(t.bytes) AND sum({again}) >= {settings.least_bytes}
-  {f"AND {own}" if shared else ""}
-ORDER BY time_ns DESC NULLS LAST, again DESC, p.name"""
+    return transfers.by_place(
+        transfers.again(again),
+        where=f"t.direction = 1 AND t.bytes > 0 AND {kept}",
+        having=f"""sum({again}) >= {1 - 1 / factor} * sum(t.bytes) AND sum({again}) >= {settings.least_bytes}
+  {f"AND {own}" if shared else ""}""",
+    )
 
 
 _QUERY = """SELECT f.name AS file, count(*) AS reads, sum(e.bytes) AS read_bytes,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -46,24 +46,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             "time_ns": cost,
         },
         query=_QUERY,
-        files=faults.files,
-        file_count=faults.file_count,
-        call=faults.rows[0]["call"],
+        **faults.where,
         gain=(0.4, 1.0),
     )
 
 
 def _sql(settings: Settings) -> str:
     again = "coalesce(t.any_written_bytes, 0)"
-    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(round(sum(t.count * {again} / t.bytes)) AS BIGINT) AS count, CAST(sum(t.bytes) AS BIGINT) AS bytes,
-  CAST(sum({again}) AS BIGINT) AS again, CAST(sum(t.time_ns * ({again} / t.bytes)) AS BIGINT) AS time_ns
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = 2 AND t.bytes > 0 AND {costs.files("p")}
-GROUP BY p.place, p.name, p.file_count
-HAVING sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)
-  AND sum(t.count * {again} / t.bytes) >= {settings.least_count}
-ORDER BY time_ns DESC NULLS LAST, again DESC, p.name"""
+    return transfers.by_place(
+        transfers.again(again),
+        where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
+        having=f"""sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)
+  AND sum(t.count * {again} / t.bytes) >= {settings.least_count}""",
+    )
 
 
 _QUERY = """SELECT f.name AS file, count(*) AS writes, sum(e.bytes) AS written_bytes,

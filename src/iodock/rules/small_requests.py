@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -43,9 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             time_ns=cost,
             evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
             query=_query(direction, settings),
-            files=faults.files,
-            file_count=faults.file_count,
-            call=faults.rows[0]["call"],
+            **faults.where,
             gain=costs.CALLS_GO,
         )
 
@@ -54,17 +52,15 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     far, near = ((one - 1).bit_length() - 1 for one in (settings.below_bytes_remote, settings.below_bytes))
     largest = f"CASE WHEN {costs.remote('p', facts)} THEN {far} ELSE {near} END"
     small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
-    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(sum(t.count) FILTER (WHERE {small}) AS BIGINT) AS count,
-  CAST(sum(t.time_ns) FILTER (WHERE {small}) AS BIGINT) AS time_ns,
-  CAST(sum(t.typical_ns) FILTER (WHERE {small}) AS BIGINT) AS typical_ns,
-  CAST(sum(t.bytes) FILTER (WHERE {small}) AS BIGINT) AS bytes
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = {direction} AND t.size_bin >= 0 AND {costs.files("p")}
-GROUP BY p.place, p.name, p.file_count
-HAVING sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
-  AND coalesce(sum(t.count) FILTER (WHERE t.pattern IN (5, 6)), 0) <= {settings.most_back} * sum(t.count)
-ORDER BY typical_ns DESC NULLS LAST, count DESC, p.name"""
+    back = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (5, 6)), 0)"
+    summed = ("count", "time_ns", "typical_ns", "bytes")
+    return transfers.by_place(
+        {name: f"sum(t.{name}) FILTER (WHERE {small})" for name in summed},
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
+        having=f"""sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
+  AND {back} <= {settings.most_back} * sum(t.count)""",
+        first="typical_ns",
+    )
 
 
 def _query(direction: int, settings: Settings) -> str:

@@ -39,9 +39,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         time_ns=cost,
         evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
         query=_query(settings),
-        files=faults.files,
-        file_count=faults.file_count,
-        call=faults.rows[0]["call"],
+        **faults.where,
         confidence=0.9 if certain else 0.6,
         gain=costs.CALLS_GO,
     )

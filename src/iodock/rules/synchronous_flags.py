@@ -37,9 +37,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         time_ns=cost,
         evidence={"count": count, "bytes": moved, "time_ns": faults.time_ns},
         query=_QUERY,
-        files=faults.files,
-        file_count=faults.file_count,
-        call=faults.rows[0]["call"],
+        **faults.where,
         confidence=0.9,
         gain=(0.4, 1.0),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -44,9 +44,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             time_ns=cost,
             evidence={"count": count, "bytes": faults.total("bytes"), "time_ns": faults.time_ns},
             query=_query(direction),
-            files=faults.files,
-            file_count=faults.file_count,
-            call=faults.rows[0]["call"],
+            **faults.where,
             confidence=0.6,
             gain=(0.4, 1.0),
         )
@@ -60,18 +58,20 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     edges = f"t.direction = 2 AND ({costs.remote('p', facts)} OR {local})"
     pages = f"({mean} / {PAGE_BYTES})"
     odd = f"t.unaligned >= 0.7 * t.count AND (t.pattern IN (3, 4, 5, 6, 7) OR {edges})"
-    return f"""SELECT p.name, p.file_count, arg_max(c.name, t.count) AS call,
-  CAST(sum(t.unaligned) FILTER (WHERE {odd}) AS BIGINT) AS count,
-  CAST(sum(t.time_ns) FILTER (WHERE {odd}) AS BIGINT) AS time_ns,
-  CAST(sum(t.time_ns / ({pages} + 1)) FILTER (WHERE {odd}) AS BIGINT) AS extra_ns,
-  CAST(sum(t.bytes) FILTER (WHERE {odd}) AS BIGINT) AS bytes
-FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = t.call_id
-WHERE t.direction = {direction} AND t.bytes >= {PAGE_BYTES} * t.count
-  AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}
-GROUP BY p.place, p.name, p.file_count
-HAVING sum(t.unaligned) FILTER (WHERE {odd}) >= greatest({settings.least_count}, {settings.least_share}
-  * sum(t.count))
-ORDER BY extra_ns DESC NULLS LAST, count DESC, p.name"""
+    sums = {
+        "count": "sum(t.unaligned)",
+        "time_ns": "sum(t.time_ns)",
+        "extra_ns": f"sum(t.time_ns / ({pages} + 1))",
+        "bytes": "sum(t.bytes)",
+    }
+    return transfers.by_place(
+        {name: f"{one} FILTER (WHERE {odd})" for name, one in sums.items()},
+        where=f"""t.direction = {direction} AND t.bytes >= {PAGE_BYTES} * t.count
+  AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}""",
+        having=f"""sum(t.unaligned) FILTER (WHERE {odd})
+  >= greatest({settings.least_count}, {settings.least_share} * sum(t.count))""",
+        first="extra_ns",
+    )
 
 
 def _query(direction: int) -> str:

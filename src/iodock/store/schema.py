@@ -208,5 +208,5 @@ STORED_SLOW_CALLS = StoreTable(
     """),
 )
 FOLDS = (STORED_DURATIONS, STORED_OPENS, STORED_SLOW_CALLS)
-"""Made of events while they are imported. Short runs and older stores have none of them, and a table that would
-be large is left out: derived tables are then made of events."""
+"""Made of events while they are imported. Short runs and older stores have none of them, and a table that
+would be large is left out: derived tables are then made of events."""

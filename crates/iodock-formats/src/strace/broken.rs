@@ -2,19 +2,9 @@
 
 use super::join;
 use super::line::{self, UNFINISHED};
-use super::reader::Pass;
+use super::reader::{Dangling, Pass};
 use iodock_event::{LossKind, RawCall, Record, UNKNOWN};
 use memchr::{memchr, memmem, memrchr};
-
-/// A call's line without its end.
-#[derive(Clone, Copy)]
-pub struct Dangling<'a> {
-    pub name: &'a [u8],
-    pub text: &'a [u8],
-    pub tid: u32,
-    pub start: i64,
-    pub line: u64,
-}
 
 /// On a terminal strace says `strace: Process 12 attached` in the middle of a clone's line, which goes on
 /// in the next.

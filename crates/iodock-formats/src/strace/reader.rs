@@ -1,6 +1,5 @@
 //! The parallel step: a chunk's lines to records.
 
-use super::broken::Dangling;
 use super::join;
 use super::line::{self, Kind};
 use super::names::call_id;
@@ -56,6 +55,16 @@ impl LogReader for StraceReader {
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
         state.finish(&self.file, self.layout.clock != Clock::None, chunk);
     }
+}
+
+/// A call's line without its end.
+#[derive(Clone, Copy)]
+pub struct Dangling<'a> {
+    pub name: &'a [u8],
+    pub text: &'a [u8],
+    pub tid: u32,
+    pub start: i64,
+    pub line: u64,
 }
 
 /// One chunk being parsed.
