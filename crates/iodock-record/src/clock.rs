@@ -21,6 +21,11 @@ impl Clock {
         Clock { offset }
     }
 
+    /// What is added to the monotonic clock, ns.
+    pub fn epoch(&self) -> i64 {
+        self.offset
+    }
+
     /// ns since the epoch.
     #[inline]
     pub fn now(&self) -> i64 {

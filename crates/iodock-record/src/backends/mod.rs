@@ -1,5 +1,6 @@
 //! Ways to see a program's calls. A back end is a folder here and a line in [`BACKENDS`].
 
+pub mod bpf;
 pub mod ptrace;
 pub mod rewrite;
 
@@ -58,7 +59,7 @@ pub trait Backend: Sync {
 }
 
 /// Every back end, the preferred first.
-pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend, &rewrite::RewriteBackend];
+pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend, &rewrite::RewriteBackend, &bpf::BpfBackend];
 
 /// The back end called `name`; `auto` takes the first that works here.
 pub fn choose(name: &str) -> Result<&'static dyn Backend, RecordError> {

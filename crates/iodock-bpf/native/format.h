@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The buffers' format, as docs/explanation/bpf-buffers.md describes it; src/format.rs holds the same. */
+#ifndef IODOCK_FORMAT_H
+#define IODOCK_FORMAT_H
+
+#include "kernel.h"
+
+/* A CPU's buffer is a ring of chunks; a record lies in one chunk. Bytes. */
+#define CHUNK (128 * 1024)
+/* Room that calls leave for births, execs and ends, which must not be lost. */
+#define SPARE CHUNK
+#define CALL_NUMBERS 512
+
+#define STRING_LIMIT 4096
+#define ARGUMENTS_LIMIT 32768
+/* The longest record with names or vectors, and the longest of all (an exec). */
+#define GENERAL_LIMIT (20 * 1024)
+#define EXEC_LIMIT (ARGUMENTS_LIMIT + 3 * STRING_LIMIT)
+
+/* Kinds of records, in the first word: words 16 | kind 4, number 12 | tid 32. */
+enum kind {
+	KIND_PADDING,
+	KIND_SMALL,
+	KIND_POSITIONED,
+	KIND_GENERAL,
+	KIND_UNFINISHED,
+	KIND_FORK,
+	KIND_EXEC,
+	KIND_EXIT,
+};
+
+/* How a call is recorded: bits of its plan. */
+#define PLAN_RECORDED 1
+#define PLAN_SMALL 2
+#define PLAN_POSITIONED 4
+#define PLAN_EXITS 8
+#define PLAN_MAPS 16
+/* Then up to three pieces of memory, a byte each from bit 8 on: what 5 | argument 3. */
+#define PLAN_PIECES 8
+
+enum piece {
+	PIECE_NONE,
+	PIECE_STRING,
+	PIECE_PAIR,
+	PIECE_STAT,
+	PIECE_WORD,
+	PIECE_VECTOR,
+	PIECE_MESSAGE,
+};
+
+/* A task that is followed; zero where none is. */
+struct slot {
+	u32 tid, tgid;
+	u64 start;
+	u32 number, state;
+	u64 arguments[5];
+};
+
+enum state { STATE_OUTSIDE, STATE_IN_CALL, STATE_SKIP };
+
+/* One CPU's buffer: where its writer and its reader are, in bytes since the beginning; counts of losses. */
+struct cpu {
+	u64 head, dropped, foreign, untracked, unused[4];
+	u64 tail, unused_too[7];
+};
+
+struct chunk {
+	u8 bytes[CHUNK];
+};
+
+#endif

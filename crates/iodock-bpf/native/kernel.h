@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the programs need of the kernel: types, helpers, and the few fields that they read. The loader moves
+ * field offsets to where the running kernel has them (CO-RE), so only names and types matter here. */
+#ifndef IODOCK_KERNEL_H
+#define IODOCK_KERNEL_H
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef signed int s32;
+typedef signed long long s64;
+
+#define SECTION(name) __attribute__((section(name), used))
+#define INLINE static inline __attribute__((always_inline))
+#define RELOCATED __attribute__((preserve_access_index))
+#define BARRIER() asm volatile("" ::: "memory")
+
+/* Maps are described by pointers to arrays of their figures (libbpf's convention). */
+#define FIGURE(name, value) int(*name)[value]
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_F_MMAPABLE (1 << 10)
+
+/* Numbers of helper functions: include/uapi/linux/bpf.h. */
+static void *(*map_lookup)(void *map, const void *key) = (void *)1;
+static u64 (*ktime_ns)(void) = (void *)5;
+static u32 (*this_cpu)(void) = (void *)8;
+static u64 (*current_pid_tgid)(void) = (void *)14;
+static long (*read_user)(void *to, u32 size, const void *from) = (void *)112;
+static long (*read_user_string)(void *to, u32 size, const void *from) = (void *)114;
+static long (*read_kernel_string)(void *to, u32 size, const void *from) = (void *)115;
+static struct task_struct *(*current_task)(void) = (void *)158;
+
+/* x86-64's registers at a system call. All but ax still hold the arguments at its end. */
+struct pt_regs {
+	unsigned long r10, r9, r8, dx, si, di, orig_ax;
+} RELOCATED;
+
+struct thread_info {
+	u32 status;
+} RELOCATED;
+#define TS_COMPAT 2
+
+struct mm_struct {
+	unsigned long arg_start, arg_end;
+} RELOCATED;
+
+struct sched_entity {
+	u64 sum_exec_runtime;
+} RELOCATED;
+
+struct signal_struct {
+	unsigned long maxrss;
+} RELOCATED;
+
+struct files_struct;
+struct fs_struct;
+
+struct task_struct {
+	struct thread_info thread_info;
+	s32 pid, tgid, exit_code;
+	struct mm_struct *mm;
+	struct files_struct *files;
+	struct fs_struct *fs;
+	struct signal_struct *signal;
+	struct sched_entity se;
+	u64 utime, stime;
+} RELOCATED;
+
+struct linux_binprm {
+	const char *filename, *interp;
+} RELOCATED;
+
+#endif

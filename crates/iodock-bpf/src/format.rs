@@ -1,0 +1,90 @@
+//! The buffers' format, as `native/format.h` has it (docs/explanation/bpf-buffers.md).
+
+/// Bytes of a chunk; a record lies in one.
+pub const CHUNK: usize = 128 << 10;
+/// System calls have numbers below this.
+pub const CALL_NUMBERS: usize = 512;
+/// A name as long as this was cut.
+pub const STRING_LIMIT: usize = 4096;
+
+/// What a record is, in its first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    Padding,
+    Small,
+    Positioned,
+    General,
+    Unfinished,
+    Fork,
+    Exec,
+    Exit,
+}
+
+pub const KINDS: [Kind; 8] = [
+    Kind::Padding,
+    Kind::Small,
+    Kind::Positioned,
+    Kind::General,
+    Kind::Unfinished,
+    Kind::Fork,
+    Kind::Exec,
+    Kind::Exit,
+];
+
+/// Bits of a plan: how a call is recorded.
+pub mod plan {
+    pub const RECORDED: u64 = 1;
+    /// First argument a descriptor, third a size: enough for the call.
+    pub const SMALL: u64 = 2;
+    /// The fourth is an offset.
+    pub const POSITIONED: u64 = 4;
+    /// Never returns.
+    pub const EXITS: u64 = 8;
+    /// mmap: not without a descriptor.
+    pub const MAPS: u64 = 16;
+    /// Up to three pieces of memory from here on, a byte each: what 5 bits, argument 3 bits.
+    pub const PIECES: u32 = 8;
+    pub const MOST_PIECES: usize = 3;
+}
+
+/// What is copied of the memory behind an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Piece {
+    None,
+    String,
+    /// Two descriptors, where the call succeeded.
+    Pair,
+    /// The beginning of a struct stat or statx, where the call succeeded.
+    Stat,
+    /// 8 bytes.
+    Word,
+    /// I/O vectors, counted by the third argument.
+    Vector,
+    /// The I/O vectors of a message header.
+    Message,
+}
+
+/// Offsets in a `struct slot`: one followed task.
+pub mod slot {
+    pub const SIZE: usize = 64;
+    pub const TID: usize = 0;
+    pub const TGID: usize = 4;
+    pub const START: usize = 8;
+    pub const NUMBER: usize = 16;
+    pub const STATE: usize = 20;
+    pub const ARGUMENTS: usize = 24;
+    pub const STATE_IN_CALL: u32 = 1;
+    pub const STATE_SKIP: u32 = 2;
+}
+
+/// Offsets in a `struct cpu`.
+pub mod cpu {
+    pub const SIZE: usize = 128;
+    pub const HEAD: usize = 0;
+    pub const DROPPED: usize = 8;
+    pub const FOREIGN: usize = 16;
+    pub const UNTRACKED: usize = 24;
+    pub const TAIL: usize = 64;
+}

@@ -1,0 +1,14 @@
+//! Recording inside the kernel: programs on the tracepoints of system calls and of tasks' lives, which write
+//! into one buffer for each CPU; their loader; and the reader of the buffers.
+//!
+//! The programs (native/, C) know no call by name: what is kept of each comes as data ([`plans`]). They are
+//! compiled ahead of time into `recorder.bpf.o`, which the loader fits to the running kernel.
+
+pub mod format;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod mapping;
+pub mod plans;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod programs;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod reader;

@@ -1,0 +1,57 @@
+//! A BPF map's memory, shared with the kernel.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+pub struct Mapping {
+    address: NonNull<u8>,
+    pub length: usize,
+}
+
+// SAFETY: plain memory; the accessors below are atomic or say what they need.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    pub fn new(map: BorrowedFd<'_>, length: usize, writable: bool) -> io::Result<Mapping> {
+        let length = length.next_multiple_of(4096);
+        let access = if writable { libc::PROT_READ | libc::PROT_WRITE } else { libc::PROT_READ };
+        // SAFETY: a new mapping of a descriptor that is open.
+        let address =
+            unsafe { libc::mmap(ptr::null_mut(), length, access, libc::MAP_SHARED, map.as_raw_fd(), 0) };
+        match NonNull::new(address.cast::<u8>()).filter(|_| address != libc::MAP_FAILED) {
+            Some(address) => Ok(Mapping { address, length }),
+            None => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8) && at + 8 <= self.length);
+        // SAFETY: inside the mapping, aligned.
+        unsafe { AtomicU64::from_ptr(self.address.as_ptr().add(at).cast()) }
+    }
+
+    pub fn half(&self, at: usize) -> &AtomicU32 {
+        assert!(at.is_multiple_of(4) && at + 4 <= self.length);
+        // SAFETY: inside the mapping, aligned.
+        unsafe { AtomicU32::from_ptr(self.address.as_ptr().add(at).cast()) }
+    }
+
+    /// Words that their writer has finished and won't touch until it is told that they are read.
+    ///
+    /// # Safety
+    /// That is so.
+    #[inline]
+    pub unsafe fn words(&self, at: usize, count: usize) -> &[u64] {
+        assert!(at.is_multiple_of(8) && at + count * 8 <= self.length);
+        std::slice::from_raw_parts(self.address.as_ptr().add(at).cast(), count)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: ours, unmapped once.
+        unsafe { libc::munmap(self.address.as_ptr().cast(), self.length) };
+    }
+}

@@ -1,0 +1,84 @@
+//! How each system call of this machine is recorded, from the one table of calls (`iodock_event::calls`).
+
+use crate::format::{plan, Piece, CALL_NUMBERS};
+use iodock_event::numbers_x86_64::NUMBERS;
+use iodock_event::{Action, CallId, CallSpec, Role};
+
+/// One plan and call id for each call number; a plan of 0 is not recorded.
+pub struct Plans {
+    pub plans: Vec<u64>,
+    pub calls: Vec<Option<CallId>>,
+}
+
+impl Plans {
+    pub fn of_this_machine() -> Plans {
+        let mut all = Plans { plans: vec![0; CALL_NUMBERS], calls: vec![None; CALL_NUMBERS] };
+        for &(number, name) in NUMBERS {
+            let id = CallId::intern(name.as_bytes()).filter(|id| id.spec().is_recorded());
+            if let Some(id) = id {
+                all.plans[number as usize] = plan_of(id.spec());
+                all.calls[number as usize] = Some(id);
+            }
+        }
+        all
+    }
+}
+
+fn plan_of(spec: &CallSpec) -> u64 {
+    let mut bits = plan::RECORDED;
+    if is_small(spec.roles) {
+        bits |= plan::SMALL;
+        bits |= if spec.roles.get(3) == Some(&Role::Offset) { plan::POSITIONED } else { 0 };
+    }
+    bits |= if spec.action == Action::Exit { plan::EXITS } else { 0 };
+    bits |= if spec.action == Action::Map { plan::MAPS } else { 0 };
+    // exec's own names come with the exec itself where it succeeds.
+    let pieces = spec.roles.iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
+    for (index, (piece, argument)) in pieces.filter(|(piece, _)| *piece != Piece::None).enumerate() {
+        assert!(index < plan::MOST_PIECES, "{}: too many pieces", spec.name);
+        bits |= (piece as u64 | argument << 5) << (plan::PIECES + 8 * index as u32);
+    }
+    bits
+}
+
+/// Nothing but a descriptor, a size and an offset, where read and pwrite have them?
+fn is_small(roles: &[Role]) -> bool {
+    let wanted = [Role::Fd, Role::Skip, Role::Size, Role::Offset];
+    let fits = |(at, role): (usize, &Role)| wanted.get(at) == Some(role) || (*role == Role::Skip && at > 0);
+    roles.first() == Some(&Role::Fd) && roles.iter().enumerate().all(fits)
+}
+
+/// What is copied for an argument of that role.
+pub fn piece(role: Role, spec: &CallSpec) -> Piece {
+    match role {
+        Role::Path | Role::Path2 => Piece::String,
+        Role::OffsetPointer | Role::OffsetPointer2 | Role::SeekPointer | Role::HowFlags => Piece::Word,
+        Role::CloneFlags if spec.name == "clone3" => Piece::Word,
+        Role::Vector => Piece::Vector,
+        Role::Message => Piece::Message,
+        Role::NewPair => Piece::Pair,
+        Role::StatBuffer => Piece::Stat,
+        _ => Piece::None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(name: &str) -> u64 {
+        let (number, _) = NUMBERS.iter().find(|(_, other)| *other == name).expect("a call of this machine");
+        Plans::of_this_machine().plans[*number as usize]
+    }
+
+    #[test]
+    fn data_calls_are_small_and_names_are_copied() {
+        assert_eq!(plan("read"), plan::RECORDED | plan::SMALL);
+        assert_eq!(plan("close"), plan::RECORDED | plan::SMALL);
+        assert_eq!(plan("pread64"), plan::RECORDED | plan::SMALL | plan::POSITIONED);
+        assert_eq!(plan("openat"), plan::RECORDED | (Piece::String as u64 | 1 << 5) << plan::PIECES);
+        assert_eq!(plan("exit_group"), plan::RECORDED | plan::EXITS);
+        assert_eq!(plan("lseek") & plan::SMALL, 0, "its offset is the second argument");
+        assert_eq!(plan("futex"), 0);
+    }
+}

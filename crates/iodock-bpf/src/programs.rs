@@ -1,0 +1,191 @@
+//! Loading the programs and their maps.
+
+use crate::format::{cpu, slot, CHUNK};
+use crate::mapping::Mapping;
+use aya::maps::Map;
+use aya::programs::BtfTracePoint;
+use aya::{Btf, Ebpf, EbpfLoader};
+use std::sync::atomic::Ordering;
+use std::{fmt, fs, io};
+
+static OBJECT: &[u8] = aya::include_bytes_aligned!("../recorder.bpf.o");
+
+/// Programs and their tracepoints, in the order in which they are attached: ends of calls before their
+/// beginnings, so that no call is seen to begin whose end is missed.
+const PROGRAMS: [(&str, &str); 5] = [
+    ("on_fork", "sched_process_fork"),
+    ("on_exec", "sched_process_exec"),
+    ("on_end", "sched_process_exit"),
+    ("on_exit", "sys_exit"),
+    ("on_enter", "sys_enter"),
+];
+
+/// Bytes of all CPUs' buffers, and of each at least and at most.
+const ALL_BUFFERS: usize = 128 << 20;
+const LEAST_BUFFER: usize = 1 << 20;
+const MOST_BUFFER: usize = 8 << 20;
+/// Tasks followed at a time.
+const MOST_SLOTS: u32 = 1 << 16;
+
+/// What the kernel said no to.
+#[derive(Debug)]
+pub struct LoadError {
+    pub what: &'static str,
+    pub why: String,
+    pub errno: Option<i32>,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// The innermost of an error's causes: what the kernel itself said.
+fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
+    let (mut innermost, mut errno) = (error, None);
+    loop {
+        errno = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).or(errno);
+        match innermost.source() {
+            Some(source) => innermost = source,
+            None => break,
+        }
+    }
+    LoadError { what, why: format!("{error}: {innermost}"), errno }
+}
+
+/// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.
+pub struct Programs {
+    ebpf: Ebpf,
+    btf: Btf,
+    pub(crate) cpus: Mapping,
+    pub(crate) chunks: Mapping,
+    slots: Mapping,
+    slot_mask: u32,
+    pub(crate) cpu_count: usize,
+    pub(crate) chunk_count: usize,
+}
+
+impl Programs {
+    /// Loads the programs; nothing is recorded before [`attach`](Self::attach).
+    ///
+    /// # Errors
+    /// No rights, a kernel without what is needed, no memory.
+    pub fn load(plans: &[u64]) -> Result<Programs, LoadError> {
+        let btf = Btf::from_sys_fs().map_err(|error| failed("the kernel's types can't be read", &error))?;
+        let cpu_count = possible_cpus();
+        let buffer = (ALL_BUFFERS / cpu_count).clamp(LEAST_BUFFER, MOST_BUFFER);
+        let chunk_count = (buffer / CHUNK) as u32;
+        let slot_count = slot_count();
+        let slot_mask = slot_count - 1;
+        let mut ebpf = EbpfLoader::new()
+            .btf(Some(&btf))
+            .override_global("plans", plans, true)
+            .override_global("slot_mask", &slot_mask, true)
+            .override_global("chunk_count", &chunk_count, true)
+            .map_max_entries("slots", slot_count)
+            .map_max_entries("cpus", cpu_count as u32)
+            .map_max_entries("chunks", chunk_count * cpu_count as u32)
+            .load(OBJECT)
+            .map_err(|error| failed("the programs can't be prepared", &error))?;
+        let chunk_count = chunk_count as usize;
+        let mut loaded = Programs {
+            cpus: mapped(&mut ebpf, "cpus", cpu_count * cpu::SIZE)?,
+            chunks: mapped(&mut ebpf, "chunks", cpu_count * chunk_count * CHUNK)?,
+            slots: mapped(&mut ebpf, "slots", slot_count as usize * slot::SIZE)?,
+            ebpf,
+            btf,
+            slot_mask,
+            cpu_count,
+            chunk_count,
+        };
+        for (program, tracepoint) in PROGRAMS {
+            let program = loaded.ebpf.program_mut(program).and_then(|program| program.try_into().ok());
+            let program: &mut BtfTracePoint = program.ok_or_else(|| no_program(tracepoint))?;
+            program
+                .load(tracepoint, &loaded.btf)
+                .map_err(|error| failed("the kernel does not take the programs", &error))?;
+        }
+        Ok(loaded)
+    }
+
+    /// Begins to record the tasks that are followed.
+    ///
+    /// # Errors
+    /// The kernel lets no program onto its tracepoints.
+    pub fn attach(&mut self) -> Result<(), LoadError> {
+        for (program, tracepoint) in PROGRAMS {
+            let program = self.ebpf.program_mut(program).and_then(|program| program.try_into().ok());
+            let program: &mut BtfTracePoint = program.ok_or_else(|| no_program(tracepoint))?;
+            program.attach().map_err(|error| failed("the tracepoints can't be used", &error))?;
+        }
+        Ok(())
+    }
+
+    /// Follows a task from its next call on; `false` if too many are followed already.
+    pub fn follow(&self, tid: u32, tgid: u32) -> bool {
+        let first = tid & self.slot_mask;
+        let second = (tid.wrapping_mul(2_654_435_761) >> 12) & self.slot_mask;
+        [first, second].into_iter().any(|place| self.claim(place as usize * slot::SIZE, tid, tgid))
+    }
+
+    fn claim(&self, at: usize, tid: u32, tgid: u32) -> bool {
+        let word = self.slots.half(at + slot::TID);
+        if word.load(Ordering::SeqCst) == tid {
+            return true;
+        }
+        // Its program looks at the id first; until then nobody but us touches a free slot's other fields.
+        if word.load(Ordering::SeqCst) != 0 {
+            return false;
+        }
+        self.slots.half(at + slot::TGID).store(tgid, Ordering::SeqCst);
+        self.slots.half(at + slot::STATE).store(slot::STATE_SKIP, Ordering::SeqCst);
+        word.compare_exchange(0, tid, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn sum(&self, field: usize) -> u64 {
+        (0..self.cpu_count).map(|at| self.cpus.word(at * cpu::SIZE + field).load(Ordering::SeqCst)).sum()
+    }
+
+    /// Records for which there was no room, so far.
+    pub fn dropped(&self) -> u64 {
+        self.sum(cpu::DROPPED)
+    }
+
+    /// Calls of 32-bit programs, so far.
+    pub fn foreign(&self) -> u64 {
+        self.sum(cpu::FOREIGN)
+    }
+
+    /// Tasks for which there was no slot, so far.
+    pub fn untracked(&self) -> u64 {
+        self.sum(cpu::UNTRACKED)
+    }
+}
+
+fn no_program(tracepoint: &'static str) -> LoadError {
+    LoadError { what: "the programs are not complete", why: tracepoint.into(), errno: None }
+}
+
+fn mapped(ebpf: &mut Ebpf, name: &'static str, length: usize) -> Result<Mapping, LoadError> {
+    let map = ebpf.map(name);
+    let Some(Map::Array(data)) = map else {
+        return Err(LoadError { what: "the programs are not complete", why: name.into(), errno: None });
+    };
+    let descriptor = std::os::fd::AsFd::as_fd(data.fd());
+    Mapping::new(descriptor, length, true).map_err(|error| failed("the buffers can't be shared", &error))
+}
+
+/// CPUs that this machine can have: the last of `0-3,8-11`, plus one.
+fn possible_cpus() -> usize {
+    let text = fs::read_to_string("/sys/devices/system/cpu/possible").unwrap_or_default();
+    let last = text.trim().rsplit([',', '-']).next().and_then(|last| last.parse::<usize>().ok());
+    last.map_or_else(|| std::thread::available_parallelism().map_or(1, |count| count.get()), |last| last + 1)
+}
+
+/// As many as the machine has thread ids, so that each has its place, within reason.
+fn slot_count() -> u32 {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    let most: u32 = text.trim().parse().unwrap_or(MOST_SLOTS);
+    most.clamp(1024, MOST_SLOTS).next_power_of_two()
+}

@@ -1,0 +1,209 @@
+//! From a buffer's record to a [`RawCall`]: what the call's roles say its arguments are.
+
+use iodock_bpf::format::{Kind, Piece, STRING_LIMIT};
+use iodock_bpf::plans::{piece, Plans};
+use iodock_bpf::reader::{Copied, Record};
+use iodock_event::constants::O_CLOEXEC;
+use iodock_event::{Action, Batch, CallId, ErrnoId, LossKind, Outcome, RawCall, Role, Text, NO_FD, UNKNOWN};
+
+const MFD_CLOEXEC: u64 = 1;
+/// Words of a general record before its pieces.
+const GENERAL_WORDS: usize = 10;
+
+/// What the small records of a call hold.
+#[derive(Clone, Copy)]
+struct Small {
+    call: CallId,
+    sized: bool,
+}
+
+/// Makes calls of records.
+pub struct Decoder {
+    small: Vec<Option<Small>>,
+    calls: Vec<Option<CallId>>,
+    /// Added to monotonic ns to get ns since the epoch.
+    pub epoch: i64,
+}
+
+impl Decoder {
+    pub fn new(plans: &Plans, epoch: i64) -> Self {
+        let small =
+            |id: &Option<CallId>| id.map(|call| Small { call, sized: call.spec().has_role(Role::Size) });
+        Decoder { small: plans.calls.iter().map(small).collect(), calls: plans.calls.clone(), epoch }
+    }
+
+    pub fn time(&self, monotonic: u64) -> i64 {
+        (monotonic as i64).wrapping_add(self.epoch)
+    }
+
+    pub fn call_id(&self, number: usize) -> Option<CallId> {
+        self.calls.get(number).copied().flatten()
+    }
+
+    /// A call as a whole; its texts go into `batch`.
+    #[inline]
+    pub fn call(&self, record: Record, batch: &mut Batch) -> Option<RawCall> {
+        match record.kind() {
+            Kind::Small => self.small(record, UNKNOWN),
+            Kind::Positioned => self.small(record, *record.words.get(4)? as i64),
+            Kind::General => self.general(record, batch),
+            Kind::Unfinished => self.unfinished(record),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn small(&self, record: Record, offset: i64) -> Option<RawCall> {
+        let Small { call, sized } = self.small.get(record.number()).copied().flatten()?;
+        let mut raw = RawCall::new(call, record.tid());
+        let (duration, result) = record.halves(2);
+        let (fd, size) = record.halves(3);
+        raw.duration = i64::from(duration);
+        raw.start = self.time(record.time()) - raw.duration;
+        raw.fd = fd as i32;
+        raw.requested = if sized { i64::from(size) } else { UNKNOWN };
+        raw.offset = offset;
+        finish(&mut raw, i64::from(result as i32));
+        Some(raw)
+    }
+
+    fn general(&self, record: Record, batch: &mut Batch) -> Option<RawCall> {
+        let call = self.call_id(record.number())?;
+        let mut raw = RawCall::new(call, record.tid());
+        let arguments: &[u64; 6] = record.words.get(4..GENERAL_WORDS)?.try_into().ok()?;
+        let result = record.words[3] as i64;
+        raw.duration = record.words[2] as i64;
+        raw.start = self.time(record.time()) - raw.duration;
+        finish(&mut raw, result);
+        let pieces = record.pieces(GENERAL_WORDS);
+        let mut next = 0;
+        for (&role, &value) in call.spec().roles.iter().zip(arguments) {
+            plain(&mut raw, role, value);
+            if piece(role, call.spec()) != Piece::None {
+                pointed(&mut raw, role, pieces.get(next).copied().flatten(), result, batch);
+                next += 1;
+            }
+        }
+        Some(raw)
+    }
+
+    /// exit, or a call that its task's end cut off: what its beginning showed.
+    fn unfinished(&self, record: Record) -> Option<RawCall> {
+        let call = self.call_id(record.number())?;
+        let mut raw = RawCall::new(call, record.tid());
+        raw.start = self.time(record.time()) - record.words[2] as i64;
+        for (&role, &value) in call.spec().roles.iter().zip(&record.words[4..GENERAL_WORDS]) {
+            plain(&mut raw, role, value);
+        }
+        Some(raw)
+    }
+}
+
+#[inline]
+fn finish(raw: &mut RawCall, result: i64) {
+    if (-4095..0).contains(&result) {
+        (raw.result, raw.outcome) = (-1, Outcome::Failed);
+        raw.errno = ErrnoId::from_linux(-result as i32);
+    } else {
+        (raw.result, raw.outcome) = (result, Outcome::Succeeded);
+    }
+}
+
+/// Arguments that are what they say.
+fn plain(raw: &mut RawCall, role: Role, value: u64) {
+    let action = raw.call.spec().action;
+    match role {
+        Role::Fd | Role::DirFd => raw.fd = value as i32,
+        Role::Fd2 | Role::DirFd2 => raw.fd2 = value as i32,
+        Role::Size => raw.requested = i64::try_from(value).unwrap_or(i64::MAX),
+        Role::Offset => raw.offset = value as i64,
+        Role::Flags => raw.flags = flags(action, value),
+        Role::CloneFlags if raw.call.spec().name != "clone3" => raw.flags = value,
+        Role::Argument => raw.argument = argument(action, value),
+        _ => {}
+    }
+}
+
+fn flags(action: Action, value: u64) -> u64 {
+    match action {
+        // Flags of memfd_create have numbers of their own.
+        Action::NewMemfd if value & MFD_CLOEXEC != 0 => O_CLOEXEC,
+        Action::NewMemfd => value & O_CLOEXEC,
+        Action::Clone | Action::Map => value,
+        _ => u64::from(value as u32),
+    }
+}
+
+fn argument(action: Action, value: u64) -> i64 {
+    match action {
+        Action::CloseRange => i64::from(value as u32),
+        Action::Seek => i64::from(value as i32),
+        _ => value as i64,
+    }
+}
+
+/// Arguments behind a pointer, of which a piece was copied at the call's end.
+fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, batch: &mut Batch) {
+    let bytes = match piece {
+        // A null pointer, or nothing that the call has filled.
+        None => return,
+        Some(Copied::Unreadable) => {
+            // A bad pointer is the program's own affair.
+            let named = matches!(role, Role::Path | Role::Path2) && result != -i64::from(libc::EFAULT);
+            batch.losses.add(LossKind::UnreadableMemory, u64::from(named));
+            return;
+        }
+        Some(Copied::Bytes(bytes)) => bytes,
+    };
+    match role {
+        Role::Path => (raw.path, raw.path_cut) = path(bytes, batch),
+        Role::Path2 => {
+            let (text, cut) = path(bytes, batch);
+            raw.path2 = text;
+            raw.path_cut |= cut;
+        }
+        Role::OffsetPointer => raw.offset = offset_before(bytes, result),
+        Role::OffsetPointer2 => raw.offset2 = offset_before(bytes, result),
+        Role::SeekPointer => raw.offset = word(bytes, 0) as i64,
+        Role::HowFlags | Role::CloneFlags => raw.flags = word(bytes, 0),
+        Role::Vector | Role::Message => raw.requested = vector_sum(bytes),
+        Role::NewPair => (raw.fd, raw.fd2) = pair(bytes),
+        Role::StatBuffer => stat(raw, bytes),
+        _ => {}
+    }
+}
+
+/// With its NUL, as it was copied.
+fn path(bytes: &[u8], batch: &mut Batch) -> (Text, bool) {
+    let name = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+    (batch.push_text(name), bytes.len() == STRING_LIMIT)
+}
+
+/// The call has moved it on by what it transferred.
+fn offset_before(bytes: &[u8], result: i64) -> i64 {
+    (word(bytes, 0) as i64).wrapping_sub(result.max(0))
+}
+
+fn vector_sum(vectors: &[u8]) -> i64 {
+    let lengths = vectors.chunks_exact(16).map(|vector| word(vector, 8));
+    i64::try_from(lengths.fold(0u64, u64::saturating_add)).unwrap_or(i64::MAX)
+}
+
+fn pair(bytes: &[u8]) -> (i32, i32) {
+    let half =
+        |at: usize| bytes.get(at..at + 4).and_then(|half| half.try_into().ok()).map(i32::from_ne_bytes);
+    (half(0).unwrap_or(NO_FD), half(4).unwrap_or(NO_FD))
+}
+
+/// `struct stat` (mode at 24, size at 48) or `struct statx` (mode at 28, size at 40).
+fn stat(raw: &mut RawCall, bytes: &[u8]) {
+    let extended = raw.call.spec().name == "statx";
+    let (mode, size) = if extended { (28, 40) } else { (24, 48) };
+    let Some(mode) = bytes.get(mode..mode + 2) else { return };
+    raw.stat_type = mode[1] >> 4;
+    raw.stat_size = word(bytes, size) as i64;
+}
+
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|word| word.try_into().ok()).map_or(0, u64::from_ne_bytes)
+}

@@ -1,0 +1,91 @@
+//! Which tasks live: a process has ended when its last thread has.
+
+use std::collections::HashMap;
+
+#[derive(Default)]
+struct Process {
+    threads: u32,
+    /// The leader has ended before other threads, with this status.
+    leader_status: Option<i32>,
+}
+
+#[derive(Default)]
+pub struct Lives {
+    tasks: HashMap<u32, u32>,
+    processes: HashMap<u32, Process>,
+}
+
+impl Lives {
+    pub fn begins(&mut self, tid: u32, tgid: u32) {
+        if self.tasks.insert(tid, tgid).is_none() {
+            self.processes.entry(tgid).or_default().threads += 1;
+        }
+    }
+
+    /// Thread `old` goes on as `leader`, whose own thread is gone; so are all others.
+    pub fn taken_over(&mut self, old: u32, leader: u32) {
+        if self.tasks.remove(&old).is_some() {
+            if let Some(process) = self.processes.get_mut(&leader) {
+                process.threads -= 1;
+            }
+        }
+        self.begins(leader, leader);
+        if let Some(process) = self.processes.get_mut(&leader) {
+            process.leader_status = None;
+        }
+    }
+
+    /// A thread's end: the threads, with their statuses, that have ended by it as others see it. A leader
+    /// is there until the last of its process is gone.
+    pub fn ends(&mut self, tid: u32, status: i32) -> Vec<(u32, i32)> {
+        let Some(tgid) = self.tasks.remove(&tid) else { return Vec::new() };
+        let Some(process) = self.processes.get_mut(&tgid) else { return Vec::new() };
+        process.threads -= 1;
+        let is_leader = tid == tgid;
+        if is_leader {
+            process.leader_status = Some(status);
+        }
+        let mut ended = if is_leader { Vec::new() } else { vec![(tid, status)] };
+        if process.threads == 0 {
+            ended.extend(process.leader_status.map(|status| (tgid, status)));
+            self.processes.remove(&tgid);
+        }
+        ended
+    }
+
+    pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
+        self.processes.keys().copied()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tasks.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lives;
+
+    #[test]
+    fn a_leader_ends_with_the_last_thread() {
+        let mut lives = Lives::default();
+        lives.begins(10, 10);
+        lives.begins(11, 10);
+        assert_eq!(lives.ends(10, 256), []);
+        assert!(!lives.is_empty());
+        assert_eq!(lives.ends(11, 0), [(11, 0), (10, 256)]);
+        assert!(lives.is_empty());
+    }
+
+    #[test]
+    fn an_exec_of_a_thread_goes_on_as_the_leader() {
+        let mut lives = Lives::default();
+        lives.begins(10, 10);
+        lives.begins(11, 10);
+        assert_eq!(lives.ends(10, 0), []);
+        lives.taken_over(11, 10);
+        assert_eq!(lives.processes().collect::<Vec<_>>(), [10]);
+        assert_eq!(lives.ends(10, 9), [(10, 9)]);
+        assert!(lives.is_empty());
+    }
+}

@@ -1,0 +1,69 @@
+//! Recording inside the kernel, for root: BPF programs on the tracepoints of system calls (`iodock_bpf`).
+//!
+//! Sees every call of every program, static ones too, stops none, and lets the program live on without its
+//! recorder.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod decode;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod launch;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod lives;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod records;
+
+use super::{Backend, Ended, Target};
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use iodock_journal::JournalWriter;
+
+pub struct BpfBackend;
+
+impl Backend for BpfBackend {
+    fn name(&self) -> &'static str {
+        "bpf"
+    }
+
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn is_available(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    fn is_available(&self) -> Result<(), Refusal> {
+        Err(unsupported())
+    }
+
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    fn run(
+        &self,
+        target: Target,
+        journal: &mut JournalWriter,
+        clock: &Clock,
+        control: &Control,
+    ) -> Result<Ended, RecordError> {
+        match target {
+            Target::Launch(program) => launch::run(*program, journal, clock, control),
+            Target::Attach(_) => Err(RecordError::Refused(Refusal::new(
+                "attaching by bpf is not there yet",
+                "attach with --backend ptrace",
+            ))),
+        }
+    }
+
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    fn run(&self, _: Target, _: &mut JournalWriter, _: &Clock, _: &Control) -> Result<Ended, RecordError> {
+        Err(RecordError::Refused(unsupported()))
+    }
+}
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn refusal(error: &iodock_bpf::programs::LoadError) -> RecordError {
+    RecordError::Refused(Refusal::new(format!("bpf: {error}"), "choose --backend ptrace"))
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn unsupported() -> Refusal {
+    Refusal::new("recording by bpf works on x86-64 Linux only so far", "choose --backend ptrace")
+}
