@@ -25,11 +25,20 @@ typedef signed long long s64;
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*ktime_ns)(void) = (void *)5;
 static u32 (*this_cpu)(void) = (void *)8;
-static u64 (*current_pid_tgid)(void) = (void *)14;
 static long (*read_user)(void *to, u32 size, const void *from) = (void *)112;
 static long (*read_user_string)(void *to, u32 size, const void *from) = (void *)114;
 static long (*read_kernel_string)(void *to, u32 size, const void *from) = (void *)115;
+static long (*read_kernel)(void *to, u32 size, const void *from) = (void *)113;
 static struct task_struct *(*current_task)(void) = (void *)158;
+
+/* A field by way of a copy: to follow a pointer in the program itself takes the verifier a search through all the
+ * kernel's types. */
+#define FIELD(of, name)                                                 \
+	({                                                              \
+		typeof((of)->name) value = 0;                           \
+		read_kernel(&value, sizeof value, &(of)->name);         \
+		value;                                                  \
+	})
 
 /* x86-64's registers at a system call. All but ax still hold the arguments at its end. */
 struct pt_regs {

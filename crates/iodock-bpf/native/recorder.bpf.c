@@ -10,7 +10,7 @@ char _license[] SECTION("license") = "Dual MIT/GPL";
 /* Set by the loader before it loads. */
 const volatile u64 plans[CALL_NUMBERS] = {0};
 const volatile u32 slot_mask = 0;
-const volatile u32 chunk_count = 1;
+const volatile u32 chunk_mask = 0; /* chunks of a CPU, less one: a power of two */
 
 struct {
 	FIGURE(type, BPF_MAP_TYPE_ARRAY);
@@ -89,7 +89,7 @@ struct place {
 
 INLINE struct chunk *chunk_of(u32 cpu, u64 head)
 {
-	u32 index = cpu * chunk_count + (u32)(head / CHUNK) % chunk_count;
+	u32 index = cpu * (chunk_mask + 1) + ((u32)(head / CHUNK) & chunk_mask);
 	return map_lookup(&chunks, &index);
 }
 
@@ -106,7 +106,7 @@ INLINE int reserve(struct place *place, u32 need, u32 spare)
 		start += rest;
 		at = 0;
 	}
-	if (start + need + spare - *(volatile u64 *)&cpu->tail > (u64)chunk_count * CHUNK) {
+	if (start + need + spare - *(volatile u64 *)&cpu->tail > ((u64)chunk_mask + 1) * CHUNK) {
 		cpu->dropped++;
 		return 0;
 	}
@@ -333,7 +333,7 @@ INLINE int is_anonymous(u64 plan, struct pt_regs *regs)
 SECTION("tp_btf/sys_enter")
 int on_enter(u64 *context)
 {
-	struct slot *slot = find(current_pid_tgid());
+	struct slot *slot = find(current_task()->pid);
 	if (!slot)
 		return 0;
 	struct pt_regs *regs = (void *)context[0];
@@ -363,7 +363,7 @@ int on_enter(u64 *context)
 SECTION("tp_btf/sys_exit")
 int on_exit(u64 *context)
 {
-	struct slot *slot = find(current_pid_tgid());
+	struct slot *slot = find(current_task()->pid);
 	if (!slot)
 		return 0;
 	struct pt_regs *regs = (void *)context[0];
@@ -409,7 +409,7 @@ SECTION("tp_btf/sched_process_fork")
 int on_fork(u64 *context)
 {
 	struct task_struct *parent = (void *)context[0], *child = (void *)context[1];
-	struct slot *slot = find(current_pid_tgid());
+	struct slot *slot = find(current_task()->pid);
 	struct place place;
 	if (!slot)
 		return 0;
@@ -435,8 +435,9 @@ int on_fork(u64 *context)
 	record->time = ktime_ns();
 	record->parent = slot->tid;
 	record->tgid = tgid;
-	record->shares = (parent->fs == child->fs ? CLONE_FS : 0) | (parent->files == child->files ? CLONE_FILES : 0) |
-			 (parent->tgid == child->tgid ? CLONE_THREAD : 0);
+	record->shares = (FIELD(parent, fs) == FIELD(child, fs) ? CLONE_FS : 0) |
+			 (FIELD(parent, files) == FIELD(child, files) ? CLONE_FILES : 0) |
+			 ((u32)parent->tgid == tgid ? CLONE_THREAD : 0);
 	record->flags = flags;
 	commit(&place, sizeof *record);
 	return 0;
@@ -458,10 +459,10 @@ INLINE u32 put_command(struct chunk *chunk, u32 at, u32 index, struct mm_struct 
 {
 	if (!mm || at > CHUNK - ARGUMENTS_LIMIT - 8)
 		return at;
-	u64 size = mm->arg_end - mm->arg_start;
+	u64 start = FIELD(mm, arg_start), size = FIELD(mm, arg_end) - start;
 	if (size > ARGUMENTS_LIMIT - 1)
 		size = ARGUMENTS_LIMIT - 1;
-	long failed = read_user(chunk->bytes + at + 8, size & (ARGUMENTS_LIMIT - 1), (void *)mm->arg_start);
+	long failed = read_user(chunk->bytes + at + 8, size & (ARGUMENTS_LIMIT - 1), (void *)start);
 	*(u32 *)(chunk->bytes + at) = failed ? ~0u : (u32)size;
 	*(u32 *)(chunk->bytes + at + 4) = index;
 	return at + 8 + (failed ? 0 : ((u32)size + 7) & ~7u & (ARGUMENTS_LIMIT * 2 - 1));
@@ -498,9 +499,9 @@ int on_exec(u64 *context)
 	record->start = start;
 	record->old_tid = old_tid;
 	record->number = number;
-	u32 at = put_kernel_string(place.chunk, base + sizeof *record, 0, binary->filename);
-	at = put_kernel_string(place.chunk, at, 1, binary->interp);
-	at = put_command(place.chunk, at, 2, task->mm);
+	u32 at = put_kernel_string(place.chunk, base + sizeof *record, 0, FIELD(binary, filename));
+	at = put_kernel_string(place.chunk, at, 1, FIELD(binary, interp));
+	at = put_command(place.chunk, at, 2, FIELD(task, mm));
 	record->first = first_word(KIND_EXEC, number, tid, at - base);
 	commit(&place, at - base);
 	return 0;
@@ -535,7 +536,8 @@ int on_end(u64 *context)
 	record->user = task->utime;
 	record->system = task->stime;
 	record->total = task->se.sum_exec_runtime;
-	record->peak_pages = task->signal ? task->signal->maxrss : 0;
+	struct signal_struct *signal = FIELD(task, signal);
+	record->peak_pages = signal ? FIELD(signal, maxrss) : 0;
 	record->tgid = task->tgid;
 	record->status = task->exit_code;
 	commit(&place, sizeof *record);

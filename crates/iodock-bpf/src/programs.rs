@@ -23,7 +23,7 @@ const PROGRAMS: [(&str, &str); 5] = [
 /// Bytes of all CPUs' buffers, and of each at least and at most.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
-const MOST_BUFFER: usize = 8 << 20;
+const MOST_BUFFER: usize = 4 << 20;
 /// Tasks followed at a time.
 const MOST_SLOTS: u32 = 1 << 16;
 
@@ -75,14 +75,15 @@ impl Programs {
         let btf = Btf::from_sys_fs().map_err(|error| failed("the kernel's types can't be read", &error))?;
         let cpu_count = possible_cpus();
         let buffer = (ALL_BUFFERS / cpu_count).clamp(LEAST_BUFFER, MOST_BUFFER);
-        let chunk_count = (buffer / CHUNK) as u32;
+        let chunk_count = ((buffer / CHUNK) as u32).next_power_of_two();
+        let chunk_mask = chunk_count - 1;
         let slot_count = slot_count();
         let slot_mask = slot_count - 1;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
             .override_global("plans", plans, true)
             .override_global("slot_mask", &slot_mask, true)
-            .override_global("chunk_count", &chunk_count, true)
+            .override_global("chunk_mask", &chunk_mask, true)
             .map_max_entries("slots", slot_count)
             .map_max_entries("cpus", cpu_count as u32)
             .map_max_entries("chunks", chunk_count * cpu_count as u32)

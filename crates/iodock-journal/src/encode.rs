@@ -1,10 +1,10 @@
 //! Records to bytes.
 
 use crate::fields::*;
-use crate::wire::{put_bytes, put_quantity, put_signed, put_varint};
+use crate::wire::{put_bytes, put_quantity, put_signed, put_varint, ShortBytes};
 use iodock_event::{
-    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, Fork, Items, RawCall, Record, Start, TaskEnd,
-    NO_FD, UNKNOWN,
+    AsyncItem, Batch, CallId, DescriptorSnapshot, ErrnoId, Fork, Items, Outcome, Phase, RawCall, Record,
+    Start, TaskEnd, NO_FD, UNKNOWN,
 };
 
 /// Names of calls and errors as this journal numbers them, in the order of first use.
@@ -125,6 +125,44 @@ impl RecordEncoder {
         }
     }
 
+    /// A whole data call: what [`push`](Self::push) would write of it, at a third of the time.
+    #[inline]
+    pub fn push_data(&mut self, data: &DataCall) {
+        self.count += 1;
+        let same = data.requested == data.result;
+        let asked = if same { REQUESTED_IS_RESULT } else { REQUESTED };
+        let bits = [
+            (TID, data.tid != self.previous_tid),
+            (asked, data.requested != UNKNOWN),
+            (OFFSET, data.offset != UNKNOWN),
+        ];
+        let outcome = (Outcome::Succeeded as u64) << OUTCOME_SHIFT | (Phase::Whole as u64) << PHASE_SHIFT;
+        let mut mask = CALL | BEGIN | DURATION | RESULT | FD | outcome;
+        for (bit, present) in bits {
+            mask |= if present { bit } else { 0 };
+        }
+        let number = self.call_number(data.call);
+        let mut bytes = ShortBytes::default();
+        bytes.put_varint(mask);
+        bytes.put_varint(number);
+        if mask & TID != 0 {
+            bytes.put_varint(u64::from(data.tid));
+            self.previous_tid = data.tid;
+        }
+        bytes.put_signed(data.start.wrapping_sub(self.previous_time));
+        self.previous_time = data.start;
+        bytes.put_signed(data.duration);
+        bytes.put_signed(data.result);
+        bytes.put_signed(i64::from(data.fd));
+        if mask & REQUESTED != 0 {
+            bytes.put_signed(data.requested);
+        }
+        if mask & OFFSET != 0 {
+            bytes.put_signed(data.offset);
+        }
+        bytes.append_to(&mut self.records);
+    }
+
     fn push_end(&mut self, end: &TaskEnd, batch: &Batch) {
         let code = u64::from(end.exit_code.is_some());
         let signal = u64::from(end.signal.is_some());
@@ -206,6 +244,20 @@ impl RecordEncoder {
         (self.count, self.fork_count, self.previous_time, self.previous_tid) = (0, 0, 0, 0);
         out
     }
+}
+
+/// A read or write, or another call that is no more than a descriptor and numbers, and succeeded. Times in ns;
+/// `requested` and `offset` may be unknown.
+#[derive(Clone, Copy, Debug)]
+pub struct DataCall {
+    pub call: CallId,
+    pub tid: u32,
+    pub fd: i32,
+    pub start: i64,
+    pub duration: i64,
+    pub result: i64,
+    pub requested: i64,
+    pub offset: i64,
 }
 
 fn call_mask(call: &RawCall, previous_tid: u32) -> u64 {

@@ -17,6 +17,7 @@ mod side;
 mod wire;
 mod writer;
 
+pub use encode::DataCall;
 pub use frame::{MAGIC, VERSION};
 pub use meta::{Closing, JournalMeta};
 pub use reader::JournalReader;

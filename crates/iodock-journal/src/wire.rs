@@ -24,6 +24,48 @@ pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+/// A record of few numbers, put together where it stands: no growing buffer is asked at each byte.
+pub struct ShortBytes {
+    bytes: [u8; ShortBytes::ROOM],
+    length: usize,
+}
+
+impl Default for ShortBytes {
+    #[inline]
+    fn default() -> Self {
+        ShortBytes { bytes: [0; Self::ROOM], length: 0 }
+    }
+}
+
+impl ShortBytes {
+    /// Nine numbers, none of which takes more than ten bytes; some can't take half of that.
+    const ROOM: usize = 80;
+
+    #[inline]
+    pub fn put_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes[self.length] = value as u8 | 0x80;
+            self.length += 1;
+            value >>= 7;
+        }
+        self.bytes[self.length] = value as u8;
+        self.length += 1;
+    }
+
+    #[inline]
+    pub fn put_signed(&mut self, value: i64) {
+        self.put_varint(((value << 1) ^ (value >> 63)) as u64);
+    }
+
+    #[inline]
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        // A copy of a length that is known takes no call.
+        let end = out.len() + self.length;
+        out.extend_from_slice(&self.bytes);
+        out.truncate(end);
+    }
+}
+
 /// What is left to read of a frame. Every getter returns `None` when the bytes do not suffice.
 pub struct Cursor<'a> {
     bytes: &'a [u8],

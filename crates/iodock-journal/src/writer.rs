@@ -1,6 +1,6 @@
 //! Writing a journal.
 
-use crate::encode::{has_side, RecordEncoder};
+use crate::encode::{has_side, DataCall, RecordEncoder};
 use crate::frame::{put_frame, FrameKind, MAGIC, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{encode_mounts, encode_samples, encode_usages};
@@ -132,6 +132,23 @@ impl JournalWriter {
             return Ok(());
         }
         self.encoder.push(record, batch);
+        if self.encoder.len() >= self.frame_bytes {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// The same of a data call.
+    ///
+    /// # Errors
+    /// As `push_record`.
+    #[inline]
+    pub fn push_data(&mut self, data: &DataCall) -> Result<(), JournalError> {
+        if self.failed {
+            self.dropped += 1;
+            return Ok(());
+        }
+        self.encoder.push_data(data);
         if self.encoder.len() >= self.frame_bytes {
             return self.flush();
         }

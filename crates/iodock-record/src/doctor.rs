@@ -48,6 +48,13 @@ pub fn ptrace_refusal() -> Option<Refusal> {
     }
 }
 
+fn bpf() -> Fact {
+    match crate::backends::bpf::availability() {
+        None => fact("bpf", Some("possible".into()), "--backend bpf records every call of every program"),
+        Some(refusal) => fact("bpf", Some("not possible".into()), &refusal.message),
+    }
+}
+
 /// Everything that matters for recording on this machine.
 pub fn doctor() -> Vec<Fact> {
     let scope = setting("/proc/sys/kernel/yama/ptrace_scope");
@@ -96,6 +103,7 @@ pub fn doctor() -> Vec<Fact> {
             setting("/proc/sys/kernel/unprivileged_bpf_disabled"),
             "1 or 2: BPF needs root",
         ),
+        bpf(),
         fact(
             "user.max_user_namespaces",
             setting("/proc/sys/user/max_user_namespaces"),

@@ -5,6 +5,7 @@ use iodock_bpf::plans::{piece, Plans};
 use iodock_bpf::reader::{Copied, Record};
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{Action, Batch, CallId, ErrnoId, LossKind, Outcome, RawCall, Role, Text, NO_FD, UNKNOWN};
+use iodock_journal::DataCall;
 
 const MFD_CLOEXEC: u64 = 1;
 /// Words of a general record before its pieces.
@@ -38,6 +39,27 @@ impl Decoder {
 
     pub fn call_id(&self, number: usize) -> Option<CallId> {
         self.calls.get(number).copied().flatten()
+    }
+
+    /// A successful call that a small record holds: most calls, so the short way.
+    #[inline]
+    pub fn data(&self, record: Record) -> Option<DataCall> {
+        let offset = match record.kind() {
+            Kind::Small => UNKNOWN,
+            Kind::Positioned => *record.words.get(4)? as i64,
+            _ => return None,
+        };
+        let (duration, result) = record.halves(2);
+        let (fd, size) = record.halves(3);
+        let Small { call, sized } = self.small.get(record.number()).copied().flatten()?;
+        if (result as i32) < 0 {
+            return None;
+        }
+        let duration = i64::from(duration);
+        let requested = if sized { i64::from(size) } else { UNKNOWN };
+        let start = self.time(record.time()) - duration;
+        let (tid, fd, result) = (record.tid(), fd as i32, i64::from(result));
+        Some(DataCall { call, tid, fd, start, duration, result, requested, offset })
     }
 
     /// A call as a whole; its texts go into `batch`.

@@ -1,6 +1,7 @@
 //! Launching a program that the kernel's programs follow, and emptying their buffers until all it started has
 //! ended.
 
+use super::allowed::load_refusal;
 use super::decode::Decoder;
 use super::records::Records;
 use crate::backends::{Ended, ProgramExit};
@@ -9,7 +10,7 @@ use crate::control::{Control, Received};
 use crate::error::{RecordError, Refusal};
 use crate::launch::{self, Program, Waiting};
 use iodock_bpf::plans::Plans;
-use iodock_bpf::programs::Programs;
+use iodock_bpf::programs::{LoadError, Programs};
 use iodock_bpf::reader::Reader;
 use iodock_event::LossKind;
 use iodock_journal::JournalWriter;
@@ -29,7 +30,7 @@ pub fn run(
     control: &Control,
 ) -> Result<Ended, RecordError> {
     let plans = Plans::of_this_machine();
-    let mut programs = Programs::load(&plans.plans).map_err(|error| super::refusal(&error))?;
+    let mut programs = Programs::load(&plans.plans).map_err(|error| refused(&error))?;
     let cant_start = |error: io::Error| {
         let message = format!("{} can't be started: {}", program.path.display(), launch::plain(&error));
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
@@ -38,7 +39,7 @@ pub fn run(
     let pid = child.pid as u32;
     if let Err(error) = programs.attach() {
         child.abandon();
-        return Err(super::refusal(&error));
+        return Err(refused(&error));
     }
     let mut records = Records::new(journal, control, Decoder::new(&plans, clock.epoch()));
     records.root(pid, &program.command_text(), clock.now());
@@ -59,12 +60,26 @@ pub fn run(
     following.run(child, &program)
 }
 
+fn refused(error: &LoadError) -> RecordError {
+    RecordError::Refused(load_refusal(error))
+}
+
 /// A descriptor that becomes readable when the process ends; without one we look at every pulse.
 fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
     // SAFETY: gives a new descriptor or fails.
     let handle = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) } as libc::c_int;
     // SAFETY: ours alone.
     (handle >= 0).then(|| unsafe { OwnedFd::from_raw_fd(handle) })
+}
+
+/// Lets this thread run before others when it has something to do: it does little, and a buffer that is not
+/// emptied in time loses records. Where that is not allowed it stays as it is.
+fn go_first() {
+    // SAFETY: a plain structure; 0 is the calling thread. Its children don't inherit it.
+    unsafe {
+        let lowest = libc::sched_param { sched_priority: libc::sched_get_priority_min(libc::SCHED_RR) };
+        libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest);
+    }
 }
 
 struct Following<'a> {
@@ -83,6 +98,7 @@ struct Following<'a> {
 
 impl Following<'_> {
     fn run(mut self, mut child: Waiting, program: &Program) -> Result<Ended, RecordError> {
+        go_first();
         child.release();
         while self.exit.is_none() || !self.records.lives.is_empty() {
             self.wait();

@@ -3,6 +3,7 @@
 //! Sees every call of every program, static ones too, stops none, and lets the program live on without its
 //! recorder.
 
+mod allowed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -11,6 +12,8 @@ mod launch;
 mod lives;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod records;
+
+pub use allowed::refusal as availability;
 
 use super::{Backend, Ended, Target};
 use crate::clock::Clock;
@@ -27,7 +30,7 @@ impl Backend for BpfBackend {
 
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     fn is_available(&self) -> Result<(), Refusal> {
-        Ok(())
+        allowed::refusal().map_or(Ok(()), Err)
     }
 
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
@@ -56,11 +59,6 @@ impl Backend for BpfBackend {
     fn run(&self, _: Target, _: &mut JournalWriter, _: &Clock, _: &Control) -> Result<Ended, RecordError> {
         Err(RecordError::Refused(unsupported()))
     }
-}
-
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn refusal(error: &iodock_bpf::programs::LoadError) -> RecordError {
-    RecordError::Refused(Refusal::new(format!("bpf: {error}"), "choose --backend ptrace"))
 }
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]

@@ -90,6 +90,13 @@ impl<'a> Records<'a> {
 
     #[inline]
     fn call(&mut self, record: Recorded) {
+        if self.launched && self.failure.is_none() {
+            if let Some(data) = self.decoder.data(record) {
+                self.hand_over();
+                let result = self.journal.push_data(&data);
+                return self.note(result);
+            }
+        }
         let Some(raw) = self.decoder.call(record, &mut self.batch) else { return };
         if !self.launched && raw.tid == self.root {
             // What we do in the child ourselves; but for an exec that fails.
@@ -192,6 +199,9 @@ impl<'a> Records<'a> {
     }
 
     fn hand_over(&mut self) {
+        if self.batch.records.is_empty() && self.batch.losses.counts.is_empty() {
+            return;
+        }
         self.losses.merge(&self.batch.losses);
         if self.failure.is_none() {
             let result = self.journal.push(&self.batch);

@@ -1,0 +1,267 @@
+//! `--backend bpf` against `--backend ptrace`: the same program gives the same calls, field by field. Needs
+//! root and a kernel that lets BPF programs in; where that is not so each test says that it was skipped.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use iodock_event::{CallClass, LossKind, Outcome, Phase, RawCall, Record, RecordSource};
+use iodock_journal::JournalReader;
+use iodock_record::backends::choose;
+use iodock_record::{record, ProgramExit, RecordError, RecordOptions, RecordOutcome};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::{env, fs};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+struct Place(PathBuf, #[allow(dead_code)] MutexGuard<'static, ()>);
+
+/// A folder to record in, or `None`, said, where nothing can be recorded by bpf.
+fn place(name: &str) -> Option<Place> {
+    if let Err(error) = choose("bpf") {
+        eprintln!("skipped: {error}");
+        return None;
+    }
+    let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let path = env::temp_dir().join(format!("iodock-bpf-{name}-{}", std::process::id()));
+    fs::create_dir_all(&path).expect("temporary folder");
+    Some(Place(path, guard))
+}
+
+struct Recorded {
+    outcome: RecordOutcome,
+    records: Vec<Record>,
+    /// First path and arguments of each record.
+    names: Vec<(String, String)>,
+}
+
+impl Place {
+    fn text(&self) -> &str {
+        self.0.to_str().expect("text")
+    }
+
+    fn compile(&self, folder: &str, name: &str, options: &[&str]) -> Option<String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(format!("{name}.c"));
+        let program = self.0.join(name);
+        let mut build = Command::new("gcc");
+        build.args(["-O2", "-w", "-o"]).arg(&program).arg(source).arg("-pthread").args(options);
+        build.status().expect("gcc runs").success().then(|| program.to_str().expect("text").into())
+    }
+
+    fn try_record(&self, backend: &str, command: &[&str]) -> Result<Recorded, RecordError> {
+        let store = self.0.join("run.iodock");
+        let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
+        (options.force, options.backend) = (true, backend.into());
+        let outcome = record(&options, Arc::default())?;
+        let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
+        let (mut records, mut names) = (Vec::new(), Vec::new());
+        while let Some(batch) = reader.next_batch().expect("readable") {
+            let text = |text| String::from_utf8_lossy(batch.text(text)).into_owned();
+            names.extend(batch.records.iter().map(|record| match record {
+                Record::Call(raw) => (text(raw.path), text(raw.argv)),
+                _ => Default::default(),
+            }));
+            records.extend_from_slice(&batch.records);
+        }
+        Ok(Recorded { outcome, records, names })
+    }
+
+    fn record(&self, backend: &str, command: &[&str]) -> Recorded {
+        self.try_record(backend, command).expect("recorded")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const SHARED: &str = "../iodock-preload/tests/programs";
+
+impl Recorded {
+    fn calls(&self) -> impl Iterator<Item = (&RawCall, &(String, String))> {
+        self.records.iter().zip(&self.names).filter_map(|(record, names)| match record {
+            Record::Call(raw) if raw.phase != Phase::Enter => Some((raw, names)),
+            _ => None,
+        })
+    }
+
+    /// Calls, errors, and bytes, by name. Other results (descriptors, addresses, process ids) depend on which
+    /// thread comes first.
+    fn counts(&self) -> BTreeMap<String, (u64, u64, i64)> {
+        let mut counts = BTreeMap::new();
+        for (raw, _) in self.calls() {
+            let moves = raw.call.spec().class == CallClass::Data && raw.outcome == Outcome::Succeeded;
+            let count: &mut (u64, u64, i64) = counts.entry(raw.call.name()).or_default();
+            count.0 += 1;
+            count.1 += u64::from(raw.outcome == Outcome::Failed);
+            count.2 += if moves { raw.result } else { 0 };
+        }
+        counts
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.counts().get(name).map_or(0, |count| count.0)
+    }
+
+    fn births(&self) -> usize {
+        self.records.iter().filter(|record| matches!(record, Record::Start(_))).count()
+    }
+
+    fn ends(&self) -> Vec<(Option<i32>, bool)> {
+        let ends = self.records.iter().filter_map(|record| match record {
+            Record::End(end) => Some((end.exit_code, end.superseded_by.is_some())),
+            _ => None,
+        });
+        ends.collect()
+    }
+
+    /// Everything of each of the first thread's calls but its times.
+    fn fields(&self) -> Vec<String> {
+        let first = self.calls().next().map(|(raw, _)| raw.tid);
+        self.calls()
+            .filter(|(raw, _)| Some(raw.tid) == first)
+            .map(|(raw, names)| fields(raw, names))
+            .collect()
+    }
+}
+
+fn fields(raw: &RawCall, (path, argv): &(String, String)) -> String {
+    let result = match raw.call.name().as_str() {
+        "mmap" | "fork" | "vfork" | "clone" | "clone3" => 0,
+        _ => raw.result,
+    };
+    // Where the test itself prints may be a file, which grows.
+    let size = if (0..=2).contains(&raw.fd) { 0 } else { raw.stat_size };
+    format!(
+        "{} fd {} {} requested {} offset {} {} argument {} flags {:x} stat {} {size} result {result} {:?} {} {path} {}",
+        raw.call.name(),
+        raw.fd,
+        raw.fd2,
+        raw.requested,
+        raw.offset,
+        raw.offset2,
+        raw.argument,
+        raw.flags,
+        raw.stat_type,
+        raw.outcome,
+        raw.errno.name(),
+        // Of an exec that failed the arguments are not kept.
+        if raw.outcome == Outcome::Succeeded { argv } else { "" },
+    )
+}
+
+#[test]
+fn every_field_is_that_of_ptrace() {
+    for program in ["calls", "fields"] {
+        let Some(place) = place(program) else { return };
+        let compiled = place.compile(SHARED, program, &[]).expect("compiled");
+        let folder = place.0.join("work");
+        let command = [compiled.as_str(), folder.to_str().expect("text"), "97"];
+        fs::create_dir(&folder).expect("a folder to work in");
+        let mine = place.record("bpf", &command);
+        assert_eq!(mine.outcome.exit, ProgramExit::Code(0), "{program}");
+        assert_eq!(mine.outcome.losses.counts, BTreeMap::new(), "{program}");
+        fs::remove_dir_all(&folder).and_then(|()| fs::create_dir(&folder)).expect("the folder anew");
+        let other = place.record("ptrace", &command);
+        let (ours, theirs) = (mine.fields(), other.fields());
+        for (index, (our, their)) in ours.iter().zip(&theirs).enumerate() {
+            assert_eq!(our, their, "{program}: call {index}");
+        }
+        assert_eq!(ours.len(), theirs.len(), "{program}");
+        assert_eq!(mine.counts(), other.counts(), "{program}");
+        assert_eq!((mine.births(), mine.ends().len()), (other.births(), other.ends().len()), "{program}");
+        assert!(ours.len() > 30, "{program}");
+    }
+}
+
+#[test]
+fn static_programs_and_scripts_are_seen_whole() {
+    let Some(place) = place("static") else { return };
+    let Some(program) = place.compile(SHARED, "calls", &["-static"]) else {
+        eprintln!("skipped: no static libc here");
+        return;
+    };
+    let script = place.0.join("script");
+    fs::write(&script, format!("#!{program} {}\n", place.text())).expect("written");
+    let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(&script, rights).expect("made executable");
+    for command in [vec![program.as_str(), place.text(), "97"], vec![script.to_str().expect("text"), "97"]] {
+        let mine = place.record("bpf", &command);
+        let other = place.record("ptrace", &command);
+        assert_eq!(mine.fields(), other.fields(), "{command:?}");
+        assert_eq!(mine.counts(), other.counts(), "{command:?}");
+    }
+}
+
+#[test]
+fn threads_that_exec_and_leaders_that_leave() {
+    let Some(place) = place("threads") else { return };
+    let program = place.compile("tests/programs", "threads_exec", &[]).expect("compiled");
+    let mine = place.record("bpf", &[&program]);
+    let other = place.record("ptrace", &[&program]);
+    assert_eq!(mine.outcome.exit, other.outcome.exit);
+    assert_eq!(mine.births(), other.births());
+    let superseded = |recorded: &Recorded| recorded.ends().iter().filter(|(_, by)| *by).count();
+    assert_eq!(superseded(&mine), superseded(&other));
+    assert_eq!(mine.count("execve"), other.count("execve"));
+}
+
+#[test]
+fn a_killed_program_is_recorded_to_its_last_call() {
+    let Some(place) = place("killed") else { return };
+    let program = place.compile(SHARED, "hostile", &[]).expect("compiled");
+    let mine = place.record("bpf", &[&program, "killed"]);
+    assert_eq!(mine.outcome.exit, ProgramExit::Signal(libc::SIGKILL));
+    let last = mine.calls().filter(|(raw, _)| raw.call.name() == "pread64").last();
+    assert_eq!(last.map(|(raw, _)| raw.offset), Some(50_000));
+    assert_eq!(mine.ends(), [(None, false)]);
+}
+
+#[test]
+fn times_lie_in_the_run_and_ends_do_not_step_back() {
+    let Some(place) = place("times") else { return };
+    let program = place.compile(SHARED, "calls", &[]).expect("compiled");
+    let now = || {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        since.expect("after 1970").as_nanos() as i64
+    };
+    let before = now();
+    let mine = place.record("bpf", &[&program, place.text(), "97"]);
+    let after = now();
+    let mut last = 0;
+    for (raw, _) in mine.calls() {
+        assert!(raw.start >= before && raw.start <= after, "{before} {} {after}", raw.start);
+        if raw.outcome != Outcome::NoResult {
+            assert!(raw.end_time() >= last, "{raw:?}");
+            last = raw.end_time();
+        }
+    }
+    assert!(last > before);
+}
+
+#[test]
+fn no_record_is_dropped_of_many_short_processes_and_of_fast_calls() {
+    let Some(place) = place("many") else { return };
+    let loop_of = "i=0; while [ $i -lt 100 ]; do /bin/true; v=$(cat /dev/null); i=$((i+1)); done";
+    let mine = place.record("bpf", &["/bin/sh", "-c", loop_of]);
+    assert_eq!(mine.outcome.losses.count(LossKind::DroppedRecords), 0);
+    assert_eq!(mine.count("execve"), 201);
+    assert_eq!(mine.births(), 201);
+    let mine = place.record("bpf", &["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100000"]);
+    assert_eq!(mine.outcome.losses.count(LossKind::DroppedRecords), 0);
+    assert!(mine.count("write") >= 100_000);
+}
+
+#[test]
+fn a_program_that_cant_be_executed_is_refused_as_by_a_shell() {
+    let Some(place) = place("broken") else { return };
+    let program = place.0.join("broken");
+    fs::write(&program, "#!/no/such/interpreter\n").expect("written");
+    let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(&program, rights).expect("made executable");
+    let refused = place.try_record("bpf", &[program.to_str().expect("text")]);
+    assert!(matches!(refused.map(drop), Err(RecordError::NotFound(_))));
+    assert!(!place.0.join("run.iodock").exists());
+}
