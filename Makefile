@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test check reference messages bench wheel clean
+.PHONY: setup demo test check reference messages bench bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -56,6 +56,11 @@ bench: setup
 	$(BIN)/python benches/analysis_speed.py
 	$(BIN)/python benches/record_cost.py
 	$(BIN)/python benches/backends.py
+
+# The bpf back end's programs from their C sources; the object is committed, so that nobody else needs the compiler.
+bpf: $(VENV)/.requirements
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
+	$(BIN)/python tools/bpf.py
 
 # A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs.
 wheel: setup

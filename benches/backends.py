@@ -1,7 +1,7 @@
 """What each way of recording costs and sees: every program alone, under an empty preloaded library, under
 `strace -f -ttT -o`, and under each back end of `iodock record`, in turn, in one run.
 
-    .venv/bin/python benches/backends.py [--rounds 5] [--only NAME,...] [--backends ptrace,rewrite]
+    .venv/bin/python benches/backends.py [--rounds 5] [--only NAME,...] [--backends ptrace,rewrite,bpf]
 
 Ratios to the program alone are of CPU seconds (user + system of all processes, recorder included) and of wall
 time, medians with the smallest and largest. The recorder is `crates/iodock-record/examples/record.rs`: the

@@ -125,13 +125,16 @@ def _perf(root: Path) -> Finding:
 
 def _bpf(root: Path) -> Finding:
     off = _text(root, "proc/sys/kernel/unprivileged_bpf_disabled")
-    capable = _capability(root, _CAP_BPF) or _capability(root, _CAP_SYS_ADMIN)
+    both = _capability(root, _CAP_BPF) and _capability(root, _CAP_PERFMON)
+    capable = both or _capability(root, _CAP_SYS_ADMIN)
     types = (root / "sys/kernel/btf/vmlinux").exists()
-    found = f"{'with' if capable else 'no'} CAP_BPF, {'with' if types else 'no'} kernel type information"
+    found = f"{'with' if capable else 'no'} CAP_BPF and CAP_PERFMON, "
+    found += f"{'with' if types else 'no'} kernel type information"
     found += f", unprivileged_bpf_disabled {off}" if off is not None else ""
     if capable and types:
-        return Finding("BPF", "good", found, "programs may be loaded")
-    return Finding("BPF", "limited", found, "no BPF; the ptrace recorder does not need it")
+        return Finding("BPF", "good", found, "record --backend bpf works: every call of every program")
+    missing = "a kernel with CONFIG_DEBUG_INFO_BTF" if capable else "root"
+    return Finding("BPF", "limited", found, f"record --backend bpf needs {missing}; the others don't")
 
 
 def _file_systems(root: Path) -> Finding:

@@ -54,6 +54,15 @@ fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> Load
     LoadError { what, why: format!("{error}: {innermost}"), errno }
 }
 
+/// A call that has begun and not ended: its beginning, monotonic ns, and its first arguments.
+#[derive(Clone, Copy, Debug)]
+pub struct InCall {
+    pub tid: u32,
+    pub start: u64,
+    pub number: usize,
+    pub arguments: [u64; 5],
+}
+
 /// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.
 pub struct Programs {
     ebpf: Ebpf,
@@ -123,11 +132,32 @@ impl Programs {
         Ok(())
     }
 
-    /// Follows a task from its next call on; `false` if too many are followed already.
-    pub fn follow(&self, tid: u32, tgid: u32) -> bool {
+    fn places(&self, tid: u32) -> [usize; 2] {
         let first = tid & self.slot_mask;
         let second = (tid.wrapping_mul(2_654_435_761) >> 12) & self.slot_mask;
-        [first, second].into_iter().any(|place| self.claim(place as usize * slot::SIZE, tid, tgid))
+        [first as usize * slot::SIZE, second as usize * slot::SIZE]
+    }
+
+    /// The call that a followed task is in.
+    pub fn in_call(&self, tid: u32) -> Option<InCall> {
+        let half = |at| self.slots.half(at).load(Ordering::SeqCst);
+        let word = |at| self.slots.word(at).load(Ordering::SeqCst);
+        let at = self.places(tid).into_iter().find(|at| half(at + slot::TID) == tid)?;
+        let start = word(at + slot::START);
+        let call = InCall {
+            tid,
+            start,
+            number: half(at + slot::NUMBER) as usize,
+            arguments: std::array::from_fn(|index| word(at + slot::ARGUMENTS + 8 * index)),
+        };
+        // It may have gone on while we looked.
+        let same = half(at + slot::STATE) == slot::STATE_IN_CALL && word(at + slot::START) == start;
+        same.then_some(call)
+    }
+
+    /// Follows a task from its next call on; `false` if too many are followed already.
+    pub fn follow(&self, tid: u32, tgid: u32) -> bool {
+        self.places(tid).into_iter().any(|at| self.claim(at, tid, tgid))
     }
 
     fn claim(&self, at: usize, tid: u32, tgid: u32) -> bool {

@@ -1,10 +1,10 @@
 //! Reading the CPUs' buffers as one stream in the order of time.
 
 use crate::format::{cpu, Kind, CHUNK, KINDS};
-use crate::programs::Programs;
+use crate::programs::{InCall, Programs};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One record, as it lies in the buffer.
 #[derive(Clone, Copy)]
@@ -84,8 +84,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Calls `take` with every record before `until` (monotonic ns), in the order of time, and gives the room
-    /// back.
-    pub fn drain(&mut self, until: u64, mut take: impl FnMut(Record)) {
+    /// back. `take` may also look at what comes later.
+    pub fn drain(&mut self, until: u64, mut take: impl FnMut(Record, &Ahead)) {
         let mut heap = BinaryHeap::new();
         for at in 0..self.heads.len() {
             self.heads[at] = self.field(at, cpu::HEAD).load(Ordering::Acquire);
@@ -98,7 +98,7 @@ impl<'a> Reader<'a> {
             let limit = heap.peek().map_or(until, |Reverse((time, _))| u64::min(*time, until));
             let mut next = self.next(at);
             while let Some(record) = next.filter(|record| record.time() <= limit) {
-                take(record);
+                take(record, &Ahead { programs: self.programs, tails: &self.tails });
                 self.tails[at] += record.words.len() as u64 * 8;
                 next = self.next(at);
             }
@@ -109,30 +109,59 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn field(&self, at: usize, field: usize) -> &'a std::sync::atomic::AtomicU64 {
+    fn field(&self, at: usize, field: usize) -> &'a AtomicU64 {
         self.programs.cpus.word(at * cpu::SIZE + field)
     }
 
     /// The first record of a CPU that is not taken yet.
     #[inline]
     fn next(&mut self, at: usize) -> Option<Record<'a>> {
-        loop {
-            let tail = self.tails[at];
-            if tail >= self.heads[at] {
-                return None;
-            }
-            let chunks = self.programs.chunk_count;
-            let chunk = at * chunks + (tail as usize / CHUNK) % chunks;
-            let inside = tail as usize % CHUNK;
-            let start = chunk * CHUNK + inside;
-            // SAFETY: before `head`, so written; not given back before `tail` moves past it.
-            let first = unsafe { self.programs.chunks.words(start, 1) }[0];
-            let count = (first & 0xffff) as usize;
-            if count > 1 && inside + count * 8 <= CHUNK {
-                // SAFETY: as above.
-                return Some(Record { words: unsafe { self.programs.chunks.words(start, count) } });
-            }
-            self.tails[at] = tail - inside as u64 + CHUNK as u64;
+        next(self.programs, at, &mut self.tails[at], self.heads[at])
+    }
+}
+
+/// The first record at or behind `tail`, which moves over padding.
+#[inline]
+fn next<'a>(programs: &'a Programs, at: usize, tail: &mut u64, head: u64) -> Option<Record<'a>> {
+    while *tail < head {
+        let chunks = programs.chunk_count;
+        let chunk = at * chunks + (*tail as usize / CHUNK) % chunks;
+        let inside = *tail as usize % CHUNK;
+        let start = chunk * CHUNK + inside;
+        // SAFETY: before `head`, so written; not given back before the shared `tail` moves past it.
+        let first = unsafe { programs.chunks.words(start, 1) }[0];
+        let count = (first & 0xffff) as usize;
+        if count > 1 && inside + count * 8 <= CHUNK {
+            // SAFETY: as above.
+            return Some(Record { words: unsafe { programs.chunks.words(start, count) } });
         }
+        *tail += (CHUNK - inside) as u64;
+    }
+    None
+}
+
+/// What is in the buffers and not taken yet, and the calls that have not ended.
+pub struct Ahead<'r> {
+    programs: &'r Programs,
+    tails: &'r [u64],
+}
+
+impl<'r> Ahead<'r> {
+    /// Calls `look` with every record that is not taken yet, CPU by CPU, also those written since the drain
+    /// began.
+    pub fn records(&self, mut look: impl FnMut(Record<'r>)) {
+        for (at, &tail) in self.tails.iter().enumerate() {
+            let mut tail = tail;
+            let head = self.programs.cpus.word(at * cpu::SIZE + cpu::HEAD).load(Ordering::Acquire);
+            while let Some(record) = next(self.programs, at, &mut tail, head) {
+                look(record);
+                tail += record.words.len() as u64 * 8;
+            }
+        }
+    }
+
+    /// The call that a followed task is in now.
+    pub fn in_call(&self, tid: u32) -> Option<InCall> {
+        self.programs.in_call(tid)
     }
 }

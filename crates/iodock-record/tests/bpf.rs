@@ -209,6 +209,27 @@ fn threads_that_exec_and_leaders_that_leave() {
 }
 
 #[test]
+fn a_call_in_flight_keeps_the_descriptor_that_it_began_with() {
+    let Some(place) = place("flight") else { return };
+    let program = place.compile("tests/programs", "flight", &[]).expect("compiled");
+    let mine = place.record("bpf", &[&program]);
+    let calls: Vec<&RawCall> = mine
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Call(raw) => Some(raw),
+            _ => None,
+        })
+        .collect();
+    let begun = calls.iter().position(|raw| raw.phase == Phase::Enter).expect("a beginning of its own");
+    let (entered, closed) = (calls[begun], calls[begun + 1]);
+    assert_eq!((entered.call.name(), closed.call.name()), ("read".into(), "close".into()));
+    assert_eq!(entered.fd, closed.fd);
+    let ended = calls.iter().find(|raw| raw.phase == Phase::Exit).expect("its end");
+    assert_eq!((ended.tid, ended.start, ended.result), (entered.tid, entered.start, 1));
+}
+
+#[test]
 fn a_killed_program_is_recorded_to_its_last_call() {
     let Some(place) = place("killed") else { return };
     let program = place.compile(SHARED, "hostile", &[]).expect("compiled");

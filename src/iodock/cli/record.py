@@ -27,7 +27,7 @@ _EXAMPLES = (
     "--backend",
     metavar="NAME",
     default="auto",
-    help="how to record: auto (default), ptrace or rewrite (cheap; not static programs)",
+    help="how to record: auto (default), ptrace, rewrite (cheap; not static programs) or bpf (as root)",
 )
 @click.option(
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"

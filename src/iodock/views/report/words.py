@@ -95,6 +95,7 @@ CAPTURED = {
     "truss": N_("truss log"),
     "ptrace": N_("live recording (ptrace)"),
     "rewrite": N_("live recording (rewrite)"),
+    "bpf": N_("live recording (bpf)"),
 }
 
 _CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")

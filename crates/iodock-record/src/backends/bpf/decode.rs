@@ -1,10 +1,13 @@
 //! From a buffer's record to a [`RawCall`]: what the call's roles say its arguments are.
 
+use super::flight::Flying;
 use iodock_bpf::format::{Kind, Piece, STRING_LIMIT};
 use iodock_bpf::plans::{piece, Plans};
 use iodock_bpf::reader::{Copied, Record};
 use iodock_event::constants::O_CLOEXEC;
-use iodock_event::{Action, Batch, CallId, ErrnoId, LossKind, Outcome, RawCall, Role, Text, NO_FD, UNKNOWN};
+use iodock_event::{
+    Action, Batch, CallId, ErrnoId, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD, UNKNOWN,
+};
 use iodock_journal::DataCall;
 
 const MFD_CLOEXEC: u64 = 1;
@@ -16,6 +19,8 @@ const GENERAL_WORDS: usize = 10;
 struct Small {
     call: CallId,
     sized: bool,
+    /// Takes a descriptor away, which may matter to other threads.
+    closes: bool,
 }
 
 /// Makes calls of records.
@@ -28,8 +33,12 @@ pub struct Decoder {
 
 impl Decoder {
     pub fn new(plans: &Plans, epoch: i64) -> Self {
-        let small =
-            |id: &Option<CallId>| id.map(|call| Small { call, sized: call.spec().has_role(Role::Size) });
+        let small = |id: &Option<CallId>| {
+            id.map(|call| {
+                let spec = call.spec();
+                Small { call, sized: spec.has_role(Role::Size), closes: spec.action == Action::Close }
+            })
+        };
         Decoder { small: plans.calls.iter().map(small).collect(), calls: plans.calls.clone(), epoch }
     }
 
@@ -37,11 +46,16 @@ impl Decoder {
         (monotonic as i64).wrapping_add(self.epoch)
     }
 
+    /// The other way round.
+    pub fn monotonic(&self, time: i64) -> u64 {
+        time.wrapping_sub(self.epoch) as u64
+    }
+
     pub fn call_id(&self, number: usize) -> Option<CallId> {
         self.calls.get(number).copied().flatten()
     }
 
-    /// A successful call that a small record holds: most calls, so the short way.
+    /// A successful call that a small record holds, but for close: most calls, so the short way.
     #[inline]
     pub fn data(&self, record: Record) -> Option<DataCall> {
         let offset = match record.kind() {
@@ -51,8 +65,8 @@ impl Decoder {
         };
         let (duration, result) = record.halves(2);
         let (fd, size) = record.halves(3);
-        let Small { call, sized } = self.small.get(record.number()).copied().flatten()?;
-        if (result as i32) < 0 {
+        let Small { call, sized, closes } = self.small.get(record.number()).copied().flatten()?;
+        if closes || (result as i32) < 0 {
             return None;
         }
         let duration = i64::from(duration);
@@ -76,7 +90,7 @@ impl Decoder {
 
     #[inline]
     fn small(&self, record: Record, offset: i64) -> Option<RawCall> {
-        let Small { call, sized } = self.small.get(record.number()).copied().flatten()?;
+        let Small { call, sized, .. } = self.small.get(record.number()).copied().flatten()?;
         let mut raw = RawCall::new(call, record.tid());
         let (duration, result) = record.halves(2);
         let (fd, size) = record.halves(3);
@@ -105,6 +119,17 @@ impl Decoder {
                 pointed(&mut raw, role, pieces.get(next).copied().flatten(), result, batch);
                 next += 1;
             }
+        }
+        Some(raw)
+    }
+
+    /// The beginning of a call.
+    pub fn beginning(&self, call: &Flying) -> Option<RawCall> {
+        let mut raw = RawCall::new(self.call_id(call.number)?, call.tid);
+        raw.phase = Phase::Enter;
+        raw.start = self.time(call.start);
+        for (&role, &value) in raw.call.spec().roles.iter().zip(&call.arguments) {
+            plain(&mut raw, role, value);
         }
         Some(raw)
     }

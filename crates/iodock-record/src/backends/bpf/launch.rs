@@ -167,7 +167,8 @@ impl Following<'_> {
     fn drain(&mut self, age: u64) {
         let now = (self.clock.now() - self.clock.epoch()) as u64;
         let (reader, records) = (&mut self.reader, &mut self.records);
-        reader.drain(now - age, |record| records.take(record));
+        records.new_drain();
+        reader.drain(now - age, |record, ahead| records.take(record, ahead));
     }
 
     fn finish(mut self) -> Ended {

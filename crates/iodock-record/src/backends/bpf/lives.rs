@@ -53,6 +53,19 @@ impl Lives {
         ended
     }
 
+    /// The process of a thread that is not its only one.
+    #[inline]
+    pub fn shared_process(&self, tid: u32) -> Option<u32> {
+        let tgid = *self.tasks.get(&tid)?;
+        self.processes.get(&tgid).filter(|process| process.threads > 1).map(|_| tgid)
+    }
+
+    /// Threads, with their processes, of processes that have several.
+    pub fn shared(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let several = |tgid: &u32| self.processes.get(tgid).is_some_and(|process| process.threads > 1);
+        self.tasks.iter().filter(move |(_, tgid)| several(tgid)).map(|(&tid, &tgid)| (tid, tgid))
+    }
+
     pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
         self.processes.keys().copied()
     }

@@ -7,6 +7,8 @@ mod allowed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod flight;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod launch;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod lives;

@@ -1,15 +1,16 @@
 //! From the buffers' records to the journal's.
 
 use super::decode::Decoder;
+use super::flight::Flights;
 use super::lives::Lives;
 use crate::control::{self, Control};
 use crate::process;
 use iodock_bpf::format::Kind;
-use iodock_bpf::reader::{Copied, Record as Recorded};
+use iodock_bpf::reader::{Ahead, Copied, Record as Recorded};
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{
-    Action, Batch, CallId, Fork, LossKind, Losses, Outcome, RawCall, Record, Start, TaskEnd, TaskUsage, Text,
-    UNKNOWN,
+    Action, Batch, CallId, Fork, LossKind, Losses, Outcome, Phase, RawCall, Record, Start, TaskEnd,
+    TaskUsage, Text, UNKNOWN,
 };
 use iodock_journal::{JournalError, JournalWriter};
 
@@ -25,6 +26,7 @@ pub struct Records<'a> {
     batch: Batch,
     usages: Vec<TaskUsage>,
     pub lives: Lives,
+    flights: Flights,
     root: u32,
     /// The root has executed its program; before that it is ours.
     pub launched: bool,
@@ -43,6 +45,7 @@ impl<'a> Records<'a> {
             batch: Batch::default(),
             usages: Vec::new(),
             lives: Lives::default(),
+            flights: Flights::default(),
             root: 0,
             launched: false,
             exec_errno: 0,
@@ -75,9 +78,9 @@ impl<'a> Records<'a> {
     }
 
     #[inline]
-    pub fn take(&mut self, record: Recorded) {
+    pub fn take(&mut self, record: Recorded, ahead: &Ahead) {
         match record.kind() {
-            Kind::Small | Kind::Positioned | Kind::General | Kind::Unfinished => self.call(record),
+            Kind::Small | Kind::Positioned | Kind::General | Kind::Unfinished => self.call(record, ahead),
             Kind::Fork => self.born(record),
             Kind::Exec => self.executed(record),
             Kind::Exit => self.ended(record),
@@ -89,15 +92,15 @@ impl<'a> Records<'a> {
     }
 
     #[inline]
-    fn call(&mut self, record: Recorded) {
-        if self.launched && self.failure.is_none() {
+    fn call(&mut self, record: Recorded, ahead: &Ahead) {
+        if self.launched && self.failure.is_none() && !self.flights.any_entered() {
             if let Some(data) = self.decoder.data(record) {
                 self.hand_over();
                 let result = self.journal.push_data(&data);
                 return self.note(result);
             }
         }
-        let Some(raw) = self.decoder.call(record, &mut self.batch) else { return };
+        let Some(mut raw) = self.decoder.call(record, &mut self.batch) else { return };
         if !self.launched && raw.tid == self.root {
             // What we do in the child ourselves; but for an exec that fails.
             if raw.call.spec().action == Action::Exec && raw.outcome == Outcome::Failed {
@@ -105,7 +108,26 @@ impl<'a> Records<'a> {
             }
             return;
         }
+        if raw.outcome == Outcome::Succeeded {
+            self.enter_others(&raw, record.time(), ahead);
+        }
+        if self.flights.ends(raw.tid, self.decoder.monotonic(raw.start)) {
+            raw.phase = Phase::Exit;
+        }
         self.batch.records.push(Record::Call(raw));
+    }
+
+    /// Writes the beginnings of calls of other threads that this one takes the descriptor away from.
+    #[inline]
+    fn enter_others(&mut self, raw: &RawCall, end: u64, ahead: &Ahead) {
+        let Some(tgid) = self.lives.shared_process(raw.tid) else { return };
+        for call in self.flights.cut_by(raw, tgid, end, (ahead, &self.lives, &self.decoder)) {
+            self.batch.records.extend(self.decoder.beginning(&call).map(Record::Call));
+        }
+    }
+
+    pub fn new_drain(&mut self) {
+        self.flights.forget();
     }
 
     fn born(&mut self, record: Recorded) {

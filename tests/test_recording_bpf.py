@@ -1,0 +1,123 @@
+"""`iodock record --backend bpf` through the command line, beside what strace counts of the same programs. Needs
+root and a kernel that lets BPF programs in; where that is not so the tests say that they are skipped, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+IODOCK = [sys.executable, "-m", "iodock"]
+ROOT = Path(__file__).parent.parent
+# A call that names two files has two rows.
+COUNTS = (
+    "SELECT call, count(DISTINCT (tid, ts)) AS n, count(DISTINCT (tid, ts)) FILTER (errno <> '') AS e "
+    "FROM calls_seen GROUP BY call"
+)
+THREADS = """
+import os, sys, threading
+def work(number):
+    for count in range(50):
+        path = os.path.join(sys.argv[1], f"t{number}")
+        with open(path, "w") as file:
+            file.write("x" * count)
+        os.stat(path); os.rename(path, path + "b")
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+[thread.start() for thread in threads]; [thread.join() for thread in threads]
+"""
+SQLITE = (
+    "import sqlite3, sys; c = sqlite3.connect(sys.argv[1] + '/db');"
+    "c.execute('create table if not exists t(a)');"
+    "[(c.execute('insert into t values(?)', (i,)), c.commit()) for i in range(20)]; c.execute('drop table t')"
+)
+SHELL = "i=0; while [ $i -lt 10 ]; do /bin/true; v=$(cat /etc/hostname); i=$((i+1)); done"
+# Calls that strace -c does not count, or that depend on how long a program waited.
+UNCOMPARED = {"exit", "exit_group", "mmap", "futex"}
+
+
+def unavailable() -> str | None:
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return "bpf is for x86-64 Linux"
+    found = json.loads(
+        subprocess.run([*IODOCK, "doctor", "--format", "json"], capture_output=True, check=True).stdout
+    )
+    bpf = next(row for row in found if row["topic"] == "BPF")
+    return None if bpf["state"] == "good" else f"no BPF here: {bpf['found']}"
+
+
+def programs(folder: Path) -> dict[str, list[str]]:
+    data = folder / "data"
+    data.mkdir()
+    return {
+        "cp": ["cp", sys.executable, str(data / "copy")],
+        "tar": ["tar", "-cf", str(data / "all.tar"), "-C", str(ROOT / "docs"), "."],
+        "shell": ["sh", "-c", SHELL],
+        "python threads": [sys.executable, "-c", THREADS, str(data)],
+        "sqlite": [sys.executable, "-c", SQLITE, str(data)],
+    }
+
+
+def counted(command: list[str], log: Path) -> dict[str, tuple[int, int]]:
+    """Calls and errors by name, as `strace -f -c` counts them."""
+    strace = ["strace", "-f", "-c", "-U", "name,calls,errors", "-o", str(log), *command]
+    subprocess.run(strace, stdout=subprocess.DEVNULL, check=True, timeout=120)
+    lines = [line.split() for line in log.read_text().splitlines()]
+    return {
+        line[0]: (int(line[1]), int(line[2]) if len(line) > 2 else 0)
+        for line in lines
+        if len(line) > 1 and line[1].isdigit() and line[0] != "total"
+    }
+
+
+def recorded(command: list[str], store: Path) -> dict[str, tuple[int, int]]:
+    record = [*IODOCK, "record", "--backend", "bpf", "--quiet", "--force", "-o", str(store), "--", *command]
+    subprocess.run(record, stdout=subprocess.DEVNULL, check=True, timeout=120)
+    query = [*IODOCK, "query", str(store), COUNTS, "--format", "json"]
+    rows = json.loads(subprocess.run(query, capture_output=True, check=True, timeout=120).stdout)["rows"]
+    return {row["call"]: (row["n"], row["e"]) for row in rows}
+
+
+def test_calls_and_errors_are_those_of_strace(tmp_path: Path) -> None:
+    reason = unavailable() or (None if shutil.which("strace") else "strace is not installed")
+    if reason:
+        pytest.skip(reason)
+    for name, command in programs(tmp_path).items():
+        # Once before, so that all see the same files.
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=True, timeout=120)
+        mine = recorded(command, tmp_path / "run.iodock")
+        theirs = counted(command, tmp_path / "log")
+        assert len(mine) > 5, name
+        for call in sorted(set(mine) - UNCOMPARED):
+            assert mine[call] == theirs.get(call), (name, call)
+
+
+def test_nothing_was_dropped_and_the_store_says_how(tmp_path: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    recorded(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100000"], tmp_path / "run.iodock")
+    manifest = json.loads((tmp_path / "run.iodock" / "manifest.json").read_text())
+    assert manifest["captured"]["how"] == "bpf"
+    assert "dropped-records" not in {loss["name"] for loss in manifest["losses"]}
+
+
+def test_without_rights_it_says_what_to_do(tmp_path: Path) -> None:
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        pytest.skip("rights can only be taken away by root with setpriv")
+    bare = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all"]
+    command = [*bare, *IODOCK, "record", "--backend", "bpf", "-o", str(tmp_path / "s"), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1 and "CAP_BPF" in done.stderr and "--backend" in done.stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_committed_programs_are_those_of_the_sources() -> None:
+    check = [sys.executable, str(ROOT / "tools" / "bpf.py"), "--check"]
+    done = subprocess.run(check, capture_output=True, text=True, timeout=120, check=False)
+    if "skipped" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
