@@ -1,5 +1,8 @@
-"""`iodock record --backend bpf` through the command line, beside what strace counts of the same programs. Needs
-root and a kernel that lets BPF programs in; where that is not so the tests say that they are skipped, and why."""
+"""`iodock record --backend bpf` through the command line, beside what strace counts of the same programs.
+
+Needs root and a kernel that lets BPF programs in; where that is not so the tests say that they are skipped,
+and why.
+"""
 
 from __future__ import annotations
 
