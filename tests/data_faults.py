@@ -3,27 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from fault_case import Case
 from timed_strace import StraceLog
 
 MIB = 1 << 20
 Build = Callable[[StraceLog], None]
-
-
-@dataclass(frozen=True)
-class Case:
-    """A fault, what is to be said of it, and the same work done well."""
-
-    rule: str
-    fault: Build
-    count: int
-    seconds: float
-    """Cost."""
-    files: tuple[str, ...]
-    clean: Build
-    name: str = ""
 
 
 def small_reads(log: StraceLog) -> None:

@@ -1,0 +1,150 @@
+"""Rules on ranks: what each finds, counts and charges in logs with known times, and that equal ranks are left
+alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from iodock.findings import Severity
+from iodock.settings import FileSystem, Settings
+from metadata_log import FIRST, Trace, diagnosed, of_rule
+
+MIB = 1 << 20
+
+
+# One log for each rank: the first call is at the same time in all of them.
+def ranks(work: Callable[[Trace, int, int], None], folder: Path) -> Path:
+    log = Trace(clocks={FIRST + number: 0 for number in range(4)})
+    for number in range(4):
+        work(log, number, FIRST + number)
+        if number:
+            log.clocks[FIRST + number] = max(1_000_000, log.clocks[FIRST + number])
+            log.end(FIRST + number)
+    return log.imported(folder, ranks=4)
+
+
+def writes(log: Trace, number: int, pid: int, pieces: int, took_us: int) -> None:
+    log.open(f"/data/out.{number}", flags="O_WRONLY|O_CREAT", pid=pid)
+    for _ in range(pieces):
+        log.write(MIB, took_us, pid=pid)
+    log.close(pid=pid)
+
+
+def test_a_rank_with_more_to_write_is_charged_beyond_the_mean(tmp_path: Path) -> None:
+    path = ranks(lambda log, n, pid: writes(log, n, pid, 50 if n == 3 else 10, 10_000), tmp_path)
+    diagnosis = diagnosed(path)
+    (found,) = of_rule(diagnosis, "rank-imbalance")
+    assert found.message.values["worker"] == 3
+    assert found.cost_seconds == pytest.approx(0.5 - 0.2)
+    assert [one.rule for one in diagnosis.worth_changing] == ["rank-imbalance"]
+
+
+def test_a_rank_that_needs_longer_for_the_same_is_a_straggler(tmp_path: Path) -> None:
+    path = ranks(lambda log, n, pid: writes(log, n, pid, 10, 50_000 if n == 1 else 10_000), tmp_path)
+    diagnosis = diagnosed(path)
+    (found,) = of_rule(diagnosis, "straggler")
+    assert found.message.values["worker"] == 1
+    assert found.cost_seconds == pytest.approx(0.5 - 0.1)
+    assert [one.rule for one in diagnosis.worth_changing] == ["straggler"]
+
+
+def test_a_rank_that_comes_late_is_a_straggler(tmp_path: Path) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.pause(500_000 if number == 2 else 1000 * number, pid)
+        writes(log, number, pid, 10, 10_000)
+
+    (found,) = of_rule(diagnosed(ranks(work, tmp_path)), "straggler")
+    assert found.message.values["worker"] == 2
+    assert found.cost_seconds == pytest.approx(0.5 - 0.003)
+
+
+def test_a_rank_that_works_alone_could_share(tmp_path: Path) -> None:
+    path = ranks(lambda log, n, pid: writes(log, n, pid, 0 if n else 40, 10_000), tmp_path)
+    diagnosis = diagnosed(path)
+    (found,) = of_rule(diagnosis, "serial-phases")
+    assert found.cost_seconds == pytest.approx(0.4 * 3 / 4)
+    assert [one.rule for one in diagnosis.worth_changing] == ["serial-phases"]
+
+
+def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Path) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.open("/data/shared.out", flags="O_RDWR|O_CREAT", pid=pid)
+        for _ in range(0 if number else 40):
+            log.write(MIB, 10_000, pid=pid)
+        log.close(pid=pid)
+
+    (found,) = of_rule(diagnosed(ranks(work, tmp_path)), "serial-phases")
+    assert found.severity is Severity.NOTE
+
+
+def test_equal_ranks_are_not_blamed(tmp_path: Path) -> None:
+    path = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000 + 1000 * n), tmp_path)
+    assert not diagnosed(path).worth_changing
+
+
+def interleaved(log: Trace, number: int, pid: int) -> None:
+    log.open("/data/shared", flags="O_WRONLY|O_CREAT", pid=pid)
+    for step in range(500):
+        log.call(f'pwrite64(3, ""..., 512, {(step * 4 + number) * 512})', "512", 1000, pid)
+
+
+def test_a_shared_file_in_small_pieces_is_named(tmp_path: Path) -> None:
+    diagnosis = diagnosed(ranks(interleaved, tmp_path))
+    (found,) = of_rule(diagnosis, "shared-file-contention")
+    assert (found.evidence["count"], found.evidence["writers"]) == (2000, 4)
+    # All four are in a write at the same time: half a second of the run.
+    assert found.cost_seconds == pytest.approx(0.5, rel=0.01)
+    assert diagnosis.worth_changing[0].rule == "shared-file-contention"
+
+
+def test_writers_one_after_the_other_do_not_meet(tmp_path: Path) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.pause(200_000 * number, pid)
+        log.open("/data/shared", flags="O_WRONLY|O_CREAT", pid=pid)
+        for step in range(100):
+            log.call(f'pwrite64(3, ""..., 512, {(step * 4 + number) * 512})', "512", 1000, pid)
+
+    assert not of_rule(diagnosed(ranks(work, tmp_path)), "shared-file-contention")
+
+
+def step_files(log: Trace, number: int, pid: int) -> None:
+    for step in range(100):
+        log.open(f"/data/step{step:03d}.{number}", took_us=2000, flags="O_WRONLY|O_CREAT", pid=pid)
+        log.write(100_000, 100, pid=pid)
+        log.close(1000, pid=pid)
+
+
+def test_files_of_each_rank_are_counted_with_their_stripes(tmp_path: Path) -> None:
+    path = ranks(step_files, tmp_path)
+    diagnosis = diagnosed(path)
+    (found,) = of_rule(diagnosis, "file-per-process")
+    assert (found.evidence["files"], found.evidence["workers"], found.evidence["objects"]) == (400, 4, 400)
+    assert found.cost_seconds == pytest.approx(0.3, rel=0.01)
+    assert [one.rule for one in diagnosis.worth_changing] == ["file-per-process"]
+
+
+def test_one_file_for_each_rank_is_no_flood(tmp_path: Path) -> None:
+    path = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000), tmp_path)
+    assert not of_rule(diagnosed(path), "file-per-process")
+
+
+def mounted_at_root(store: Path) -> Path:
+    """The store with all files on the file system `/`, which a log can't tell."""
+    path = store / "files.parquet"
+    files = pq.read_table(path)
+    column = files.schema.get_field_index("mount_point")
+    roots = pa.array(["/"] * files.num_rows, pa.string())
+    pq.write_table(files.set_column(column, "mount_point", roots), path)
+    return store
+
+
+def test_stripes_multiply_files(tmp_path: Path) -> None:
+    settings = Settings(file_systems={"/": FileSystem(stripe_count=8)})
+    store = mounted_at_root(ranks(step_files, tmp_path))
+    (found,) = of_rule(diagnosed(store, settings), "file-per-process")
+    assert (found.evidence["stripes"], found.evidence["objects"]) == (8, 3200)
