@@ -13,6 +13,7 @@ pub mod interner;
 pub mod loss;
 pub mod lwp;
 pub mod numbers_x86_64;
+pub mod ranks;
 pub mod record;
 pub mod sample;
 pub mod tables;

@@ -10,6 +10,7 @@ use iodock_event::{
     shown, Batch, Clock, EventColumns, LossKind, Losses, Mount, Place, RecordSource, SourceError, TaskUsage,
 };
 use iodock_journal::JournalReader;
+use iodock_preload::calls::{self, CallsSource, Ending};
 use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
 use std::fs::{File, TryLockError};
@@ -76,6 +77,8 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
 /// One recorder's journal.
 struct Part {
     reader: Arc<Mutex<JournalReader>>,
+    /// What the `rewrite` back end kept beside the journal.
+    calls: Option<CallsSource>,
     host: String,
     rank: Option<i32>,
     /// To be added to its stamps.
@@ -94,7 +97,7 @@ impl Parts {
         for path in journals(journal)? {
             refuse_running(&path)?;
             match JournalReader::open(&path) {
-                Ok(reader) => parts.open.push(Part::new(reader)),
+                Ok(reader) => parts.open.push(Part::new(reader, calls_beside(&path)?)),
                 Err(error) => parts.unreadable.push(error),
             }
         }
@@ -106,7 +109,7 @@ impl Parts {
 }
 
 impl Part {
-    fn new(reader: JournalReader) -> Part {
+    fn new(reader: JournalReader, calls: Option<CallsSource>) -> Part {
         let meta = reader.meta();
         let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
         Part {
@@ -114,6 +117,7 @@ impl Part {
             rank: meta.rank,
             clock_offset: offset.unwrap_or(0),
             reader: Arc::new(Mutex::new(reader)),
+            calls,
             usages: Vec::new(),
         }
     }
@@ -160,27 +164,70 @@ fn refuse_running(path: &Path) -> Result<(), ImportError> {
     }
 }
 
-/// A journal as a stream's source; the part keeps the other hand on it.
-struct Shared(Arc<Mutex<JournalReader>>);
+/// The raw calls that lie beside a journal, with what a killed recorder left in its session.
+fn calls_beside(journal: &Path) -> Result<Option<CallsSource>, SourceError> {
+    let path = journal.with_extension(calls::ENDING);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let (file, session) = calls::recover(&path)?;
+    CallsSource::open(file, session).map(Some)
+}
+
+/// A journal as a stream's source, and behind it the calls kept beside it; the part keeps the other hand on
+/// the journal.
+struct Shared {
+    journal: Arc<Mutex<JournalReader>>,
+    calls: Option<CallsSource>,
+    /// The journal has been read.
+    over: bool,
+}
 
 impl Shared {
     fn reader(&self) -> MutexGuard<'_, JournalReader> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+
+    /// The journal tells how the first process ended.
+    fn tell_ending(&mut self) {
+        let ending = self.reader().closing().map(|closing| Ending {
+            exit_code: closing.exit_code,
+            signal: closing.exit_signal.clone(),
+            time: closing.end,
+        });
+        if let (Some(ending), Some(calls)) = (ending, &mut self.calls) {
+            calls.set_ending(ending);
+        }
     }
 }
 
 impl RecordSource for Shared {
     fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
-        self.reader().next_batch()
+        if !self.over {
+            if let Some(batch) = self.reader().next_batch()? {
+                return Ok(Some(batch));
+            }
+            self.over = true;
+            self.tell_ending();
+        }
+        self.calls.as_mut().map_or(Ok(None), CallsSource::next_batch)
     }
+
     fn recycle(&mut self, batch: Batch) {
-        self.reader().recycle(batch);
+        match &mut self.calls {
+            Some(calls) if self.over => calls.recycle(batch),
+            _ => self.reader().recycle(batch),
+        }
     }
+
     fn clock(&self) -> Clock {
         self.reader().clock()
     }
+
     fn progress(&self) -> (u64, Option<u64>) {
-        self.reader().progress()
+        let (done, all) = self.reader().progress();
+        let (more, more_in_all) = self.calls.as_ref().map_or((0, Some(0)), CallsSource::progress);
+        (done + more, all.zip(more_in_all).map(|(all, more)| all + more))
     }
 }
 
@@ -197,9 +244,10 @@ fn tracker_of(parts: &[Part]) -> Tracker {
     Tracker::new(TrackerOptions { spaces: spaces.collect() })
 }
 
-fn streams_of(parts: &[Part]) -> Result<Vec<Stream>, ImportError> {
-    let streams = parts.iter().enumerate().map(|(space, part)| {
-        let source = Box::new(Shared(Arc::clone(&part.reader)));
+fn streams_of(parts: &mut [Part]) -> Result<Vec<Stream>, ImportError> {
+    let streams = parts.iter_mut().enumerate().map(|(space, part)| {
+        let journal = Arc::clone(&part.reader);
+        let source = Box::new(Shared { journal, calls: part.calls.take(), over: false });
         Ok(Stream::new(source, space as u16)?.with_clock_offset(part.clock_offset))
     });
     streams.collect()

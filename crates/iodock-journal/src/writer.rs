@@ -109,6 +109,11 @@ impl JournalWriter {
         Ok(writer)
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Bytes this writer has written, for the recorder's own account.
     pub fn written_bytes(&self) -> u64 {
         self.written

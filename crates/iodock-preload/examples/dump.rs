@@ -23,7 +23,9 @@ fn main() {
         .env("IODOCK_SESSION", session.path())
         .status()
         .expect("program");
-    show(&session, &mode);
+    if mode != "-n" {
+        show(&session, &mode);
+    }
     eprintln!("{status}");
     std::fs::remove_dir_all(&folder).expect("remove");
 }
@@ -36,9 +38,9 @@ fn show(session: &Session, mode: &str) {
     for index in 0..chunks {
         session.chunk(index, &mut bytes).expect("chunk");
         total += bytes.len();
-        let Some(mut reader) = ChunkReader::new(bytes.clone(), &shapes) else { continue };
+        let Some(mut reader) = ChunkReader::new(bytes.clone()) else { continue };
         loop {
-            match reader.next_entry() {
+            match reader.next_entry(&shapes) {
                 Ok(None) => break,
                 Err(damaged) => {
                     println!("chunk {index}: damaged at {}", damaged.at);

@@ -130,6 +130,13 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	state->depth++;
 }
 
+/* So that the recorder knows of it even if it never loads this library. */
+static void note_birth(u32 pid)
+{
+	u64 at = __atomic_fetch_add(&session->births, 1, __ATOMIC_RELAXED);
+	session->born[at & (BIRTHS - 1)] = pid;
+}
+
 /* The child of a vfork made its first step: its parent waits, and it uses its parent's memory, this state
  * too. */
 static void in_child(struct state *state, u32 tid)
@@ -183,6 +190,8 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	state->depth = (u32)(pending - state->pending);
 	u32 level = enter(state);
 	if (shape->kind == KIND_FORK) {
+		if (result > 0 && !(done.arguments[5] & CLONE_THREAD))
+			note_birth((u32)result);
 		struct fields fields;
 		nothing_yet(&fields);
 		fields.more = MORE_FLAGS;

@@ -93,6 +93,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->stream = stream->first;
 	chunk->sequence = stream->sequence++;
 	chunk->level = level;
+	chunk->owner = state->owner;
 	chunk->used = sizeof(*chunk);
 	barrier();
 	chunk->magic = CHUNK_MAGIC;

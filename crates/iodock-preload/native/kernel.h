@@ -33,6 +33,7 @@
 #define O_CLOEXEC 02000000
 #define CLONE_VM 0x100ul
 #define CLONE_VFORK 0x4000ul
+#define CLONE_THREAD 0x10000ul
 #define CLONE_SETTLS 0x80000ul
 #define EFAULT 14
 #define RLIMIT_AS 9

@@ -72,7 +72,7 @@ struct state {
 	u32 level;
 	u32 tid, pid;
 	u32 depth; /* of pending */
-	u32 spare;
+	u32 owner; /* the process; pid may be a vfork's child */
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
 	struct stream streams[LEVELS];
 	struct cached cache[CACHED_PATHS];

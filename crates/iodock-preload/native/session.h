@@ -11,11 +11,12 @@ typedef int s32;
 typedef long s64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 1
+#define SESSION_VERSION 2
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
 #define MOST_ROLES 6
+#define BIRTHS 1024
 
 /* What to do with a call. */
 enum kind {
@@ -68,7 +69,7 @@ struct header {
 	u32 closed; /* the recorder is gone: record nothing */
 	u64 sites_at;
 	u64 sites_bytes;
-	u64 reserved0;
+	u64 number; /* of this session */
 	/* on a cache line of its own: written by all */
 	u64 next_chunk __attribute__((aligned(64)));
 	u64 lost_calls;
@@ -77,10 +78,11 @@ struct header {
 	u64 sites_left;
 	u64 modules_unknown;
 	u64 shared_stacks;
-	u64 reserved1;
+	u64 births; /* processes made, by fork and its like */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
+	u32 born[BIRTHS] __attribute__((aligned(4096))); /* the last ones */
 };
 
 /* In the sites' area: for each module its header, then its sites. */
@@ -115,7 +117,8 @@ struct chunk {
 	u32 stream; /* the stream's first chunk */
 	u32 sequence;
 	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
-	u32 reserved[7];
+	u32 owner; /* the process whose thread writes it (a child of vfork writes into its parent's) */
+	u32 reserved[6];
 };
 
 /* First byte of a record: a call's code, 255 for those that are no calls. */

@@ -37,7 +37,7 @@ static __attribute__((noinline)) struct state *adopt(void)
 		    !__atomic_compare_exchange_n(&state->taken, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		state->tid = (u32)kernel0(SYS_gettid);
-		state->pid = (u32)kernel0(SYS_getpid);
+		state->pid = state->owner = (u32)kernel0(SYS_getpid);
 		state->depth = 0;
 		state->level = 0;
 		own = state;

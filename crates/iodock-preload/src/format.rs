@@ -1,10 +1,12 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
+/// Processes born that the header remembers.
+pub const BIRTHS: usize = 1024;
 
 /// Offsets in the header.
 pub mod header {
@@ -17,15 +19,18 @@ pub mod header {
     pub const CLOSED: usize = 36;
     pub const SITES_AT: usize = 40;
     pub const SITES_BYTES: usize = 48;
+    pub const NUMBER: usize = 56;
     pub const NEXT_CHUNK: usize = 64;
     pub const LOST_CALLS: usize = 72;
     pub const LOST_STREAMS: usize = 80;
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
+    pub const BIRTHS: usize = 120;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
-    pub const BYTES: usize = 12288;
+    pub const BORN: usize = 12288;
+    pub const BYTES: usize = 16384;
 }
 
 /// Offsets in a chunk's header.
@@ -38,6 +43,7 @@ pub mod chunk {
     pub const STREAM: usize = 24;
     pub const SEQUENCE: usize = 28;
     pub const LEVEL: usize = 32;
+    pub const OWNER: usize = 36;
     pub const BYTES: usize = 64;
 }
 

@@ -7,6 +7,7 @@
 //! are safe to patch ([`sites`]), what a call's arguments are ([`shapes`]).
 
 pub mod cache;
+pub mod calls;
 pub mod elf;
 pub mod format;
 pub mod reader;

@@ -13,6 +13,8 @@ pub struct Head {
     pub stream: u32,
     pub sequence: u32,
     pub level: u32,
+    /// The process whose thread writes it; a child of vfork writes into its parent's.
+    pub owner: u32,
 }
 
 /// Where in a call's life a record stands.
@@ -89,14 +91,14 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
         stream: number(chunk::STREAM)?,
         sequence: number(chunk::SEQUENCE)?,
         level: number(chunk::LEVEL)?,
+        owner: number(chunk::OWNER)?,
     })
 }
 
 /// Reads one chunk, entry by entry.
-pub struct ChunkReader<'a> {
+pub struct ChunkReader {
     bytes: Vec<u8>,
     at: usize,
-    shapes: &'a Shapes,
     tid: u32,
     pid: u32,
     last_end: u64,
@@ -106,14 +108,13 @@ pub struct ChunkReader<'a> {
     paths: Vec<(usize, usize)>,
 }
 
-impl<'a> ChunkReader<'a> {
+impl ChunkReader {
     /// `None` if `bytes` is no chunk.
-    pub fn new(bytes: Vec<u8>, shapes: &'a Shapes) -> Option<Self> {
+    pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let head = head(&bytes)?;
         Some(ChunkReader {
             bytes,
             at: chunk::BYTES,
-            shapes,
             tid: head.tid,
             pid: head.pid,
             last_end: head.base,
@@ -124,26 +125,26 @@ impl<'a> ChunkReader<'a> {
         })
     }
 
-    /// More of the same chunk, which was not yet there when the rest was read.
-    pub fn grow(&mut self, more: &[u8]) {
-        self.bytes.extend_from_slice(more);
+    /// The memory, to be used for another chunk.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
     }
 
-    /// Bytes of the chunk that are here.
-    pub fn available(&self) -> usize {
-        self.bytes.len()
+    /// Where the next entry begins.
+    pub fn at(&self) -> usize {
+        self.at
     }
 
     /// The next entry; `None` at the end.
     ///
     /// # Errors
     /// What is there can't be a record.
-    pub fn next_entry(&mut self) -> Result<Option<Entry>, Damaged> {
+    pub fn next_entry(&mut self, shapes: &Shapes) -> Result<Option<Entry>, Damaged> {
         if self.at >= self.bytes.len() {
             return Ok(None);
         }
         let start = self.at;
-        let entry = if self.bytes[start] == CODE_CONTROL { self.control() } else { self.call() };
+        let entry = if self.bytes[start] == CODE_CONTROL { self.control() } else { self.call(shapes) };
         entry.map(Some).ok_or(Damaged { at: start })
     }
 
@@ -223,9 +224,9 @@ impl<'a> ChunkReader<'a> {
         }
     }
 
-    fn call(&mut self) -> Option<Entry> {
+    fn call(&mut self, shapes: &Shapes) -> Option<Entry> {
         let &(call, shape) =
-            self.shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
+            shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
         let has = self.byte()?;
         let more = if has & HAS_MORE != 0 { self.byte()? } else { 0 };
         let (gap, duration) = (self.number()?, self.number()?);

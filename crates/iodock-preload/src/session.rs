@@ -1,7 +1,7 @@
 //! The session file: made by the recorder before the program starts, mapped by every process recorded.
 
 use crate::cache::Cache;
-use crate::format::{header, CHUNK_MAGIC, MAGIC, VERSION};
+use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, MAGIC, VERSION};
 use crate::shapes::Shapes;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -15,6 +15,7 @@ const FILE_BYTES: u64 = 64 << 30;
 const CHUNK_BYTES: u64 = 64 << 10;
 /// The library's name in the session's folder.
 const LIBRARY_NAME: &str = "libiodock_preload.so";
+const SESSION_NAME: &str = "session";
 /// Bytes of a path in the header.
 const MOST_PATH: usize = 1023;
 /// No longer than this is a unit of time, ns.
@@ -25,7 +26,8 @@ pub struct Session {
     pub file: File,
     pub chunks_at: u64,
     pub time_shift: u32,
-    pub clock_start: (u64, i64),
+    /// Tells it from others that had the same name.
+    pub number: u64,
 }
 
 /// Time-stamp counter and monotonic clock (ns), read closest together of a few tries.
@@ -77,8 +79,9 @@ impl Session {
         let chunks_at = (sites_at + sites.len() as u64).next_multiple_of(CHUNK_BYTES);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(folder.join("session"))?;
+        let file = options.open(folder.join(SESSION_NAME))?;
         file.set_len(FILE_BYTES)?;
+        let number = ticks() ^ u64::from(std::process::id()) << 40;
         let time_shift = (TIME_UNIT_NS * ticks_per_ns()).log2().floor().max(0.0) as u32;
         let mut head = vec![0; header::BYTES];
         let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
@@ -90,8 +93,9 @@ impl Session {
         put(header::CHUNK_BYTES, &(CHUNK_BYTES as u32).to_le_bytes());
         put(header::SITES_AT, &sites_at.to_le_bytes());
         put(header::SITES_BYTES, &(sites.len() as u64).to_le_bytes());
+        put(header::NUMBER, &number.to_le_bytes());
         let library = folder.join(LIBRARY_NAME);
-        let path = folder.join("session");
+        let path = folder.join(SESSION_NAME);
         for (at, path) in [(header::LIBRARY, &library), (header::SESSION, &path)] {
             let text = path.as_os_str().as_bytes();
             if text.len() > MOST_PATH {
@@ -104,7 +108,50 @@ impl Session {
         }
         file.write_all_at(&sites, sites_at)?;
         file.write_all_at(&head, 0)?;
-        Ok(Session { folder: folder.into(), file, chunks_at, time_shift, clock_start: clock_pair() })
+        Ok(Session { folder: folder.into(), file, chunks_at, time_shift, number })
+    }
+
+    /// Opens the session in `folder`, which a recorder that was killed has left.
+    ///
+    /// # Errors
+    /// It is not there, or another one than `number`.
+    pub fn open(folder: &Path, number: u64) -> io::Result<Session> {
+        let file = OpenOptions::new().read(true).write(true).open(folder.join(SESSION_NAME))?;
+        let mut head = [0; header::FILE_BYTES + 64];
+        file.read_exact_at(&mut head, 0)?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
+        let version = word(header::VERSION) as u32;
+        if word(header::MAGIC) != MAGIC || version != VERSION || word(header::NUMBER) != number {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "another session"));
+        }
+        let time_shift = (word(header::VERSION) >> 32) as u32;
+        Ok(Session { folder: folder.into(), file, chunks_at: word(header::CHUNKS_AT), time_shift, number })
+    }
+
+    /// Chunks that the file has room for.
+    pub fn most_chunks(&self) -> u64 {
+        (FILE_BYTES - self.chunks_at) / CHUNK_BYTES
+    }
+
+    /// The header of chunk `index`: zeros where nobody has written it yet.
+    pub fn head(&self, index: u64, bytes: &mut [u8; chunk::BYTES]) -> io::Result<()> {
+        self.file.read_exact_at(bytes, self.chunks_at + index * CHUNK_BYTES)
+    }
+
+    /// Processes born since `from`, as many as are still known; and how many there have been.
+    pub fn births(&self, from: u64) -> io::Result<(Vec<u32>, u64)> {
+        let count = self.counter(header::BIRTHS)?;
+        if count == from {
+            return Ok((Vec::new(), count));
+        }
+        let mut ring = [0; 4 * BIRTHS];
+        self.file.read_exact_at(&mut ring, header::BORN as u64)?;
+        let first = from.max(count.saturating_sub(BIRTHS as u64));
+        let pid = |at: u64| {
+            let at = 4 * (at as usize % BIRTHS);
+            u32::from_le_bytes([ring[at], ring[at + 1], ring[at + 2], ring[at + 3]])
+        };
+        Ok(((first..count).map(pid).filter(|&pid| pid != 0).collect(), count))
     }
 
     pub fn library(&self) -> PathBuf {
@@ -112,7 +159,7 @@ impl Session {
     }
 
     pub fn path(&self) -> PathBuf {
-        self.folder.join("session")
+        self.folder.join(SESSION_NAME)
     }
 
     /// A counter of the header.

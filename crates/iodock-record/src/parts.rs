@@ -120,7 +120,9 @@ impl Part {
     pub fn abandon(&self) {
         let journal = self.store.join("journal");
         // What can't be removed stays; there is nobody to tell.
-        let _ = fs::remove_file(journal.join(format!("{}.journal", self.name)));
+        for ending in ["journal", iodock_preload::calls::ENDING] {
+            let _ = fs::remove_file(journal.join(format!("{}.{ending}", self.name)));
+        }
         if self.created && self.ranks.is_none() {
             let _ = fs::remove_dir_all(&self.store);
         } else {

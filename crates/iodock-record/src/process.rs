@@ -1,5 +1,6 @@
 //! What /proc says of a process.
 
+pub use iodock_event::ranks::{rank_among, RANK_NAMES};
 use iodock_event::{DescriptorSnapshot, Text, UNKNOWN};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -107,52 +108,15 @@ pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {
     Some((user, total - user))
 }
 
-/// Names under which MPI launchers tell a process its rank, and the number of ranks.
-pub const RANK_NAMES: [(&str, &str); 6] = [
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMIX_RANK", "PMIX_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    ("MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
-];
-
 /// The MPI rank that the process's environment names.
 pub fn rank(pid: u32) -> Option<i32> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     rank_among(environment.split(|&byte| byte == 0))
 }
 
-/// The rank that an environment's `NAME=VALUE` pairs name, by the first of the names that one has.
-pub fn rank_among<'a>(pairs: impl Iterator<Item = &'a [u8]>) -> Option<i32> {
-    pairs.filter_map(rank_of_pair).min_by_key(|&(name, _)| name).map(|(_, rank)| rank)
-}
-
-fn rank_of_pair(pair: &[u8]) -> Option<(usize, i32)> {
-    // Most pairs are told by their first letter.
-    if !matches!(pair.first(), Some(b'O' | b'P' | b'M' | b'S')) {
-        return None;
-    }
-    RANK_NAMES.iter().enumerate().find_map(|(index, (name, _))| {
-        let value = pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        Some((index, std::str::from_utf8(value).ok()?.parse().ok()?))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn rank(pairs: &[&str]) -> Option<i32> {
-        rank_among(pairs.iter().map(|pair| pair.as_bytes()))
-    }
-
-    #[test]
-    fn the_launchers_own_name_for_the_rank_comes_first() {
-        assert_eq!(rank(&["PATH=/bin", "SLURM_PROCID=7", "OMPI_COMM_WORLD_RANK=3", "HOME=/"]), Some(3));
-        assert_eq!(rank(&["PMI_RANK=x", "SLURM_PROCID=7"]), Some(7));
-        assert_eq!(rank(&["PMI_RANKS=1", "OMPI=2", "", "S"]), None);
-    }
 
     #[test]
     fn cpu_time_of_this_thread_is_known() {

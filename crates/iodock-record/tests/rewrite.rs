@@ -2,8 +2,9 @@
 //! bytes, but for what the dynamic linker does before the recorder is there.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use iodock_event::{LossKind, Outcome, Phase, Record, RecordSource};
+use iodock_event::{Batch, LossKind, Losses, Outcome, Phase, Record, RecordSource};
 use iodock_journal::JournalReader;
+use iodock_preload::calls::{recover, CallsSource, Ending};
 use iodock_record::{record, ProgramExit, RecordOptions, RecordOutcome};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -41,20 +42,45 @@ impl Place {
         let store = self.0.join("run.iodock");
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend) = (true, backend.into());
-        let outcome = record(&options, Arc::default()).expect("recorded");
+        let mut outcome = record(&options, Arc::default()).expect("recorded");
         let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
-        let (mut records, mut paths) = (Vec::new(), Vec::new());
+        let mut kept = Kept::default();
         while let Some(batch) = reader.next_batch().expect("readable") {
-            for record in &batch.records {
-                if let Record::Call(raw) = record {
-                    paths.push(String::from_utf8_lossy(batch.text(raw.path)).into_owned());
-                } else {
-                    paths.push(String::new());
-                }
-            }
-            records.extend_from_slice(&batch.records);
+            kept.take(&batch);
         }
-        (outcome, records, paths)
+        let calls = store.join("journal/main.calls");
+        if calls.exists() {
+            let (file, session) = recover(&calls).expect("a file of calls");
+            assert!(session.is_none());
+            let mut calls = CallsSource::open(file, None).expect("readable");
+            calls.set_ending(Ending::default());
+            while let Some(batch) = calls.next_batch().expect("readable") {
+                kept.take(&batch);
+            }
+        }
+        outcome.losses.merge(&kept.losses);
+        (outcome, kept.records, kept.paths)
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    records: Vec<Record>,
+    paths: Vec<String>,
+    losses: Losses,
+}
+
+impl Kept {
+    fn take(&mut self, batch: &Batch) {
+        for record in &batch.records {
+            let path = match record {
+                Record::Call(raw) => String::from_utf8_lossy(batch.text(raw.path)).into_owned(),
+                _ => String::new(),
+            };
+            self.paths.push(path);
+        }
+        self.records.extend_from_slice(&batch.records);
+        self.losses.merge(&batch.losses);
     }
 }
 

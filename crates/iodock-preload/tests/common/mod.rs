@@ -62,8 +62,8 @@ pub fn entries(session: &Session) -> Vec<Entry> {
     for index in 0..chunks {
         session.chunk(index, &mut bytes).expect("chunk");
         // A thread may have ended between claiming a chunk and writing its header.
-        let Some(mut reader) = ChunkReader::new(bytes.clone(), &shapes) else { continue };
-        while let Some(entry) = reader.next_entry().expect("no damage") {
+        let Some(mut reader) = ChunkReader::new(bytes.clone()) else { continue };
+        while let Some(entry) = reader.next_entry(&shapes).expect("no damage") {
             entries.push(entry);
         }
     }

@@ -1,28 +1,27 @@
-//! Launching a program under the preloaded library, following it to its end, and emptying the buffers on
-//! the way.
+//! Launching a program under the preloaded library, following it to its end, and keeping what it writes
+//! into the buffers. Nothing of that is read here: the program shall have the machine for itself.
 
-use super::births;
-use super::records::{Records, Time};
-use super::streams::Streams;
+use super::living::Living;
+use super::root;
 use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
-use crate::control::{Control, Received};
+use crate::control::{self, Control, Received};
 use crate::error::{RecordError, Refusal};
 use crate::launch::{self, Program};
-use iodock_event::LossKind;
-use iodock_journal::JournalWriter;
-use iodock_preload::format::header;
+use iodock_event::{LossKind, Losses};
+use iodock_journal::{JournalError, JournalWriter};
+use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::session::{self, Session};
-use iodock_preload::shapes::Shapes;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::{fs, io, thread, time::Duration};
+use std::time::{Duration, Instant};
+use std::{fs, io};
 
-/// A thread may be taken off its CPU between a call's end and the writing of its record; entries younger
-/// than this wait for such a straggler.
-const STRAGGLER_NS: u64 = 100_000_000;
-/// How often processes are looked for that run on without the first one.
-const PULSE: Duration = Duration::from_millis(20);
+/// How often new processes, and a flood of calls, are looked for.
+const PULSE: Duration = Duration::from_millis(50);
+/// How often calls are handed over: what a machine that goes down costs.
+const TURN: Duration = Duration::from_secs(1);
 
 /// Removes the session's folder, whatever happens.
 struct Folder(PathBuf);
@@ -49,24 +48,49 @@ pub fn run(
     prepare(&mut program, &session);
     let mut child =
         launch::fork(&program, &[]).map_err(|error| refused("the program can't be started", error))?;
-    let shapes = Shapes::of_this_machine();
+    let path = journal.path().with_extension(calls::ENDING);
+    let mut file = match CallsWriter::create(&path, &session, child.pid as u32) {
+        Ok(file) => file,
+        Err(source) => {
+            child.abandon();
+            let error = JournalError { path, source };
+            return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
+        }
+    };
+    // A file that can't be written to says so at the next flush.
+    let _ = file.clock(clock_pair(&session, clock));
+    root::tell(journal, &program, child.pid as u32, clock.now());
+    control::lock(&control.processes).push(child.pid as u32);
     let mut following = Following {
         session: &session,
-        streams: Streams::new(&session, &shapes),
-        records: Records::new(journal, control),
+        path,
+        keeper: Keeper::new(&session, file),
+        journal,
         clock,
         control,
         root: child.pid,
-        start: clock_pair(&session, clock),
+        handle: handle_of(child.pid),
+        living: Living::new(child.pid as u32),
+        births: 0,
+        turn: Instant::now(),
         received: control.received(),
         exit: None,
         killed: 0,
+        failure: None,
     };
-    let command = program.command_text();
-    following.records.root(child.pid as u32, program.path.as_os_str().as_bytes(), &command, clock.now());
     child.release();
     following.follow();
     Ok(following.finish())
+}
+
+/// What tells when a process ends, beside a wait that only a signal cuts short. Before Linux 5.3 there is
+/// none.
+fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
+    // SAFETY: a plain call; the descriptor it gives is nobody else's.
+    unsafe {
+        let handle = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
+        (handle >= 0).then(|| OwnedFd::from_raw_fd(handle))
+    }
 }
 
 /// Shared memory, or the next best place from which a library may be loaded.
@@ -111,40 +135,53 @@ fn clock_pair(session: &Session, clock: &Clock) -> (u64, i64) {
 
 struct Following<'a> {
     session: &'a Session,
-    streams: Streams<'a>,
-    records: Records<'a>,
+    /// Of the file that calls are kept in.
+    path: PathBuf,
+    keeper: Keeper<'a>,
+    journal: &'a mut JournalWriter,
     clock: &'a Clock,
     control: &'a Control,
     root: libc::pid_t,
-    start: (u64, i64),
+    handle: Option<OwnedFd>,
+    living: Living,
+    /// Births taken note of.
+    births: u64,
+    /// When calls were handed over last.
+    turn: Instant,
     received: Received,
     exit: Option<ProgramExit>,
     killed: u32,
+    failure: Option<String>,
 }
 
 impl Following<'_> {
     fn follow(&mut self) {
         while self.exit.is_none() {
+            self.pause();
             self.wait_for_root();
             self.heed_signals();
-            self.drain(false);
+            self.take_turn();
         }
-        let mut pulses = 0u32;
         while self.others_live() {
-            thread::sleep(PULSE);
+            std::thread::sleep(PULSE);
             self.heed_signals();
-            pulses += 1;
-            if pulses.is_multiple_of(25) {
-                self.drain(false);
-            }
+            self.take_turn();
         }
     }
 
-    /// Until the first process ends, or the ticker or a signal wakes us.
+    /// Until the first process ends, a signal wakes us, or a moment has passed.
+    fn pause(&self) {
+        let Some(handle) = &self.handle else { return };
+        let mut wanted = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor, as it says.
+        unsafe { libc::poll(&mut wanted, 1, PULSE.as_millis() as libc::c_int) };
+    }
+
     fn wait_for_root(&mut self) {
         let mut status = 0;
+        let how = if self.handle.is_some() { libc::WNOHANG } else { 0 };
         // SAFETY: a plain wait for our own child.
-        if unsafe { libc::waitpid(self.root, &mut status, 0) } != self.root {
+        if unsafe { libc::waitpid(self.root, &mut status, how) } != self.root {
             return;
         }
         self.exit = Some(if libc::WIFSIGNALED(status) {
@@ -154,12 +191,61 @@ impl Following<'_> {
         });
     }
 
-    fn others_live(&mut self) -> bool {
-        if self.streams.collect().is_err() {
-            return false;
+    /// Takes note of new processes.
+    fn notice(&mut self) -> io::Result<()> {
+        let mut new = Vec::new();
+        let (born, births) = self.session.births(self.births)?;
+        self.births = births;
+        new.extend(born.into_iter().filter(|&pid| self.living.add(pid)));
+        self.keeper.collect(|pid| {
+            if self.living.add(pid) {
+                new.push(pid);
+            }
+        })?;
+        if !new.is_empty() {
+            control::lock(&self.control.processes).append(&mut new);
         }
-        self.drain(true);
-        self.records.births.processes.iter().any(|&pid| pid != self.root as u32 && is_alive(pid))
+        Ok(())
+    }
+
+    fn take_turn(&mut self) {
+        let mut result = self.notice();
+        let due = self.turn.elapsed() >= TURN;
+        if self.failure.is_none() && (due || self.keeper.is_pressing()) {
+            result = result.and_then(|()| self.keeper.hand_over(|pid| self.living.is_alive(pid)));
+        }
+        if due {
+            self.turn = Instant::now();
+            *control::lock(&self.control.processes) = self.living.all();
+            result = result.and_then(|()| self.keeper.file.clock(clock_pair(self.session, self.clock)));
+            self.write_samples();
+        }
+        self.note(result);
+    }
+
+    /// The first failure ends the recording: threads record nothing more once their chunks are full.
+    fn note(&mut self, result: io::Result<()>) {
+        let (Err(source), None) = (result, &self.failure) else { return };
+        let error = JournalError { path: self.path.clone(), source };
+        self.failure = Some(format!("{error}; {}", error.hint()));
+        let _ = self.session.close();
+    }
+
+    fn write_samples(&mut self) {
+        let samples = self.control.take_samples();
+        if samples.is_empty() {
+            return;
+        }
+        if let Err(error) = self.journal.samples(&samples) {
+            self.failure.get_or_insert(format!("{error}; {}", error.hint()));
+        }
+    }
+
+    fn others_live(&mut self) -> bool {
+        let noticed = self.notice();
+        let lives = noticed.is_ok() && !self.living.all().is_empty();
+        self.note(noticed);
+        lives
     }
 
     /// A signal sent to the recorder is meant for the program; a second one, or cancelling, kills it.
@@ -171,12 +257,12 @@ impl Following<'_> {
         let first = received.sent == 1;
         self.received = received;
         if cancelled || (asked && !first) || (self.exit.is_some() && (asked || keys)) {
-            for &pid in &self.records.births.processes {
-                if is_alive(pid) {
-                    self.killed += 1;
-                    // SAFETY: only sends a signal, to a process that we made.
-                    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
-                }
+            let noticed = self.notice();
+            self.note(noticed);
+            for pid in self.living.all() {
+                self.killed += 1;
+                // SAFETY: only sends a signal, to a process that we made.
+                unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             }
         } else if asked {
             // SAFETY: our child, not yet waited for.
@@ -184,81 +270,28 @@ impl Following<'_> {
         }
     }
 
-    fn drain(&mut self, all: bool) {
-        let now = clock_pair(self.session, self.clock);
-        let time = Time { from: self.start, to: now };
-        let units_per_ns = (now.0 - self.start.0) as f64 / (now.1 - self.start.1).max(1) as f64;
-        let straggler = (STRAGGLER_NS as f64 * units_per_ns) as u64;
-        let until = if all { u64::MAX } else { now.0.saturating_sub(straggler) };
-        let result = self.drain_until(until, time);
-        if let Err(error) = result {
-            let text = format!("the shared buffers can't be read: {}", launch::plain(&error));
-            self.records.failure.get_or_insert(text);
-        }
-        self.records.end_left();
-        self.records.flush();
-    }
-
-    fn drain_until(&mut self, until: u64, time: Time) -> io::Result<()> {
-        self.streams.collect()?;
-        while let Some((stream, entry)) = self.streams.next(until)? {
-            if let Some(fork) = births::fork_of(&entry) {
-                self.streams.forks.remove(&fork.child_tid);
-            }
-            self.records.entry(stream, entry, &self.streams, time);
-        }
-        Ok(())
-    }
-
     fn finish(mut self) -> Ended {
-        self.drain(true);
+        let result = self.notice();
+        self.note(result);
         let _ = self.session.close();
-        let time = Time { from: self.start, to: clock_pair(self.session, self.clock) };
-        self.records.give_up_execs(time);
-        let mut left: Vec<u32> = self.records.births.processes.iter().copied().collect();
-        left.sort_unstable();
-        for pid in left {
-            self.end_of_killed(pid);
+        if self.failure.is_none() {
+            let clock = self.keeper.file.clock(clock_pair(self.session, self.clock));
+            let result = clock.and_then(|()| self.keeper.end());
+            self.note(result);
         }
-        let counter = |at| self.session.counter(at).unwrap_or(0);
-        let lost = counter(header::LOST_CALLS) + counter(header::LOST_STREAMS) + self.streams.damaged;
-        self.records.lose(LossKind::DroppedRecords, lost);
-        let programs = self.records.programs;
-        self.records.lose(LossKind::BeforeLoad, programs);
-        self.records.finish();
+        self.write_samples();
+        let mut losses = Losses::default();
+        if self.failure.is_some() {
+            let lost = calls::count_lost(&self.path, self.session);
+            losses.add(LossKind::DroppedRecords, lost);
+            self.journal.lose(LossKind::DroppedRecords, lost);
+        }
         Ended {
             exit: self.exit.unwrap_or(ProgramExit::Running),
-            failure: self.records.failure.take(),
-            losses: std::mem::take(&mut self.records.losses),
+            failure: self.failure,
+            losses,
             killed: self.killed,
             warnings: Vec::new(),
         }
     }
-
-    /// A process that ended without calling exit.
-    fn end_of_killed(&mut self, pid: u32) {
-        use iodock_event::{Record, TaskEnd, Text};
-        let (mut exit_code, mut signal) = (None, Text::NONE);
-        if pid == self.root as u32 {
-            match self.exit {
-                Some(ProgramExit::Code(code)) => exit_code = Some(code),
-                Some(ProgramExit::Signal(number)) => {
-                    signal = self.records.batch.push_text(crate::signals::name(number).as_bytes());
-                }
-                _ => {}
-            }
-        }
-        let time = self.clock.now();
-        for tid in self.records.births.ended(pid) {
-            let end = TaskEnd { tid, time, exit_code, signal, core_dumped: false, superseded_by: None };
-            self.records.batch.records.push(Record::End(end));
-        }
-    }
-}
-
-/// Runs it still? A zombie does not.
-fn is_alive(pid: u32) -> bool {
-    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return false };
-    let state = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
-    !matches!(state, None | Some(b'Z' | b'X'))
 }

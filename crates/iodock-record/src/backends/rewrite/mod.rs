@@ -4,11 +4,10 @@
 //! Needs no privileges, stops nothing, and lets the program live on without its recorder. It does not
 //! reach static programs, nor what the dynamic linker does before it loads the library.
 
-mod births;
+mod living;
 mod launch;
 mod reach;
-mod records;
-mod streams;
+mod root;
 
 pub use reach::reaches;
 

@@ -3,7 +3,7 @@
 
 use iodock_event::constants::CLONE_THREAD;
 use iodock_event::{CallId, Fork};
-use iodock_preload::reader::{CallRecord, Entry};
+use crate::reader::{CallRecord, Entry};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]

@@ -1,123 +1,71 @@
-//! From the buffers' entries to the journal's records.
+//! From the buffers' entries to records.
 
 use super::births::{is_fork, Birth, Births};
+use super::source::Ending;
 use super::streams::Streams;
-use crate::control::{self, Control};
-use crate::process;
+use super::times::Times;
+use crate::reader::{CallRecord, Entry, Part, ProcessRecord};
 use iodock_event::constants::O_CLOEXEC;
+use iodock_event::ranks::rank_among;
 use iodock_event::{
-    Action, Batch, CallId, ErrnoId, LossKind, Losses, Outcome, Phase, RawCall, Record, Role, Start, TaskEnd,
-    Text, NO_FD, UNKNOWN,
+    Action, Batch, ErrnoId, LossKind, Outcome, Phase, RawCall, Record, Role, Start, TaskEnd, Text, NO_FD,
+    UNKNOWN,
 };
-use iodock_journal::{JournalError, JournalWriter};
-use iodock_preload::reader::{CallRecord, Entry, Part, ProcessRecord};
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-const BATCH_RECORDS: usize = 1024;
 const MFD_CLOEXEC: u64 = 1;
+/// A thread may be taken off its CPU between a call's end and the process's: a process that has called exit
+/// ends this much later.
+const STRAGGLER_NS: i64 = 100_000_000;
 
-/// Session time to ns since the epoch: a line through two readings of both clocks.
-#[derive(Clone, Copy)]
-pub struct Time {
-    pub from: (u64, i64),
-    pub to: (u64, i64),
-}
-
-impl Time {
-    pub fn ns(&self, units: u64) -> i64 {
-        let span = (self.to.0 - self.from.0).max(1) as f64;
-        let slope = (self.to.1 - self.from.1) as f64 / span;
-        self.from.1 + (units.wrapping_sub(self.from.0) as i64 as f64 * slope) as i64
-    }
-}
-
-pub struct Records<'a> {
-    journal: &'a mut JournalWriter,
-    control: &'a Control,
+pub struct Records {
     pub batch: Batch,
     pub births: Births,
+    times: Times,
     /// Processes in an exec of which it is not known yet how it ended, and its beginning.
     execs: HashMap<u32, CallRecord>,
     /// Processes that have called exit: code and when.
-    leaving: Vec<(u32, Option<i32>, i64)>,
+    leaving: VecDeque<(u32, Option<i32>, i64)>,
     /// Calls in flight whose beginning is written.
     entered: HashSet<(u32, u64)>,
-    pub failure: Option<String>,
-    pub losses: Losses,
-    pub unrecorded: u64,
-    pub programs: u64,
+    programs: u64,
+    /// When the last call ended, ns.
+    last: i64,
 }
 
-impl<'a> Records<'a> {
-    pub fn new(journal: &'a mut JournalWriter, control: &'a Control) -> Self {
+impl Records {
+    /// `root`: the first process, which the journal tells of.
+    pub fn new(root: u32, times: Times) -> Self {
+        let mut births = Births::default();
+        births.root(root);
         Records {
-            journal,
-            control,
             batch: Batch::default(),
-            births: Births::default(),
+            births,
+            times,
             execs: HashMap::new(),
-            leaving: Vec::new(),
+            leaving: VecDeque::new(),
             entered: HashSet::new(),
-            failure: None,
-            losses: Losses::default(),
-            unrecorded: 0,
             programs: 0,
+            last: UNKNOWN,
         }
     }
 
-    /// The process that will execute the program, before it does.
-    pub fn root(&mut self, pid: u32, path: &[u8], command: &[u8], now: i64) {
-        let working_directory = self.batch.push_text(&process::working_directory(pid));
-        let argv = self.batch.push_text(command);
-        let rank = process::rank(pid);
-        self.births.root(pid);
-        control::lock(&self.control.processes).push(pid);
-        self.batch.records.push(Record::Start(Start {
-            tid: pid,
-            tgid: pid,
-            parent_tid: None,
-            time: now,
-            working_directory,
-            command: argv,
-            attached: false,
-            rank,
-        }));
-        for open in process::descriptors(pid) {
-            // Ours are closed by its exec; it never sees them.
-            if open.snapshot.flags & O_CLOEXEC == 0 {
-                let mut snapshot = open.snapshot;
-                snapshot.target = self.batch.push_text(&open.target);
-                self.batch.records.push(Record::Descriptor(snapshot));
-            }
-        }
-        let Some(exec) = CallId::intern(b"execve") else { return };
-        let mut raw = RawCall::new(exec, pid);
-        raw.start = now;
-        raw.path = self.batch.push_text(path);
-        raw.argv = argv;
-        (raw.result, raw.outcome) = (0, Outcome::Succeeded);
-        self.batch.records.push(Record::Call(raw));
-    }
-
-    pub fn entry(&mut self, stream: usize, entry: Entry, streams: &Streams, time: Time) {
+    pub fn entry(&mut self, stream: usize, entry: Entry, streams: &Streams) {
+        self.last = self.times.ns(super::streams::time_of(&entry));
+        self.end_left(self.last - STRAGGLER_NS);
         match entry {
-            Entry::Task { tid, pid, time: at } => {
+            Entry::Task { tid, pid, time } => {
                 if let Some(birth) = self.births.appears(stream, (tid, pid), &streams.forks) {
-                    self.born(birth, time.ns(at));
+                    let now = self.times.ns(time);
+                    self.born(birth, now);
                 }
             }
-            Entry::Process(process) => self.program(stream, process, streams, time),
-            Entry::Call(call) => self.call(*call, streams, time),
-        }
-        if self.batch.records.len() >= BATCH_RECORDS {
-            self.hand_over();
+            Entry::Process(process) => self.program(stream, process, streams),
+            Entry::Call(call) => self.call(*call, streams),
         }
     }
 
     fn born(&mut self, birth: Birth, now: i64) {
-        if birth.tid == birth.pid {
-            control::lock(&self.control.processes).push(birth.pid);
-        }
         self.batch.forks.extend(birth.fork);
         self.batch.records.push(Record::Start(Start {
             tid: birth.tid,
@@ -132,21 +80,22 @@ impl<'a> Records<'a> {
     }
 
     /// A program has begun: the exec that brought it, if we saw one, has succeeded.
-    fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams, time: Time) {
+    fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams) {
         self.programs += 1;
         if let Some(birth) = self.births.appears(stream, (process.tid, process.pid), &streams.forks) {
-            self.born(birth, time.ns(process.time));
+            let now = self.times.ns(process.time);
+            self.born(birth, now);
         }
         if let Some(exec) = self.execs.remove(&process.pid) {
-            self.executed(exec, Some(&process.command), time);
+            self.executed(exec, Some(&process.command));
         }
         let pairs = process.environment.split(|&byte| byte == 0);
-        if let Some(rank) = process::rank_among(pairs) {
+        if let Some(rank) = rank_among(pairs) {
             self.batch.records.push(Record::Start(Start {
                 tid: process.tid,
                 tgid: process.pid,
                 parent_tid: None,
-                time: time.ns(process.time),
+                time: self.times.ns(process.time),
                 working_directory: Text::NONE,
                 command: Text::NONE,
                 attached: false,
@@ -155,8 +104,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn executed(&mut self, exec: CallRecord, command: Option<&[u8]>, time: Time) {
-        let now = time.ns(exec.start);
+    fn executed(&mut self, exec: CallRecord, command: Option<&[u8]>) {
+        let now = self.times.ns(exec.start);
         if exec.tid != exec.pid {
             self.births.tasks.remove(&exec.tid);
             self.batch.records.push(Record::End(TaskEnd {
@@ -177,36 +126,37 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Call(raw));
     }
 
-    fn call(&mut self, call: CallRecord, streams: &Streams, time: Time) {
+    fn call(&mut self, call: CallRecord, streams: &Streams) {
         let action = call.call.spec().action;
         match (call.part, action) {
             (Part::Beginning, Action::Exec) => {
                 self.execs.insert(call.pid, call);
                 return;
             }
-            (Part::Beginning, _) => return self.leaves(&call, time),
+            (Part::Beginning, _) => return self.leaves(&call),
             (Part::End, _) => {
                 let Some(begun) = self.execs.remove(&call.pid) else { return };
                 let failed = CallRecord { start: begun.start, path: begun.path, fd: begun.fd, ..call };
-                return self.push(&failed, Phase::Whole, time);
+                return self.push(&failed, Phase::Whole);
             }
             (Part::Whole, _) => {}
         }
         if is_fork(call.call) && call.result > 0 {
             if let Some(birth) = self.births.forked(&call) {
-                self.born(birth, time.ns(call.end));
+                let now = self.times.ns(call.end);
+                self.born(birth, now);
             }
         }
         if changes_descriptors(action) {
-            self.enter_others(&call, streams, time);
+            self.enter_others(&call, streams);
         }
         let entered = !self.entered.is_empty() && self.entered.remove(&(call.tid, call.start));
-        self.push(&call, if entered { Phase::Exit } else { Phase::Whole }, time);
+        self.push(&call, if entered { Phase::Exit } else { Phase::Whole });
     }
 
     /// A descriptor means what it meant when a call began: calls of the same process that are in flight
     /// while this one changes that are noted before it.
-    fn enter_others(&mut self, call: &CallRecord, streams: &Streams, time: Time) {
+    fn enter_others(&mut self, call: &CallRecord, streams: &Streams) {
         let in_flight: Vec<CallRecord> = streams
             .heads(call.pid)
             .filter_map(|entry| match entry {
@@ -219,12 +169,12 @@ impl<'a> Records<'a> {
             .collect();
         for other in in_flight {
             self.entered.insert((other.tid, other.start));
-            self.push(&other, Phase::Enter, time);
+            self.push(&other, Phase::Enter);
         }
     }
 
-    fn leaves(&mut self, call: &CallRecord, time: Time) {
-        let now = time.ns(call.start);
+    fn leaves(&mut self, call: &CallRecord) {
+        let now = self.times.ns(call.start);
         let mut raw = RawCall::new(call.call, call.tid);
         raw.start = now;
         self.batch.records.push(Record::Call(raw));
@@ -232,7 +182,7 @@ impl<'a> Records<'a> {
             self.births.tasks.remove(&call.tid);
             self.end(call.tid, Some(call.argument as i32 & 0xff), now);
         } else {
-            self.leaving.push((call.pid, Some(call.argument as i32 & 0xff), now));
+            self.leaving.push_back((call.pid, Some(call.argument as i32 & 0xff), now));
         }
     }
 
@@ -247,30 +197,46 @@ impl<'a> Records<'a> {
         }));
     }
 
-    /// Ends the processes that called exit, once all that their other threads did is written.
-    pub fn end_left(&mut self) {
-        for (pid, exit_code, now) in std::mem::take(&mut self.leaving) {
-            control::lock(&self.control.processes).retain(|&other| other != pid);
+    /// Ends the processes that called exit by `until`: all that their other threads did is told by then.
+    fn end_left(&mut self, until: i64) {
+        while self.leaving.front().is_some_and(|&(_, _, at)| at < until) {
+            let Some((pid, exit_code, now)) = self.leaving.pop_front() else { return };
             for tid in self.births.ended(pid) {
                 self.end(tid, exit_code, now);
             }
         }
     }
 
-    /// Execs that brought no program of which we know: static, or without our library.
-    pub fn give_up_execs(&mut self, time: Time) {
+    /// Nothing more comes. Execs that brought no program of which we know (static, or without our library)
+    /// have succeeded; processes that called no exit were killed, the first one as `ending` says.
+    pub fn finish(&mut self, root: u32, ending: &Ending) {
+        self.end_left(i64::MAX);
         let mut execs: Vec<_> = self.execs.drain().map(|(_, exec)| exec).collect();
         execs.sort_by_key(|exec| exec.start);
         for exec in execs {
             self.batch.losses.add(LossKind::UnreachedPrograms, 1);
-            self.executed(exec, None, time);
+            self.executed(exec, None);
+        }
+        self.batch.losses.add(LossKind::BeforeLoad, self.programs);
+        let mut left: Vec<u32> = self.births.processes.iter().copied().collect();
+        left.sort_unstable();
+        for pid in left {
+            let first = pid == root;
+            let signal = ending.signal.as_ref().filter(|_| first);
+            let signal = signal.map_or(Text::NONE, |name| self.batch.push_text(name.as_bytes()));
+            let time = ending.time.unwrap_or(self.last);
+            let exit_code = ending.exit_code.filter(|_| first);
+            for tid in self.births.ended(pid) {
+                let end = TaskEnd { tid, time, exit_code, signal, core_dumped: false, superseded_by: None };
+                self.batch.records.push(Record::End(end));
+            }
         }
     }
 
-    fn push(&mut self, call: &CallRecord, phase: Phase, time: Time) {
+    fn push(&mut self, call: &CallRecord, phase: Phase) {
         let spec = call.call.spec();
         let mut raw = RawCall::new(call.call, call.tid);
-        raw.start = time.ns(call.start);
+        raw.start = self.times.ns(call.start);
         raw.phase = phase;
         (raw.fd, raw.fd2) = (call.fd, call.fd2);
         (raw.requested, raw.offset, raw.offset2) = (call.requested, call.offset, call.offset2);
@@ -291,7 +257,7 @@ impl<'a> Records<'a> {
         raw.path = call.path.as_ref().map_or(Text::NONE, |path| self.batch.push_text(path));
         raw.path2 = call.path2.as_ref().map_or(Text::NONE, |path| self.batch.push_text(path));
         if phase != Phase::Enter {
-            raw.duration = time.ns(call.end) - raw.start;
+            raw.duration = self.times.ns(call.end) - raw.start;
             (raw.stat_size, raw.stat_type) = (call.stat_size, call.stat_type);
             if (-4095..0).contains(&call.result) {
                 (raw.result, raw.outcome) = (-1, Outcome::Failed);
@@ -303,46 +269,6 @@ impl<'a> Records<'a> {
             (raw.fd, raw.fd2) = (NO_FD, NO_FD);
         }
         self.batch.records.push(Record::Call(raw));
-    }
-
-    pub fn hand_over(&mut self) {
-        self.losses.merge(&self.batch.losses);
-        if self.failure.is_none() {
-            let result = self.journal.push(&self.batch);
-            self.note(result);
-        } else {
-            self.unrecorded += self.batch.records.len() as u64;
-        }
-        self.batch.clear();
-    }
-
-    /// Everything up to now is safe from a crash of the recorder afterwards.
-    pub fn flush(&mut self) {
-        self.hand_over();
-        let samples = self.control.take_samples();
-        if self.failure.is_some() {
-            return;
-        }
-        let mut result = self.journal.flush();
-        if !samples.is_empty() {
-            result = result.and_then(|()| self.journal.samples(&samples));
-        }
-        self.note(result);
-    }
-
-    pub fn lose(&mut self, kind: LossKind, count: u64) {
-        self.batch.losses.add(kind, count);
-    }
-
-    fn note(&mut self, result: Result<(), JournalError>) {
-        if let Err(error) = result {
-            self.failure.get_or_insert(format!("{error}; {}", error.hint()));
-        }
-    }
-
-    pub fn finish(&mut self) {
-        self.flush();
-        self.journal.lose(LossKind::DroppedRecords, self.unrecorded);
     }
 }
 

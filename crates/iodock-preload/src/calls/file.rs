@@ -1,0 +1,270 @@
+//! The file of raw calls: pieces, appended. Written down in docs/explanation/rewrite-buffers.md.
+
+use crate::session::Session;
+use crate::shapes::Shapes;
+use iodock_event::SourceError;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+const MAGIC: [u8; 8] = *b"IODOCKC\n";
+const VERSION: u32 = 1;
+/// Magic, version, checksum of the shapes, session's number, its first process, zero.
+const HEADER: usize = 32;
+/// Kind, length, checksum.
+const PIECE: usize = 12;
+/// A chunk's piece begins with its number, 8 bytes, and where in it the bytes lie, 4.
+const CHUNK_PIECE: usize = 12;
+/// Longer is no piece: chunks have 64 KiB.
+const MOST: u32 = 1 << 20;
+/// Written in one go.
+const WRITE_BYTES: usize = 256 << 10;
+
+const SESSION: u32 = 1;
+const CLOCK: u32 = 2;
+const CHUNK: u32 = 3;
+const END: u32 = 4;
+
+/// Appends to such a file.
+pub struct CallsWriter {
+    file: File,
+    out: Vec<u8>,
+    /// Up to the end of the last whole piece.
+    good_length: u64,
+    failed: bool,
+}
+
+/// What a session's calls are numbered by; two that differ don't read each other's.
+fn shapes_sum() -> u32 {
+    let shapes = Shapes::of_this_machine();
+    let bytes: Vec<u8> = shapes.by_number.iter().flat_map(|shape| shape.bytes()).collect();
+    crc32fast::hash(&bytes)
+}
+
+impl CallsWriter {
+    /// Makes the file at `path`, of a session whose first process is `root`.
+    pub fn create(path: &Path, session: &Session, root: u32) -> io::Result<CallsWriter> {
+        let file = OpenOptions::new().append(true).create_new(true).open(path)?;
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&shapes_sum().to_le_bytes());
+        out.extend_from_slice(&session.number.to_le_bytes());
+        out.extend_from_slice(&root.to_le_bytes());
+        out.extend_from_slice(&[0; 4]);
+        let mut writer = CallsWriter { file, out, good_length: 0, failed: false };
+        writer.piece(SESSION, &[session.folder.as_os_str().as_bytes()])?;
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Goes on with a file that a killed recorder left: behind its last whole piece.
+    pub fn go_on(calls: &CallsFile) -> io::Result<CallsWriter> {
+        let file = OpenOptions::new().append(true).open(&calls.path)?;
+        file.set_len(calls.good_length)?;
+        Ok(CallsWriter { file, out: Vec::new(), good_length: calls.good_length, failed: false })
+    }
+
+    /// The session's clock and the time of day (ns since the epoch), read together.
+    pub fn clock(&mut self, (units, time): (u64, i64)) -> io::Result<()> {
+        self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
+    }
+
+    /// Bytes of chunk `index`, which lie at `from` in it.
+    pub fn chunk(&mut self, index: u64, from: u32, bytes: &[u8]) -> io::Result<()> {
+        self.piece(CHUNK, &[&index.to_le_bytes(), &from.to_le_bytes(), bytes])
+    }
+
+    /// Nothing more will come; calls and streams that the library could not keep.
+    pub fn end(&mut self, lost_calls: u64, lost_streams: u64) -> io::Result<()> {
+        self.piece(END, &[&lost_calls.to_le_bytes(), &lost_streams.to_le_bytes()])?;
+        self.flush()
+    }
+
+    fn piece(&mut self, kind: u32, parts: &[&[u8]]) -> io::Result<()> {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let start = self.out.len();
+        self.out.extend_from_slice(&kind.to_le_bytes());
+        self.out.extend_from_slice(&(length as u32).to_le_bytes());
+        self.out.extend_from_slice(&[0; 4]);
+        parts.iter().for_each(|part| self.out.extend_from_slice(part));
+        let sum = crc32fast::hash(&self.out[start + PIECE..]);
+        self.out[start + 8..start + PIECE].copy_from_slice(&sum.to_le_bytes());
+        if self.out.len() >= WRITE_BYTES {
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    /// Bytes in the file.
+    pub fn length(&self) -> u64 {
+        self.good_length
+    }
+
+    /// Writes what was collected. After it a killed recorder loses nothing of that. After an error nothing
+    /// more is written: the file ends with its last whole piece.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.failed {
+            return Err(io::Error::other("writing has failed before"));
+        }
+        let result = self.file.write_all(&self.out);
+        if result.is_ok() {
+            self.good_length += self.out.len() as u64;
+        } else {
+            self.failed = true;
+            // If even that fails the reader stops at the damaged piece.
+            let _ = self.file.set_len(self.good_length);
+        }
+        self.out.clear();
+        result
+    }
+}
+
+/// Where some bytes of a chunk lie.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    from: u32,
+    length: u32,
+    at: u64,
+}
+
+/// The file, looked through: what it holds of which chunk.
+pub struct CallsFile {
+    pub path: PathBuf,
+    file: File,
+    pub session: PathBuf,
+    pub number: u64,
+    pub root: u32,
+    /// Session time and time of day.
+    pub clocks: Vec<(u64, i64)>,
+    /// Calls and streams that were lost; `None` for a recording that did not come to its end.
+    pub lost: Option<(u64, u64)>,
+    chunks: Vec<(u64, Piece)>,
+    /// Up to the end of the last whole piece.
+    good_length: u64,
+}
+
+impl CallsFile {
+    /// Reads through the file at `path`, up to its first piece that is not whole.
+    ///
+    /// # Errors
+    /// It can't be read, is no such file, or of another version.
+    pub fn open(path: &Path) -> Result<CallsFile, SourceError> {
+        let file = File::open(path).map_err(|error| refusal(path, &error.to_string(), CHECK))?;
+        let mut input = BufReader::with_capacity(256 << 10, &file);
+        let mut header = [0; HEADER];
+        let read = input.read_exact(&mut header);
+        if read.is_err() || header[..8] != MAGIC {
+            return Err(refusal(path, "holds no raw calls", "only iodock record writes such files"));
+        }
+        if number(&header[8..12]) != u64::from(VERSION) || number(&header[12..16]) != u64::from(shapes_sum())
+        {
+            let hint = "finish it with the iodock that recorded it: iodock info STORE";
+            return Err(refusal(path, "was recorded by another version of iodock", hint));
+        }
+        let mut calls = CallsFile {
+            path: path.into(),
+            session: PathBuf::new(),
+            number: number(&header[16..24]),
+            root: number(&header[24..28]) as u32,
+            clocks: Vec::new(),
+            lost: None,
+            chunks: Vec::new(),
+            good_length: HEADER as u64,
+            file: file.try_clone().map_err(|error| refusal(path, &error.to_string(), CHECK))?,
+        };
+        let mut payload = Vec::new();
+        while let Some(kind) = next_piece(&mut input, &mut payload) {
+            calls.take(kind, &payload);
+            calls.good_length += (PIECE + payload.len()) as u64;
+        }
+        calls.chunks.sort_by_key(|&(index, piece)| (index, piece.from));
+        Ok(calls)
+    }
+
+    fn take(&mut self, kind: u32, payload: &[u8]) {
+        let at = self.good_length + (PIECE + CHUNK_PIECE) as u64;
+        match (kind, payload.len()) {
+            (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
+            (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
+            (END, 16) => self.lost = Some((number(&payload[..8]), number(&payload[8..]))),
+            (CHUNK, length) if length > CHUNK_PIECE => {
+                let length = (length - CHUNK_PIECE) as u32;
+                let from = number(&payload[8..CHUNK_PIECE]) as u32;
+                self.chunks.push((number(&payload[..8]), Piece { from, length, at }));
+            }
+            // A kind of a later version that older ones may pass over.
+            _ => {}
+        }
+    }
+
+    pub fn length(&self) -> u64 {
+        self.good_length
+    }
+
+    /// The numbers of the chunks that it has something of.
+    pub fn indices(&self) -> Vec<u64> {
+        let mut indices: Vec<u64> = self.chunks.iter().map(|&(index, _)| index).collect();
+        indices.dedup();
+        indices
+    }
+
+    /// How much of chunk `index` it has, from the chunk's beginning.
+    pub fn held(&self, index: u64) -> u32 {
+        self.pieces(index).fold(0, |held, piece| match piece.from <= held {
+            true => held.max(piece.from.saturating_add(piece.length)),
+            false => held,
+        })
+    }
+
+    fn pieces(&self, index: u64) -> impl Iterator<Item = Piece> + '_ {
+        let first = self.chunks.partition_point(|&(other, _)| other < index);
+        self.chunks[first..].iter().take_while(move |&&(other, _)| other == index).map(|&(_, piece)| piece)
+    }
+
+    /// The first bytes of chunk `index`, at most `most`.
+    pub fn read(&self, index: u64, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        bytes.clear();
+        for piece in self.pieces(index) {
+            let skip = bytes.len() as u64 - u64::from(piece.from).min(bytes.len() as u64);
+            // A gap, or nothing new.
+            if piece.from as usize > bytes.len() || skip >= u64::from(piece.length) {
+                continue;
+            }
+            let start = bytes.len();
+            let count = ((u64::from(piece.length) - skip) as usize).min(most - start);
+            bytes.resize(start + count, 0);
+            self.file.read_exact_at(&mut bytes[start..], piece.at + skip)?;
+        }
+        Ok(())
+    }
+}
+
+const CHECK: &str = "check the file system that holds the store";
+
+fn refusal(path: &Path, message: &str, hint: &str) -> SourceError {
+    SourceError {
+        file: path.display().to_string(),
+        line: None,
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+/// `None` at the end, or where the file is damaged.
+fn next_piece(input: &mut (impl Read + Seek), payload: &mut Vec<u8>) -> Option<u32> {
+    let mut head = [0; PIECE];
+    input.read_exact(&mut head).ok()?;
+    let (kind, length) = (number(&head[..4]) as u32, number(&head[4..8]) as u32);
+    if length > MOST {
+        return None;
+    }
+    payload.resize(length as usize, 0);
+    input.read_exact(payload).ok()?;
+    (u64::from(crc32fast::hash(payload)) == number(&head[8..])).then_some(kind)
+}

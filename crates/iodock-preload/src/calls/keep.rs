@@ -1,0 +1,142 @@
+//! While a program runs: what its threads have written, from the session to the file, unread. Only the
+//! chunks' headers are looked at.
+
+use super::file::CallsWriter;
+use crate::format::{chunk, header};
+use crate::reader;
+use crate::session::Session;
+use std::collections::HashMap;
+use std::io;
+
+/// Chunks that were begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that may
+/// have 64.
+const PRESSING: u64 = 128;
+
+pub struct Keeper<'a> {
+    session: &'a Session,
+    pub file: CallsWriter,
+    live: Vec<Live>,
+    /// The last chunk of each stream, by sequence.
+    newest: HashMap<u32, u32>,
+    /// Chunks seen so far, and of those the ones whose owner has not written its header yet.
+    chunks: u64,
+    unready: Vec<u64>,
+    begun: u64,
+    bytes: Vec<u8>,
+}
+
+/// A chunk that more may be written to.
+struct Live {
+    index: u64,
+    /// Handed over up to here.
+    at: u32,
+    stream: u32,
+    sequence: u32,
+    owner: u32,
+    /// Nothing came since the last time.
+    quiet: bool,
+}
+
+impl<'a> Keeper<'a> {
+    pub fn new(session: &'a Session, file: CallsWriter) -> Self {
+        Keeper {
+            session,
+            file,
+            live: Vec::new(),
+            newest: HashMap::new(),
+            chunks: 0,
+            unready: Vec::new(),
+            begun: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Looks for new chunks; `found` is told the processes that they belong to.
+    pub fn collect(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
+        let count = self.session.counter(header::NEXT_CHUNK)?.min(self.session.most_chunks());
+        let mut new = std::mem::take(&mut self.unready);
+        new.extend(self.chunks..count);
+        self.begun += count.saturating_sub(self.chunks);
+        self.chunks = count.max(self.chunks);
+        let mut bytes = [0; chunk::BYTES];
+        for index in new {
+            self.session.head(index, &mut bytes)?;
+            let Some(head) = reader::head(&bytes) else {
+                self.unready.push(index);
+                continue;
+            };
+            found(head.owner);
+            let newest = self.newest.entry(head.stream).or_insert(head.sequence);
+            *newest = head.sequence.max(*newest);
+            let (stream, sequence, owner) = (head.stream, head.sequence, head.owner);
+            self.live.push(Live { index, at: 0, stream, sequence, owner, quiet: false });
+        }
+        Ok(())
+    }
+
+    /// Is there so much that it should not wait for its second?
+    pub fn is_pressing(&self) -> bool {
+        self.begun >= PRESSING
+    }
+
+    /// Skips what the file holds already of chunk `index`.
+    pub fn skip(&mut self, held: impl Fn(u64) -> u32) {
+        for live in &mut self.live {
+            live.at = held(live.index);
+        }
+    }
+
+    /// Hands over what is new, and gives the memory back of chunks that nothing more comes to.
+    ///
+    /// # Errors
+    /// The session can't be read or the file can't be written. What was not handed over stays.
+    pub fn hand_over(&mut self, mut is_alive: impl FnMut(u32) -> bool) -> io::Result<()> {
+        self.begun = 0;
+        let mut done = Vec::new();
+        let mut live = std::mem::take(&mut self.live);
+        let mut result = Ok(());
+        live.retain_mut(|one| {
+            if result.is_err() {
+                return true;
+            }
+            // Asked before the chunk is read: nothing comes afterwards.
+            let superseded = self.newest.get(&one.stream).is_some_and(|&newest| newest > one.sequence);
+            let over = superseded || (one.quiet && !is_alive(one.owner));
+            result = self.hand_over_one(one);
+            if result.is_ok() && over {
+                done.push(one.index);
+                if !superseded {
+                    self.newest.remove(&one.stream);
+                }
+            }
+            !over || result.is_err()
+        });
+        self.live = live;
+        result?;
+        self.file.flush()?;
+        for index in done {
+            self.session.discard(index);
+        }
+        Ok(())
+    }
+
+    fn hand_over_one(&mut self, live: &mut Live) -> io::Result<()> {
+        self.bytes.clear();
+        self.session.more_of_chunk(live.index, live.at as usize, &mut self.bytes)?;
+        live.quiet = self.bytes.is_empty();
+        if !live.quiet {
+            self.file.chunk(live.index, live.at, &self.bytes)?;
+            live.at += self.bytes.len() as u32;
+        }
+        Ok(())
+    }
+
+    /// Everything that is left; then the file is complete.
+    pub fn end(&mut self) -> io::Result<()> {
+        for live in &mut std::mem::take(&mut self.live) {
+            self.hand_over_one(live)?;
+        }
+        let counter = |at| self.session.counter(at);
+        self.file.end(counter(header::LOST_CALLS)?, counter(header::LOST_STREAMS)?)
+    }
+}

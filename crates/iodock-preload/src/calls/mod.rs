@@ -1,0 +1,17 @@
+//! What is kept of a recording while it runs: the chunks' raw bytes, unread, in a file beside the journal;
+//! and the reading of it afterwards, as records in the order in which calls ended.
+
+mod births;
+mod file;
+mod keep;
+mod records;
+mod source;
+mod streams;
+mod times;
+
+pub use file::{CallsFile, CallsWriter};
+pub use keep::Keeper;
+pub use source::{count_lost, recover, CallsSource, Ending};
+
+/// The ending of such a file's name.
+pub const ENDING: &str = "calls";

@@ -1,0 +1,156 @@
+//! A file of raw calls as a source of records; and what a killed recorder left in its session.
+
+use super::file::{CallsFile, CallsWriter};
+use super::keep::Keeper;
+use super::records::Records;
+use super::streams::{Chunks, Streams};
+use super::times::Times;
+use crate::format::header;
+use crate::reader::{ChunkReader, Entry};
+use crate::session::Session;
+use crate::shapes::Shapes;
+use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
+use std::path::Path;
+use std::{fs, io};
+
+const BATCH_RECORDS: usize = 1024;
+
+/// How the first process ended, where that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    pub exit_code: Option<i32>,
+    pub signal: Option<String>,
+    /// ns since the epoch.
+    pub time: Option<i64>,
+}
+
+/// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
+pub struct CallsSource {
+    name: String,
+    streams: Streams,
+    records: Records,
+    root: u32,
+    length: u64,
+    ending: Ending,
+    over: bool,
+    spare: Vec<Batch>,
+}
+
+impl CallsSource {
+    /// `session`: what [`recover`] gave.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn open(file: CallsFile, session: Option<Session>) -> Result<CallsSource, SourceError> {
+        let name = file.path.display().to_string();
+        let (root, length) = (file.root, file.length());
+        let mut records = Records::new(root, Times::new(file.clocks.clone()));
+        let (calls, streams) = file.lost.unwrap_or_default();
+        records.batch.losses.add(LossKind::DroppedRecords, calls + streams);
+        let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
+        let ending = Ending::default();
+        Ok(CallsSource { name, streams, records, root, length, ending, over: false, spare: Vec::new() })
+    }
+
+    /// To be told before the end is reached.
+    pub fn set_ending(&mut self, ending: Ending) {
+        self.ending = ending;
+    }
+}
+
+fn refusal(name: &str, error: &io::Error) -> SourceError {
+    SourceError {
+        file: name.into(),
+        line: None,
+        message: format!("cannot read the recorded calls: {error}"),
+        hint: "check the file system that holds the store".into(),
+    }
+}
+
+impl RecordSource for CallsSource {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
+        if self.over {
+            return Ok(None);
+        }
+        while self.records.batch.records.len() < BATCH_RECORDS {
+            let next = self.streams.next().map_err(|error| refusal(&self.name, &error))?;
+            let Some((stream, entry)) = next else {
+                self.over = true;
+                self.records.finish(self.root, &self.ending);
+                self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
+                break;
+            };
+            self.records.entry(stream, entry, &self.streams);
+        }
+        let spare = self.spare.pop().unwrap_or_default();
+        Ok(Some(std::mem::replace(&mut self.records.batch, spare)))
+    }
+
+    fn recycle(&mut self, mut batch: Batch) {
+        batch.clear();
+        self.spare.push(batch);
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Epoch
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.streams.done, Some(self.length))
+    }
+}
+
+/// Opens the file at `path`. If its recorder was killed, what is still in the session is put into the file,
+/// and the session removed; where the file can't be written, the session is given back to be read.
+///
+/// # Errors
+/// The file can't be read.
+pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError> {
+    let file = CallsFile::open(path)?;
+    if file.lost.is_some() {
+        return Ok((file, None));
+    }
+    // Of another machine, or lost with a restart: the file has what was handed over.
+    let Ok(session) = Session::open(&file.session, file.number) else { return Ok((file, None)) };
+    // The program may run on; it shall not fill a session that nobody reads.
+    let _ = session.close();
+    match take_rest(&file, &session) {
+        Ok(()) => {
+            // The calls are safe; a folder that can't be removed is only memory.
+            let _ = fs::remove_dir_all(&session.folder);
+            CallsFile::open(path).map(|file| (file, None))
+        }
+        Err(_) => Ok((file, Some(session))),
+    }
+}
+
+fn take_rest(file: &CallsFile, session: &Session) -> io::Result<()> {
+    let mut keeper = Keeper::new(session, CallsWriter::go_on(file)?);
+    keeper.collect(|_| {})?;
+    keeper.skip(|index| file.held(index));
+    keeper.end()
+}
+
+/// Calls in the session that are not in the file at `path`, since it could not be written: counted.
+pub fn count_lost(path: &Path, session: &Session) -> u64 {
+    let counter = |at| session.counter(at).unwrap_or(0);
+    let mut lost = counter(header::LOST_CALLS) + counter(header::LOST_STREAMS);
+    let file = CallsFile::open(path).ok();
+    let shapes = Shapes::of_this_machine();
+    for index in 0..counter(header::NEXT_CHUNK).min(session.most_chunks()) {
+        let held = file.as_ref().map_or(0, |file| file.held(index)) as usize;
+        let mut bytes = Vec::new();
+        // What can't be read can't be counted.
+        let _ = session.chunk(index, &mut bytes);
+        let Some(mut reader) = ChunkReader::new(bytes) else { continue };
+        loop {
+            let at = reader.at();
+            match reader.next_entry(&shapes) {
+                Ok(Some(Entry::Call(_))) if at >= held => lost += 1,
+                Ok(Some(_)) => {}
+                _ => break,
+            }
+        }
+    }
+    lost
+}

@@ -1,0 +1,170 @@
+//! The threads' streams of records, merged into one by the times at which calls end.
+
+use super::births;
+use super::file::CallsFile;
+use crate::format::chunk;
+use crate::reader::{self, ChunkReader, Entry};
+use crate::session::Session;
+use crate::shapes::Shapes;
+use iodock_event::Fork;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::io;
+
+/// Where chunks are read from: the file, and a session whose rest could not be put into it.
+pub struct Chunks {
+    pub file: CallsFile,
+    pub session: Option<Session>,
+}
+
+impl Chunks {
+    fn indices(&self) -> io::Result<Vec<u64>> {
+        let mut indices = self.file.indices();
+        if let Some(session) = &self.session {
+            indices.extend(0..session.counter(crate::format::header::NEXT_CHUNK)?.min(session.most_chunks()));
+            indices.sort_unstable();
+            indices.dedup();
+        }
+        Ok(indices)
+    }
+
+    fn head(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<Option<reader::Head>> {
+        self.file.read(index, chunk::BYTES, bytes)?;
+        if let (None, Some(session)) = (reader::head(bytes), &self.session) {
+            bytes.resize(chunk::BYTES, 0);
+            let mut head = [0; chunk::BYTES];
+            session.head(index, &mut head)?;
+            return Ok(reader::head(&head));
+        }
+        Ok(reader::head(bytes))
+    }
+
+    fn read(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.file.read(index, usize::MAX, bytes)?;
+        match &self.session {
+            Some(session) => session.more_of_chunk(index, bytes.len(), bytes),
+            None => Ok(()),
+        }
+    }
+}
+
+pub struct Streams {
+    chunks: Chunks,
+    shapes: Shapes,
+    streams: Vec<Stream>,
+    /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
+    by_process: HashMap<u32, Vec<usize>>,
+    /// Forks that are a stream's next entry, by child: those in flight when the child appears.
+    pub forks: HashMap<u32, Fork>,
+    /// Streams by their next entry's time.
+    order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// Chunks that could not be read to their end.
+    pub damaged: u64,
+    /// Bytes read so far.
+    pub done: u64,
+    /// Read, and to be used again.
+    spare: Vec<u8>,
+}
+
+struct Stream {
+    current: Option<ChunkReader>,
+    /// Chunks that come after it, by sequence.
+    waiting: BTreeMap<u32, u64>,
+    head: Option<Entry>,
+}
+
+pub fn time_of(entry: &Entry) -> u64 {
+    match entry {
+        Entry::Call(call) => call.end,
+        Entry::Process(process) => process.time,
+        Entry::Task { time, .. } => *time,
+    }
+}
+
+impl Streams {
+    /// # Errors
+    /// The chunks can't be read.
+    pub fn new(chunks: Chunks) -> io::Result<Self> {
+        let mut streams = Streams {
+            chunks,
+            shapes: Shapes::of_this_machine(),
+            streams: Vec::new(),
+            by_process: HashMap::new(),
+            forks: HashMap::new(),
+            order: BinaryHeap::new(),
+            damaged: 0,
+            done: 0,
+            spare: Vec::new(),
+        };
+        let mut by_first_chunk = HashMap::new();
+        let mut bytes = Vec::new();
+        for index in streams.chunks.indices()? {
+            match streams.chunks.head(index, &mut bytes)? {
+                Some(head) => streams.add_chunk(index, head, &mut by_first_chunk),
+                // Begun, and never written to; or its first bytes are lost.
+                None => streams.damaged += u64::from(streams.chunks.file.held(index) > 0),
+            }
+        }
+        Ok(streams)
+    }
+
+    fn add_chunk(&mut self, index: u64, head: reader::Head, by_first_chunk: &mut HashMap<u32, usize>) {
+        let stream = *by_first_chunk.entry(head.stream).or_insert_with(|| {
+            let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
+            self.order.push(Reverse((head.base, self.streams.len())));
+            self.by_process.entry(head.pid).or_default().push(self.streams.len());
+            self.streams.push(Stream { current: None, waiting: BTreeMap::new(), head: Some(birth) });
+            self.streams.len() - 1
+        });
+        self.streams[stream].waiting.insert(head.sequence, index);
+    }
+
+    /// Reads the stream's next entry, if there is one.
+    fn advance(&mut self, index: usize) -> io::Result<()> {
+        let stream = &mut self.streams[index];
+        loop {
+            if let Some(reader) = &mut stream.current {
+                match reader.next_entry(&self.shapes) {
+                    Ok(Some(entry)) => {
+                        self.order.push(Reverse((time_of(&entry), index)));
+                        if let Some(fork) = births::fork_of(&entry) {
+                            self.forks.insert(fork.child_tid, fork);
+                        }
+                        stream.head = Some(entry);
+                        return Ok(());
+                    }
+                    Ok(None) => {}
+                    Err(_) => self.damaged += 1,
+                }
+            }
+            if let Some(reader) = stream.current.take() {
+                self.spare = reader.into_bytes();
+            }
+            let Some((_, next)) = stream.waiting.pop_first() else { return Ok(()) };
+            let mut bytes = std::mem::take(&mut self.spare);
+            self.chunks.read(next, &mut bytes)?;
+            self.done += bytes.len() as u64;
+            stream.current = ChunkReader::new(bytes);
+        }
+    }
+
+    /// The next entry, with the number of its stream.
+    ///
+    /// # Errors
+    /// The chunks can't be read on.
+    pub fn next(&mut self) -> io::Result<Option<(usize, Entry)>> {
+        let Some(Reverse((_, index))) = self.order.pop() else { return Ok(None) };
+        let entry = self.streams[index].head.take();
+        if let Some(fork) = entry.as_ref().and_then(births::fork_of) {
+            self.forks.remove(&fork.child_tid);
+        }
+        self.advance(index)?;
+        Ok(entry.map(|entry| (index, entry)))
+    }
+
+    /// The next entries of a process's streams.
+    pub fn heads(&self, pid: u32) -> impl Iterator<Item = &Entry> {
+        let streams = self.by_process.get(&pid).map_or(&[][..], Vec::as_slice);
+        streams.iter().filter_map(|&index| self.streams[index].head.as_ref())
+    }
+}
