@@ -3,10 +3,13 @@
 
     .venv/bin/python benches/backends.py [--rounds 5] [--only NAME,...] [--backends ptrace,rewrite,bpf]
 
-Ratios to the program alone are of CPU seconds (user + system of all processes, recorder included) and of wall
-time, medians with the smallest and largest. The recorder is `crates/iodock-record/examples/record.rs`: the
-recording itself, without Python's start and without the tables that are made afterwards. Calls captured are
-those of the kinds that iodock records, beside what `strace -f -c` counts.
+Ratios to the program alone are of CPU seconds (user + system of all processes) and of wall time, pair by
+pair in alternation, medians with the smallest and largest; strace, which takes long, is run once. "CPU ratio"
+is the program being recorded and the recorder while it records: `crates/iodock-record/examples/record.rs`,
+without Python's start. What is done when the program has ended (the tables of the store:
+`crates/iodock-import/examples/finish.rs`) is added in "with finishing". "empty" is a preloaded library that
+does nothing: the floor of `rewrite` for short programs. Calls captured are those of the kinds that iodock
+records, beside what `strace -f -c` counts. Data calls are those that ask for a number of bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from measure import Run, alternate, median, table
+from measure import Run, alternate, median, run, table
 from record_cost import BUILD, ROOT, compiled, programs
 
 EXAMPLES = ROOT / "target" / "release" / "examples"
@@ -34,14 +37,16 @@ def workloads(scratch: Path) -> dict[str, list[str]]:
     """Those of record_cost.py and two more; long enough to be measured at some ns a call."""
     wanted = programs(scratch)
     del wanted["shell loop"]
-    wanted["4 KiB preads"][-1] = "400000"
-    wanted["4 threads"][-1] = "60000"
+    wanted["4 KiB preads"][-1] = "1000000"
+    wanted["4 threads"][-1] = "200000"
     flush = [compiled("stdio_flush"), str(scratch / "lines"), "100000"]
+    wanted["small files"][-1] = "20000"
     return {**wanted, "stdio fflush": flush, "1500 processes": ["sh", "-c", CONFIGURE]}
 
 
 def built_tools() -> None:
-    for package, example in (("iodock-record", "record"), ("iodock-preload", "dump")):
+    examples = (("iodock-record", "record"), ("iodock-preload", "dump"), ("iodock-import", "finish"))
+    for package, example in examples:
         command = ["cargo", "build", "-q", "--release", "-p", package, "--example", example]
         subprocess.run(command, cwd=ROOT, check=True)
 
@@ -56,6 +61,21 @@ def empty_library() -> Path:
 
 def recorder(backend: str, store: Path) -> list[str]:
     return ["env", f"BACKEND={backend}", "QUIET=1", str(EXAMPLES / "record"), str(store)]
+
+
+class Finished:
+    """The tables of a recording, made after each of its rounds: CPU seconds."""
+
+    def __init__(self, scratch: Path, backends: Sequence[str]) -> None:
+        self.scratch = scratch
+        self.seconds: dict[str, list[float]] = {name: [] for name in backends}
+
+    def __call__(self) -> None:
+        """Before each run: finishes the one before, if it was a recording."""
+        stores = [(name, self.scratch / f"{name}.iodock") for name in self.seconds]
+        for name, store in stores:
+            if (store / "journal").exists():
+                self.seconds[name].append(run([str(EXAMPLES / "finish"), str(store)]).cpu)
 
 
 def contestants(command: list[str], scratch: Path, backends: Sequence[str]) -> dict[str, list[str]]:
@@ -85,26 +105,33 @@ def recorded(store: Path) -> dict[str, int]:
     return {row["call"]: row["n"] for row in rows}
 
 
-def buffer_bytes(command: list[str], scratch: Path) -> str:
-    """Bytes a call in the rewrite back end's buffers."""
+def buffer_bytes(command: list[str], scratch: Path) -> tuple[str, str]:
+    """Bytes a call and a data call in the rewrite back end's buffers."""
     done = subprocess.run(
         [str(EXAMPLES / "dump"), "-q", *command], cwd=scratch, capture_output=True, text=True
     )
-    found = re.search(r"([\d.]+) bytes a call", done.stdout + done.stderr)
-    return found.group(1) if found else "-"
+    found = re.search(r"([\d.]+) bytes a call, ([\d.]+) bytes a data call", done.stdout + done.stderr)
+    return (found.group(1), found.group(2)) if found else ("-", "-")
 
 
-def ratio(runs: dict[str, list[Run]], who: str, figure: str) -> str:
-    """Pair by pair, since a machine's speed drifts: `median (minimum to maximum)`."""
-    pairs = zip(runs[who], runs["alone"], strict=False)
-    values = sorted(getattr(one, figure) / max(getattr(alone, figure), 1e-4) for one, alone in pairs)
+def ratio(runs: dict[str, list[Run]], who: str, figure: str, more: Sequence[float] = ()) -> str:
+    """Pair by pair, since a machine's speed drifts: `median (minimum to maximum)`. `more`: seconds to add."""
+    added = [*more, *[0.0] * (len(runs[who]) - len(more))]
+    pairs = zip(runs[who], runs["alone"], added, strict=False)
+    values = sorted(
+        (getattr(one, figure) + extra) / max(getattr(alone, figure), 1e-4) for one, alone, extra in pairs
+    )
     return f"{values[len(values) // 2]:.2f} ({values[0]:.2f}-{values[-1]:.2f})"
 
 
 def compare(name: str, command: list[str], scratch: Path, rounds: int, backends: Sequence[str]) -> None:
-    runs = alternate(
-        contestants(command, scratch, backends), rounds, cwd=scratch, environment=dict(os.environ)
-    )
+    finished = Finished(scratch, backends)
+    everybody = contestants(command, scratch, backends)
+    strace = everybody.pop("strace")
+    surroundings = {"cwd": scratch, "environment": dict(os.environ)}
+    runs = alternate(everybody, rounds, finished, **surroundings)
+    finished()
+    runs["strace"] = [run(strace, **surroundings)]
     stores = {back: recorded(scratch / f"{back}.iodock") for back in backends}
     kinds = set().union(*stores.values())
     total = sum(n for call, n in counted(command, scratch).items() if call in kinds)
@@ -112,12 +139,16 @@ def compare(name: str, command: list[str], scratch: Path, rounds: int, backends:
     for who in runs:
         added = (median(runs[who], "cpu") - median(runs["alone"], "cpu")) / max(total, 1)
         seen = f"{sum(stores[who].values()) / max(total, 1):.2%}" if who in stores else "-"
-        size = buffer_bytes(command, scratch) if who == "rewrite" else "-"
+        sizes = buffer_bytes(command, scratch) if who == "rewrite" else ("-", "-")
+        whole = ratio(runs, who, "cpu", finished.seconds[who]) if who in stores else "-"
         rows.append([
-            who, f"{median(runs[who], 'cpu'):.3f}", ratio(runs, who, "cpu"), ratio(runs, who, "wall"),
-            f"{added * 1e9:,.0f}", size, seen,
+            who, f"{median(runs[who], 'cpu'):.3f}", ratio(runs, who, "cpu"), whole, ratio(runs, who, "wall"),
+            f"{added * 1e9:,.0f}", *sizes, seen,
         ])  # fmt: skip
-    header = ["", "CPU s", "CPU ratio", "wall ratio", "ns a call", "bytes a call", "of strace's calls"]
+    header = [
+        "", "CPU s", "CPU ratio", "with finishing", "wall ratio", "ns a call", "bytes a call",
+        "a data call", "of strace's calls",
+    ]  # fmt: skip
     table(f"{name}: {total:,} calls", header, rows)
     sys.stdout.flush()
 

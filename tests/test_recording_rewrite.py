@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,3 +59,105 @@ def test_a_running_process_is_refused_with_what_to_do(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1 and "--backend ptrace" in done.stderr
     assert not (tmp_path / "s").exists()
+
+
+# The recorder's own end.
+
+WRITER = """
+import os, sys
+f = os.open("out.dat", os.O_WRONLY | os.O_CREAT)
+for part in range(2):
+    for i in range(3000):
+        os.write(f, b"x" * 97)
+    os.write(1, b"half\\n")
+    sys.stdin.readline()
+"""
+
+
+def counted(store: Path, where: str) -> int:
+    query = f"SELECT count(*) AS n FROM calls_seen WHERE {where}"
+    command = [*IODOCK, "query", str(store), query, "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return int(json.loads(done.stdout)["rows"][0]["n"])
+
+
+def losses_of(store: Path) -> dict[str, int]:
+    command = [*IODOCK, "show", "summary", str(store), "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return {loss["name"]: loss["count"] for loss in json.loads(done.stdout)["losses"]}
+
+
+def sessions_of(recorder: int) -> list[str]:
+    places = (Path("/dev/shm"), Path(tempfile.gettempdir()))
+    return [str(found) for place in places for found in place.glob(f"iodock-{recorder}-*")]
+
+
+@pytest.mark.parametrize("seconds", [0, 1.5], ids=["before it wrote", "after it wrote"])
+def test_after_kill_9_of_the_recorder_every_call_is_there(tmp_path: Path, seconds: float) -> None:
+    store = tmp_path / "run.iodock"
+    command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    command += [sys.executable, "-S", "-c", WRITER]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as recorder:
+        assert recorder.stdin and recorder.stdout
+        assert recorder.stdout.readline() == "half\n"
+        time.sleep(seconds)
+        recorder.kill()
+        recorder.wait()
+        # The program goes on without it.
+        print(file=recorder.stdin, flush=True)
+        assert recorder.stdout.readline() == "half\n"
+        assert sessions_of(recorder.pid)
+        assert counted(store, "call = 'write' AND file LIKE '%/out.dat'") == 6000
+        assert not sessions_of(recorder.pid)
+        print(file=recorder.stdin, flush=True)
+    assert losses_of(store)["journal-cut"] == 1
+    assert "dropped-records" not in losses_of(store)
+
+
+def test_without_the_session_what_was_handed_over_is_there(tmp_path: Path) -> None:
+    store = tmp_path / "run.iodock"
+    command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    command += [sys.executable, "-S", "-c", WRITER]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as recorder:
+        assert recorder.stdin and recorder.stdout
+        assert recorder.stdout.readline() == "half\n"
+        time.sleep(2.5)
+        recorder.kill()
+        recorder.wait()
+        for session in sessions_of(recorder.pid):
+            shutil.rmtree(session)
+    calls = store / "journal" / "main.calls"
+    with calls.open("ab") as file:
+        file.write(b"\3\0\0\0torn")
+    assert counted(store, "call = 'write' AND file LIKE '%/out.dat'") == 3000
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
+    program = "import os\nfor i in range(300000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
+    store = small_disk / "run.iodock"
+    command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    command += [sys.executable, "-S", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 9
+    assert len(done.stdout) == sum(i % 97 for i in range(300000))
+    assert "error: recording stopped early: " in done.stderr and "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr and "bug" not in done.stderr
+    written = counted(store, "call = 'write'")
+    dropped = losses_of(store).get("dropped-records", 0)
+    # All that was made is accounted for: kept or counted as dropped.
+    assert 299990 <= written + dropped < 301500 and dropped > 1000

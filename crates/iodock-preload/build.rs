@@ -8,6 +8,7 @@ const SOURCES: [&str; 2] = ["native/stub_x86_64.S", "native/record.c"];
 fn main() {
     for file in SOURCES.iter().chain(&[
         "native/session.h",
+        "native/hot.h",
         "native/kernel.h",
         "native/load.c",
         "native/environment.c",

@@ -3,6 +3,7 @@
 //! [`import`] makes a store of logs, [`finish_recording`] makes the tables of a recording's store from its
 //! journal. Both run [`run`]: the formats' threads parse, one thread tracks, the store's encodes.
 
+mod beside;
 mod error;
 mod import;
 mod logs;

@@ -1,16 +1,17 @@
 //! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
 //! left is opened.
 
+use crate::beside::{calls_beside, JournalAndCalls};
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::merge::Stream;
 use crate::mounts::place_files;
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ImportError;
 use iodock_event::{
-    shown, Batch, Clock, EventColumns, LossKind, Losses, Mount, Place, RecordSource, SourceError, TaskUsage,
+    shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage,
 };
 use iodock_journal::JournalReader;
-use iodock_preload::calls::{self, CallsSource, Ending};
+use iodock_preload::calls::CallsSource;
 use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
 use std::fs::{File, TryLockError};
@@ -164,73 +165,6 @@ fn refuse_running(path: &Path) -> Result<(), ImportError> {
     }
 }
 
-/// The raw calls that lie beside a journal, with what a killed recorder left in its session.
-fn calls_beside(journal: &Path) -> Result<Option<CallsSource>, SourceError> {
-    let path = journal.with_extension(calls::ENDING);
-    if !path.exists() {
-        return Ok(None);
-    }
-    let (file, session) = calls::recover(&path)?;
-    CallsSource::open(file, session).map(Some)
-}
-
-/// A journal as a stream's source, and behind it the calls kept beside it; the part keeps the other hand on
-/// the journal.
-struct Shared {
-    journal: Arc<Mutex<JournalReader>>,
-    calls: Option<CallsSource>,
-    /// The journal has been read.
-    over: bool,
-}
-
-impl Shared {
-    fn reader(&self) -> MutexGuard<'_, JournalReader> {
-        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-
-    /// The journal tells how the first process ended.
-    fn tell_ending(&mut self) {
-        let ending = self.reader().closing().map(|closing| Ending {
-            exit_code: closing.exit_code,
-            signal: closing.exit_signal.clone(),
-            time: closing.end,
-        });
-        if let (Some(ending), Some(calls)) = (ending, &mut self.calls) {
-            calls.set_ending(ending);
-        }
-    }
-}
-
-impl RecordSource for Shared {
-    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
-        if !self.over {
-            if let Some(batch) = self.reader().next_batch()? {
-                return Ok(Some(batch));
-            }
-            self.over = true;
-            self.tell_ending();
-        }
-        self.calls.as_mut().map_or(Ok(None), CallsSource::next_batch)
-    }
-
-    fn recycle(&mut self, batch: Batch) {
-        match &mut self.calls {
-            Some(calls) if self.over => calls.recycle(batch),
-            _ => self.reader().recycle(batch),
-        }
-    }
-
-    fn clock(&self) -> Clock {
-        self.reader().clock()
-    }
-
-    fn progress(&self) -> (u64, Option<u64>) {
-        let (done, all) = self.reader().progress();
-        let (more, more_in_all) = self.calls.as_ref().map_or((0, Some(0)), CallsSource::progress);
-        (done + more, all.zip(more_in_all).map(|(all, more)| all + more))
-    }
-}
-
 fn tracker_of(parts: &[Part]) -> Tracker {
     let spaces = parts.iter().map(|part| {
         let directory = part.reader().meta().working_directory.clone();
@@ -247,7 +181,7 @@ fn tracker_of(parts: &[Part]) -> Tracker {
 fn streams_of(parts: &mut [Part]) -> Result<Vec<Stream>, ImportError> {
     let streams = parts.iter_mut().enumerate().map(|(space, part)| {
         let journal = Arc::clone(&part.reader);
-        let source = Box::new(Shared { journal, calls: part.calls.take(), over: false });
+        let source = Box::new(JournalAndCalls::new(journal, part.calls.take()));
         Ok(Stream::new(source, space as u16)?.with_clock_offset(part.clock_offset))
     });
     streams.collect()

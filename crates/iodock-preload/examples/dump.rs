@@ -1,5 +1,6 @@
 //! Runs a program under the preloaded library and shows what was recorded:
-//! `dump [-c|-v|-q] PROGRAM ARGUMENT...` counts calls by name (-c), lists them (-v), or says only how many.
+//! `dump [-c|-v|-q|-n] PROGRAM ARGUMENT...` counts calls by name (-c), lists them (-v), says only how many (-q),
+//! or reads nothing (-n).
 
 use iodock_preload::format::header;
 use iodock_preload::reader::{ChunkReader, Entry, Part};
@@ -12,7 +13,7 @@ use std::process::Command;
 fn main() {
     let mut arguments = std::env::args().skip(1).peekable();
     let mode = arguments.next_if(|first| first.starts_with('-')).unwrap_or("-c".into());
-    let program = arguments.next().expect("usage: dump [-c|-v|-q] PROGRAM ARGUMENT...");
+    let program = arguments.next().expect("usage: dump [-c|-v|-q|-n] PROGRAM ARGUMENT...");
     let tables = session::tables();
     let folder = std::path::PathBuf::from(format!("/dev/shm/iodock-dump-{}", std::process::id()));
     let session = Session::create(&folder, &tables).expect("session");
@@ -33,6 +34,7 @@ fn main() {
 fn show(session: &Session, mode: &str) {
     let shapes = Shapes::of_this_machine();
     let (mut bytes, mut total, mut calls) = (Vec::new(), 0, 0u64);
+    let (mut data_calls, mut data_bytes) = (0u64, 0);
     let mut counts = BTreeMap::<String, (u64, u64)>::new();
     let chunks = session.counter(header::NEXT_CHUNK).expect("counter");
     for index in 0..chunks {
@@ -40,6 +42,7 @@ fn show(session: &Session, mode: &str) {
         total += bytes.len();
         let Some(mut reader) = ChunkReader::new(bytes.clone()) else { continue };
         loop {
+            let at = reader.at();
             match reader.next_entry(&shapes) {
                 Ok(None) => break,
                 Err(damaged) => {
@@ -48,6 +51,10 @@ fn show(session: &Session, mode: &str) {
                 }
                 Ok(Some(Entry::Call(call))) => {
                     calls += u64::from(call.part != Part::End);
+                    if call.requested >= 0 {
+                        data_calls += 1;
+                        data_bytes += reader.at() - at;
+                    }
                     let entry = counts.entry(call.call.name()).or_default();
                     entry.0 += u64::from(call.part != Part::End);
                     entry.1 +=
@@ -71,8 +78,9 @@ fn show(session: &Session, mode: &str) {
         }
     }
     eprintln!(
-        "{calls} calls, {total} bytes, {:.2} bytes a call, {chunks} chunks, lost {} calls {} streams, patched {} left {}",
+        "{calls} calls, {total} bytes, {:.2} bytes a call, {:.2} bytes a data call, {chunks} chunks, lost {} calls {} streams, patched {} left {}",
         total as f64 / calls.max(1) as f64,
+        data_bytes as f64 / data_calls.max(1) as f64,
         session.counter(header::LOST_CALLS).expect("counter"),
         session.counter(header::LOST_STREAMS).expect("counter"),
         session.counter(header::SITES_PATCHED).expect("counter"),

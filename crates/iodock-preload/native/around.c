@@ -96,7 +96,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		confine(state, frame);
 		return;
 	}
-	u64 now = ticks() >> time_shift;
+	u64 now = ticks() >> TIME_SHIFT;
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->arguments, now);
 	if (shape->kind == KIND_EXEC)
@@ -125,7 +125,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 			return;
 		}
 	}
-	pending->start = ticks() >> time_shift;
+	pending->start = ticks() >> TIME_SHIFT;
 	barrier();
 	state->depth++;
 }
@@ -144,7 +144,7 @@ static void in_child(struct state *state, u32 tid)
 	state->tid = tid;
 	state->pid = (u32)kernel0(SYS_getpid);
 	u32 level = enter(state);
-	write_task(state, level, ticks() >> time_shift);
+	write_task(state, level, ticks() >> TIME_SHIFT);
 	leave(state, level);
 }
 
@@ -154,7 +154,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	struct state *state = own;
 	if (!session || stopped || !state)
 		return;
-	u64 end = ticks() >> time_shift;
+	u64 end = ticks() >> TIME_SHIFT;
 	if (!state->taken) {
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
 		if ((state = adopt()) != 0) {

@@ -44,7 +44,7 @@ static u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 
 		if (cached->hash == hash)
 			return put(at, cached->index);
 	}
-	*at++ = 0;
+	at = put(at, 0);
 	at = put(at, count);
 	at = put_bytes(at, text, count);
 	stream->paths++;

@@ -213,10 +213,10 @@ static int map_session(const char *path)
 	if (!failed(at))
 		session = (struct header *)at;
 	kernel1(SYS_close, fd);
-	if (!session || session->magic != SESSION_MAGIC || session->version != SESSION_VERSION || session->closed ||
+	if (!session || session->magic != SESSION_MAGIC || session->version != SESSION_VERSION ||
+	    session->time_shift != TIME_SHIFT || session->closed ||
 	    session->file_bytes > SESSION_BYTES || session->chunks_at > SMALL_BYTES)
 		return 0;
-	time_shift = session->time_shift;
 	at = kernel(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(at) || failed(kernel3(SYS_madvise, at, ARENA_BYTES, MADV_WIPEONFORK)))
 		return 0;
@@ -257,7 +257,7 @@ static u8 *put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 static void write_process(char **arguments, char **environment)
 {
 	struct state *state = mine();
-	u64 now = ticks() >> time_shift;
+	u64 now = ticks() >> TIME_SHIFT;
 	if (!state || !room(state, 0, PLAIN_LIMIT + DIRECTORY_LIMIT + TEXT_LIMIT + 1024, now))
 		return;
 	u8 *at = state->streams[0].at;

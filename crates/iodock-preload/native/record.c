@@ -20,8 +20,7 @@
 #define ARENA_BYTES (256 * 1024)
 #define PATH_LIMIT 4096
 #define TEXT_LIMIT 8192
-/* No record is longer but for its texts: 2 codes, 1 mask, at most 12 numbers of 10 bytes, and a little. */
-#define PLAIN_LIMIT 160
+#define PLAIN_LIMIT RECORD_MOST
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -68,22 +67,36 @@ struct pending {
 };
 
 struct state {
+	/* All that recording a read touches is in the first 64 bytes. */
 	u32 taken; /* by a thread */
 	u32 level;
+	struct stream streams[LEVELS];
 	u32 tid, pid;
 	u32 depth; /* of pending */
 	u32 owner; /* the process; pid may be a vfork's child */
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
-	struct stream streams[LEVELS];
 	struct cached cache[CACHED_PATHS];
 	struct pending pending[PENDING];
 };
 _Static_assert(sizeof(struct state) <= SLOT_BYTES, "a state fits its slot");
+#define HOT(field, at) _Static_assert(__builtin_offsetof(struct state, field) == at, "as in hot.h")
+HOT(taken, STATE_TAKEN_AND_LEVEL);
+HOT(level, STATE_LEVEL);
+HOT(streams[0].at, STATE_AT);
+HOT(streams[0].limit, STATE_LIMIT);
+HOT(streams[0].chunk, STATE_CHUNK);
+HOT(streams[0].last_end, STATE_END);
+HOT(streams[0].last_size, STATE_SIZE);
+HOT(streams[0].next_offset, STATE_OFFSET);
+HOT(streams[0].last_fd, STATE_FD);
+_Static_assert(__builtin_offsetof(struct chunk, used) == CHUNK_USED, "as in hot.h");
+_Static_assert(__builtin_offsetof(struct state, streams[0].paths) == 60, "what is hot is on one line");
 
-static __thread struct state *own;
+__attribute__((visibility("hidden"))) __thread struct state *iodock_own;
+#define own iodock_own
 static struct header *session;
 static u8 *arena;
-static u32 time_shift;
+
 /* The whole file is mapped; else, in a small address space, chunk by chunk. */
 static u32 whole;
 /* Recording stopped for good in this process and its children by fork. */
@@ -121,48 +134,6 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	write_fields(state, level, shape, &fields, phase, start, end, result);
 }
 
-/* read, write, pread64, pwrite64: the same bytes as write_fields would give, without its questions. */
-static inline void record_data(struct state *state, u32 level, const struct shape *shape, const u64 *arguments,
-			       u64 start, u64 end, s64 result)
-{
-	struct stream *stream = &state->streams[level];
-	if (!room(state, level, PLAIN_LIMIT, end))
-		return;
-	u8 *head = stream->at;
-	u32 has = 0;
-	s64 gap = (s64)(start - stream->last_end);
-	if (unlikely(gap < 0))
-		has |= STEP_BACK, gap = -gap;
-	head[0] = shape->code;
-	u8 *at = put(head + 2, (u64)gap);
-	at = put(at, end - start);
-	s32 fd = (s32)arguments[0];
-	if (fd != stream->last_fd) {
-		has |= HAS_FD;
-		at = put_signed(at, stream->last_fd = fd);
-	}
-	u64 size = arguments[2];
-	if (size != stream->last_size) {
-		has |= HAS_SIZE;
-		at = put(at, stream->last_size = size);
-	}
-	if (result != (s64)size) {
-		has |= HAS_RESULT;
-		at = put_signed(at, result);
-	}
-	if (shape->kind == KIND_POSITIONED) {
-		s64 offset = (s64)arguments[3];
-		if (offset != stream->next_offset) {
-			has |= HAS_OFFSET;
-			at = put_signed(at, offset - stream->next_offset);
-		}
-		stream->next_offset = offset + (result > 0 ? result : 0);
-	}
-	head[1] = (u8)has;
-	stream->last_end = end;
-	commit(stream, at);
-}
-
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
  * be predicted from is not what a reader has seen. They go into new chunks. */
 static __attribute__((noinline)) void abandon(struct state *state)
@@ -191,21 +162,74 @@ static inline void leave(struct state *state, u32 level)
 	state->level = level;
 }
 
-/* Called by the stub behind a call. */
-__attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
+/* Any call. */
+static __attribute__((noinline)) void record_any(struct plain_frame *plain, u64 end)
 {
 	struct state *state = mine();
 	if (unlikely(!state || stopped))
 		return;
 	const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
-	u64 start = plain->start >> time_shift;
-	end >>= time_shift;
 	u32 level = enter(state);
-	if (likely(shape->kind == KIND_DATA || shape->kind == KIND_POSITIONED))
-		record_data(state, level, shape, plain->frame.arguments, start, end, plain->result);
-	else
-		record_general(state, level, shape, plain->frame.arguments, 0, start, end, plain->result);
+	record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
+		       plain->result);
 	leave(state, level);
+}
+
+/* Called by the stub behind a call. read, write, pread64 and pwrite64 are written here, the same bytes as
+ * write_fields would give, without its questions: every ns of this is one of each call. */
+__attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
+{
+	struct state *state = own;
+	u64 number = plain->frame.number;
+	u64 positioned = number - SYS_pread64 <= 1;
+	if (unlikely((number > 1 && !positioned) || !state || state->level || !state->taken)) {
+		record_any(plain, end);
+		return;
+	}
+	/* From here on a handler's calls go elsewhere. */
+	state->level = 1;
+	barrier();
+	struct stream *stream = &state->streams[0];
+	u8 *head = stream->at;
+	u64 start = plain->start >> TIME_SHIFT;
+	end >>= TIME_SHIFT;
+	s64 gap = (s64)(start - stream->last_end);
+	if (unlikely(head + PLAIN_LIMIT > stream->limit || gap < 0)) {
+		leave(state, 0);
+		record_any(plain, end << TIME_SHIFT);
+		return;
+	}
+	u32 has = 0;
+	u8 *at = put(head + 2, (u64)gap);
+	at = put(at, end - start);
+	s32 fd = (s32)plain->frame.arguments[0];
+	if (fd != stream->last_fd) {
+		has |= HAS_FD;
+		at = put_signed(at, stream->last_fd = fd);
+	}
+	u64 size = plain->frame.arguments[2];
+	if (size != stream->last_size) {
+		has |= HAS_SIZE;
+		at = put(at, stream->last_size = size);
+	}
+	s64 result = plain->result;
+	if (result != (s64)size) {
+		has |= HAS_RESULT;
+		at = put_signed(at, result);
+	}
+	if (positioned) {
+		s64 offset = (s64)plain->frame.arguments[3];
+		if (offset != stream->next_offset) {
+			has |= HAS_OFFSET;
+			at = put_signed(at, offset - stream->next_offset);
+		}
+		stream->next_offset = offset + (result > 0 ? result : 0);
+	}
+	/* Codes 1 to 4 are theirs. */
+	*(unaligned_u16 *)head = (u16)(has << 8 | (positioned ? number - SYS_pread64 + 3 : number + 1));
+	stream->last_end = end;
+	commit(stream, at);
+	leave(state, 0);
 }
 
 #include "around.c"

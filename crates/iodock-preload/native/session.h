@@ -3,12 +3,16 @@
 #ifndef IODOCK_SESSION_H
 #define IODOCK_SESSION_H
 
+#include "hot.h"
+
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long u64;
 typedef int s32;
 typedef long s64;
+typedef u16 __attribute__((aligned(1), may_alias)) unaligned_u16;
+typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
 #define SESSION_VERSION 2
@@ -62,7 +66,7 @@ struct shape {
 struct header {
 	u64 magic;
 	u32 version;
-	u32 time_shift; /* a unit of time is 2^shift ticks of the TSC */
+	u32 time_shift; /* TIME_SHIFT, for readers */
 	u64 file_bytes;
 	u64 chunks_at;
 	u32 chunk_bytes;
@@ -129,7 +133,7 @@ enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2 };
 #define HAS_FD 1     /* else that of the call before */
 #define HAS_SIZE 2   /* else that of the call before */
 #define HAS_RESULT 4 /* else the size asked for, or 0 for calls without */
-#define HAS_OFFSET 8 /* less the end of the positioned call before */
+/* HAS_OFFSET 8: hot.h */
 #define HAS_MORE 16
 #define STEP_BACK 32 /* the gap is negative */
 #define PHASE_ENTER 64

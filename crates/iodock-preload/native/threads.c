@@ -43,7 +43,7 @@ static __attribute__((noinline)) struct state *adopt(void)
 		own = state;
 		for (u32 level = 0; level < LEVELS; level++)
 			if (state->streams[level].chunk)
-				write_task(state, level, ticks() >> time_shift);
+				write_task(state, level, ticks() >> TIME_SHIFT);
 		return state;
 	}
 	__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);

@@ -161,15 +161,12 @@ impl ChunkReader {
     }
 
     fn number(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..70).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 127).checked_shl(shift)?;
-            if byte < 128 {
-                return Some(value);
-            }
+        let more = self.bytes.get(self.at)?.trailing_zeros();
+        if more >= 8 {
+            self.at += 1;
+            return self.fixed(8);
         }
-        None
+        Some(self.fixed(more as usize + 1)? >> (more + 1))
     }
 
     fn signed(&mut self) -> Option<i64> {
@@ -225,8 +222,7 @@ impl ChunkReader {
     }
 
     fn call(&mut self, shapes: &Shapes) -> Option<Entry> {
-        let &(call, shape) =
-            shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
+        let &(call, shape) = shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
         let has = self.byte()?;
         let more = if has & HAS_MORE != 0 { self.byte()? } else { 0 };
         let (gap, duration) = (self.number()?, self.number()?);

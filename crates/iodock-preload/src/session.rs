@@ -18,8 +18,8 @@ const LIBRARY_NAME: &str = "libiodock_preload.so";
 const SESSION_NAME: &str = "session";
 /// Bytes of a path in the header.
 const MOST_PATH: usize = 1023;
-/// No longer than this is a unit of time, ns.
-const TIME_UNIT_NS: f64 = 8.0;
+/// A unit of time is 2^4 ticks: 4 to 16 ns.
+const TIME_SHIFT: u32 = 4;
 
 pub struct Session {
     pub folder: PathBuf,
@@ -28,17 +28,6 @@ pub struct Session {
     pub time_shift: u32,
     /// Tells it from others that had the same name.
     pub number: u64,
-}
-
-/// Time-stamp counter and monotonic clock (ns), read closest together of a few tries.
-pub fn clock_pair() -> (u64, i64) {
-    let best = (0..16).map(|_| {
-        let before = monotonic();
-        let ticks = ticks();
-        let after = monotonic();
-        (after - before, ticks, before + (after - before) / 2)
-    });
-    best.min().map_or((0, 0), |(_, ticks, time)| (ticks, time))
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -50,22 +39,6 @@ pub fn ticks() -> u64 {
 #[cfg(not(target_arch = "x86_64"))]
 pub fn ticks() -> u64 {
     0
-}
-
-fn monotonic() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid timespec to write to.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
-/// Ticks of the time-stamp counter in a nanosecond: measured over 0.2 ms, which is exact to a thousandth, and
-/// only decides how long a unit of time is.
-fn ticks_per_ns() -> f64 {
-    let (from, start) = clock_pair();
-    std::thread::sleep(std::time::Duration::from_micros(200));
-    let (to, end) = clock_pair();
-    (to - from) as f64 / (end - start).max(1) as f64
 }
 
 impl Session {
@@ -82,7 +55,7 @@ impl Session {
         let file = options.open(folder.join(SESSION_NAME))?;
         file.set_len(FILE_BYTES)?;
         let number = ticks() ^ u64::from(std::process::id()) << 40;
-        let time_shift = (TIME_UNIT_NS * ticks_per_ns()).log2().floor().max(0.0) as u32;
+        let time_shift = TIME_SHIFT;
         let mut head = vec![0; header::BYTES];
         let mut put = |at: usize, bytes: &[u8]| head[at..at + bytes.len()].copy_from_slice(bytes);
         put(header::MAGIC, &MAGIC.to_le_bytes());
@@ -182,16 +155,40 @@ impl Session {
 
     /// The same from `from` on, appended.
     pub fn more_of_chunk(&self, index: u64, from: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let at = self.chunks_at + index * CHUNK_BYTES;
-        let mut head = [0; 8];
-        self.file.read_exact_at(&mut head, at)?;
-        let used = u32::from_le_bytes([head[4], head[5], head[6], head[7]]).min(CHUNK_BYTES as u32) as usize;
-        if head[..4] != CHUNK_MAGIC.to_le_bytes() || used <= from {
+        let used = self.used(index)? as usize;
+        if used <= from {
             return Ok(());
         }
+        let at = self.chunks_at + index * CHUNK_BYTES;
         let start = bytes.len();
         bytes.resize(start + used - from, 0);
         self.file.read_exact_at(&mut bytes[start..], at + from as u64)
+    }
+
+    /// The file as memory, to be read without copying. `None` where the address space is too small.
+    pub fn map(&self) -> Option<Mapped> {
+        let (none, fd) = (std::ptr::null_mut(), self.file.as_raw_fd());
+        // SAFETY: a new mapping of our own file.
+        let start = unsafe {
+            libc::mmap(
+                none,
+                FILE_BYTES as usize,
+                libc::PROT_READ,
+                libc::MAP_SHARED | libc::MAP_NORESERVE,
+                fd,
+                0,
+            )
+        };
+        (start != libc::MAP_FAILED)
+            .then_some(Mapped { start: start.cast(), chunks_at: self.chunks_at as usize })
+    }
+
+    /// How many bytes of chunk `index` are whole, its header included; 0 where there is none yet.
+    pub fn used(&self, index: u64) -> io::Result<u32> {
+        let mut head = [0; 8];
+        self.file.read_exact_at(&mut head, self.chunks_at + index * CHUNK_BYTES)?;
+        let used = u32::from_le_bytes([head[4], head[5], head[6], head[7]]).min(CHUNK_BYTES as u32);
+        Ok(if head[..4] == CHUNK_MAGIC.to_le_bytes() { used } else { 0 })
     }
 
     /// Gives a chunk's memory back, once it is read and its stream has gone on to another.
@@ -200,6 +197,34 @@ impl Session {
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, CHUNK_BYTES as libc::off_t) };
+    }
+}
+
+/// The session's file as memory.
+pub struct Mapped {
+    start: *const u8,
+    chunks_at: usize,
+}
+
+// SAFETY: only read, and the memory is there as long as this is.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// Bytes of chunk `index`, of which [`Session::used`] has said that they are whole: nobody changes them
+    /// any more, and their pages are there.
+    pub fn bytes(&self, index: u64, from: u32, used: u32) -> &[u8] {
+        assert!(from <= used && u64::from(used) <= CHUNK_BYTES);
+        let at = self.chunks_at + (index * CHUNK_BYTES) as usize;
+        assert!(at + CHUNK_BYTES as usize <= FILE_BYTES as usize);
+        // SAFETY: inside of the mapping, as was just looked at; not written to while we read.
+        unsafe { std::slice::from_raw_parts(self.start.add(at + from as usize), (used - from) as usize) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: ours, and nothing of it is lent out any more.
+        unsafe { libc::munmap(self.start.cast_mut().cast(), FILE_BYTES as usize) };
     }
 }
 

@@ -4,6 +4,9 @@ use crate::format::{Kind, Role, Shape, CALL_NUMBERS};
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::{Action, CallId, Role as Argument};
 
+/// Calls with codes 1 to 4, in the order of the codes.
+pub const DATA_CALLS: [&str; 4] = ["read", "write", "pread64", "pwrite64"];
+
 /// Shapes by call number, and call ids by the codes in them.
 pub struct Shapes {
     pub by_number: Vec<Shape>,
@@ -17,7 +20,11 @@ impl Shapes {
             by_number: vec![Shape::default(); CALL_NUMBERS],
             by_code: vec![(CallId(0), Shape::default())],
         };
-        for &(number, name) in NUMBERS {
+        // The library knows the codes of these four by heart.
+        let first = |name: &str| DATA_CALLS.iter().position(|&data| data == name).unwrap_or(DATA_CALLS.len());
+        let mut numbers = NUMBERS.to_vec();
+        numbers.sort_by_key(|&(_, name)| first(name));
+        for (number, name) in numbers {
             if matches!(name, "prctl" | "seccomp") {
                 shapes.by_number[number as usize].kind = Kind::Confine;
                 continue;

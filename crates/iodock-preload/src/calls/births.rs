@@ -1,9 +1,9 @@
 //! Who is whose child: the buffers show a fork when its parent has come back from it, and a child when it
 //! makes its first step, in any order.
 
+use crate::reader::{CallRecord, Entry};
 use iodock_event::constants::CLONE_THREAD;
 use iodock_event::{CallId, Fork};
-use crate::reader::{CallRecord, Entry};
 use std::collections::{HashMap, HashSet};
 
 #[derive(Default)]

@@ -21,6 +21,8 @@ const CHUNK_PIECE: usize = 12;
 const MOST: u32 = 1 << 20;
 /// Written in one go.
 const WRITE_BYTES: usize = 256 << 10;
+/// Bytes that are not worth a copy first.
+const LONG: usize = 8 << 10;
 
 const SESSION: u32 = 1;
 const CLOCK: u32 = 2;
@@ -84,13 +86,17 @@ impl CallsWriter {
 
     fn piece(&mut self, kind: u32, parts: &[&[u8]]) -> io::Result<()> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        let start = self.out.len();
+        let mut sum = crc32fast::Hasher::new();
+        parts.iter().for_each(|part| sum.update(part));
         self.out.extend_from_slice(&kind.to_le_bytes());
         self.out.extend_from_slice(&(length as u32).to_le_bytes());
-        self.out.extend_from_slice(&[0; 4]);
-        parts.iter().for_each(|part| self.out.extend_from_slice(part));
-        let sum = crc32fast::hash(&self.out[start + PIECE..]);
-        self.out[start + 8..start + PIECE].copy_from_slice(&sum.to_le_bytes());
+        self.out.extend_from_slice(&sum.finalize().to_le_bytes());
+        let Some((last, first)) = parts.split_last() else { return Ok(()) };
+        first.iter().for_each(|part| self.out.extend_from_slice(part));
+        if last.len() >= LONG {
+            return self.write(last);
+        }
+        self.out.extend_from_slice(last);
         if self.out.len() >= WRITE_BYTES {
             return self.flush();
         }
@@ -105,12 +111,18 @@ impl CallsWriter {
     /// Writes what was collected. After it a killed recorder loses nothing of that. After an error nothing
     /// more is written: the file ends with its last whole piece.
     pub fn flush(&mut self) -> io::Result<()> {
+        self.write(&[])
+    }
+
+    /// Writes what was collected, and `more` behind it.
+    fn write(&mut self, more: &[u8]) -> io::Result<()> {
         if self.failed {
             return Err(io::Error::other("writing has failed before"));
         }
-        let result = self.file.write_all(&self.out);
+        let length = self.out.len() + more.len();
+        let result = write_both(&mut self.file, &self.out, more);
         if result.is_ok() {
-            self.good_length += self.out.len() as u64;
+            self.good_length += length as u64;
         } else {
             self.failed = true;
             // If even that fails the reader stops at the damaged piece.
@@ -119,6 +131,17 @@ impl CallsWriter {
         self.out.clear();
         result
     }
+}
+
+fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
+    let written = loop {
+        match file.write_vectored(&[io::IoSlice::new(first), io::IoSlice::new(second)]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            written => break written?,
+        }
+    };
+    file.write_all(first.get(written..).unwrap_or_default())?;
+    file.write_all(&second[written.saturating_sub(first.len())..])
 }
 
 /// Where some bytes of a chunk lie.
@@ -244,12 +267,7 @@ impl CallsFile {
 const CHECK: &str = "check the file system that holds the store";
 
 fn refusal(path: &Path, message: &str, hint: &str) -> SourceError {
-    SourceError {
-        file: path.display().to_string(),
-        line: None,
-        message: message.into(),
-        hint: hint.into(),
-    }
+    SourceError { file: path.display().to_string(), line: None, message: message.into(), hint: hint.into() }
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -4,7 +4,7 @@
 use super::file::CallsWriter;
 use crate::format::{chunk, header};
 use crate::reader;
-use crate::session::Session;
+use crate::session::{Mapped, Session};
 use std::collections::HashMap;
 use std::io;
 
@@ -22,6 +22,7 @@ pub struct Keeper<'a> {
     chunks: u64,
     unready: Vec<u64>,
     begun: u64,
+    memory: Option<Mapped>,
     bytes: Vec<u8>,
 }
 
@@ -47,6 +48,7 @@ impl<'a> Keeper<'a> {
             chunks: 0,
             unready: Vec::new(),
             begun: 0,
+            memory: session.map(),
             bytes: Vec::new(),
         }
     }
@@ -121,13 +123,21 @@ impl<'a> Keeper<'a> {
     }
 
     fn hand_over_one(&mut self, live: &mut Live) -> io::Result<()> {
-        self.bytes.clear();
-        self.session.more_of_chunk(live.index, live.at as usize, &mut self.bytes)?;
-        live.quiet = self.bytes.is_empty();
-        if !live.quiet {
-            self.file.chunk(live.index, live.at, &self.bytes)?;
-            live.at += self.bytes.len() as u32;
+        let used = self.session.used(live.index)?;
+        live.quiet = used <= live.at;
+        if live.quiet {
+            return Ok(());
         }
+        let bytes = match &self.memory {
+            Some(memory) => memory.bytes(live.index, live.at, used),
+            None => {
+                self.bytes.clear();
+                self.session.more_of_chunk(live.index, live.at as usize, &mut self.bytes)?;
+                &self.bytes
+            }
+        };
+        self.file.chunk(live.index, live.at, bytes)?;
+        live.at += bytes.len() as u32;
         Ok(())
     }
 

@@ -40,9 +40,10 @@ mod tests {
     #[test]
     fn between_and_beyond_the_readings() {
         let mut times = Times::new(vec![(100, 1000), (200, 1200), (300, 1300)]);
-        assert_eq!([50, 100, 150, 200, 250, 300, 400, 120].map(|at| times.ns(at)), [
-            900, 1000, 1100, 1200, 1250, 1300, 1400, 1040
-        ]);
+        assert_eq!(
+            [50, 100, 150, 200, 250, 300, 400, 120].map(|at| times.ns(at)),
+            [900, 1000, 1100, 1200, 1250, 1300, 1400, 1040]
+        );
         assert_eq!(Times::new(vec![(100, 1000)]).ns(110), 1010);
     }
 }

@@ -4,8 +4,8 @@
 //! Needs no privileges, stops nothing, and lets the program live on without its recorder. It does not
 //! reach static programs, nor what the dynamic linker does before it loads the library.
 
-mod living;
 mod launch;
+mod living;
 mod reach;
 mod root;
 

@@ -1,0 +1,26 @@
+/* What the assembly knows of the C: record.c holds it to that. */
+#ifndef IODOCK_HOT_H
+#define IODOCK_HOT_H
+
+/* read, write, pread64, pwrite64: a bit each */
+#define DATA_NUMBERS 0x60003
+/* A unit of time is 2^4 ticks of the TSC. */
+#define TIME_SHIFT 4
+/* No record is longer but for its texts: 2 codes, 1 mask, at most 12 numbers of 9 bytes, and a little. */
+#define RECORD_MOST 160
+
+/* In struct state, with its first stream */
+#define STATE_TAKEN_AND_LEVEL 0
+#define STATE_LEVEL 4
+#define STATE_AT 8
+#define STATE_LIMIT 16
+#define STATE_CHUNK 24
+#define STATE_END 32
+#define STATE_SIZE 40
+#define STATE_OFFSET 48
+#define STATE_FD 56
+/* In struct chunk */
+#define CHUNK_USED 4
+#define HAS_OFFSET 8 /* less the end of the positioned call before */
+
+#endif
