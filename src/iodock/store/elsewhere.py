@@ -33,4 +33,6 @@ def shadow_of(store: Path) -> tempfile.TemporaryDirectory[str]:
 
 
 def _journals(store: Path) -> list[Path]:
-    return sorted((store / "journal").glob("*.journal"))
+    """Journals, and the raw calls that a back end keeps beside them."""
+    folder = store / "journal"
+    return sorted([*folder.glob("*.journal"), *folder.glob("*.calls")])
