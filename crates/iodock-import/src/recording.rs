@@ -7,9 +7,7 @@ use crate::merge::Stream;
 use crate::mounts::place_files;
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ImportError;
-use iodock_event::{
-    shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage,
-};
+use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
 use iodock_journal::JournalReader;
 use iodock_preload::calls::CallsSource;
 use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};

@@ -143,12 +143,30 @@ static u8 *put_trampoline(u8 *at, const u8 *load, const struct site *site)
 }
 
 #define TRAMPOLINE_MOST 96
+/* Those of glibc's sites. */
+#define TRAMPOLINES_USUAL 16384
 static u8 *free_trampoline;
 
 static int is_near(const u8 *address)
 {
 	s64 distance = address - iodock_trampolines;
 	return distance > -0x7ff00000l && distance < 0x7ff00000l;
+}
+
+/* The pages of our own that patching makes, a run of neighbours at a time: a fault for each costs more. */
+static void populate_sites(u8 *load, const struct site *sites, u32 count)
+{
+	u64 from = 0, to = 0;
+	for (u32 i = 0; i <= count; i++) {
+		u64 first = i < count ? (u64)(load + sites[i].patch) & ~4095ul : ~0ul;
+		if (first > to) {
+			if (to)
+				kernel3(SYS_madvise, from, to - from, MADV_POPULATE_WRITE);
+			from = first;
+		}
+		if (i < count)
+			to = ((u64)(load + sites[i].patch + 4) & ~4095ul) + 4096;
+	}
 }
 
 static void patch(u8 *load, const struct module *module)
@@ -161,6 +179,7 @@ static void patch(u8 *load, const struct module *module)
 	u64 bytes = (u64)(load + sites[count - 1].patch + 5 - first + 4095) & ~4095ul;
 	if (failed(kernel3(SYS_mprotect, first, bytes, PROT_READ | PROT_WRITE)))
 		return;
+	populate_sites(load, sites, count);
 	u32 done = 0;
 	for (; done < count && free_trampoline + TRAMPOLINE_MOST < iodock_trampolines_end; done++) {
 		u8 *trampoline = free_trampoline;
@@ -178,6 +197,7 @@ static void patch_all(struct link *link)
 	if (failed(kernel3(SYS_mprotect, iodock_trampolines, bytes, PROT_READ | PROT_WRITE)))
 		return;
 	free_trampoline = iodock_trampolines;
+	kernel3(SYS_madvise, iodock_trampolines, TRAMPOLINES_USUAL, MADV_POPULATE_WRITE);
 	for (; link; link = link->next) {
 		/* The main program's entry has load 0 where it is not position independent. */
 		const struct elf *elf = (const struct elf *)link->load;
