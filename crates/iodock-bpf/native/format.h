@@ -46,6 +46,8 @@ enum piece {
 	PIECE_WORD,
 	PIECE_VECTOR,
 	PIECE_MESSAGE,
+	PIECE_BLOCKS,
+	PIECE_EVENTS,
 };
 
 /* A task that is followed; zero where none is. */
@@ -65,7 +67,10 @@ struct cpu {
 };
 
 struct chunk {
-	u8 bytes[CHUNK];
+	union {
+		u8 bytes[CHUNK];
+		u64 words[CHUNK / 8];
+	};
 };
 
 #endif

@@ -14,6 +14,8 @@ typedef signed long long s64;
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static inline __attribute__((always_inline))
 #define RELOCATED __attribute__((preserve_access_index))
+/* The compiler must not derive `value` anew from what it was made of. */
+#define KEEP(value) asm volatile("" : "+r"(value))
 #define BARRIER() asm volatile("" ::: "memory")
 
 /* Maps are described by pointers to arrays of their figures (libbpf's convention). */

@@ -114,7 +114,7 @@ INLINE int reserve(struct place *place, u32 need, u32 spare)
 		struct chunk *old = chunk_of(number, head);
 		u32 end = head & (CHUNK - 8);
 		if (old)
-			*(u64 *)(old->bytes + end) = 0;
+			old->words[end / 8] = 0;
 	}
 	place->cpu = cpu;
 	place->chunk = chunk_of(number, start);
@@ -199,8 +199,7 @@ INLINE u32 put_head(struct chunk *chunk, u32 at, u32 index, s64 length)
 {
 	if (at > CHUNK - 8)
 		return at;
-	*(u32 *)(chunk->bytes + at) = length < 0 ? ~0u : (u32)length;
-	*(u32 *)(chunk->bytes + at + 4) = index;
+	chunk->words[at / 8] = (length < 0 ? ~0u : (u32)length) | (u64)index << 32;
 	u32 size = length < 0 ? 0 : (u32)length & 0x7fff;
 	return at + 8 + ((size + 7) & ~7u);
 }
@@ -244,13 +243,56 @@ INLINE u32 put_message(struct chunk *chunk, u32 at, u32 index, u64 address)
 	return put_vector(chunk, at, index, vector[0], vector[1]);
 }
 
-INLINE u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 index, u8 piece, s64 result)
+#define BLOCK 64
+/* More at a time are not looked into: the verifier follows each of them. */
+#define BLOCK_LIMIT 128
+#define EVENT 32
+#define EVENT_LIMIT 512
+
+/* Each control block that io_submit's list points to, behind its address. */
+INLINE u32 put_blocks(struct chunk *chunk, u32 at, u32 index, u64 list, u64 count)
 {
-	u32 what = piece & 31, argument = piece >> 5 & 7;
-	if (argument > 5 || base > CHUNK - GENERAL_LIMIT)
+	u32 start = at;
+	at += 8;
+	for (u32 number = 0; number < BLOCK_LIMIT && number < count; number++) {
+		u64 address;
+		/* What is checked must be what is used. */
+		KEEP(at);
+		if (at > CHUNK - BLOCK - 8 || read_user(&address, 8, (void *)(list + 8 * number)))
+			break;
+		chunk->words[at / 8] = address;
+		if (read_user(chunk->bytes + at + 8, BLOCK, (void *)address))
+			break;
+		at += BLOCK + 8;
+	}
+	put_head(chunk, start, index, at - start - 8);
+	return at;
+}
+
+INLINE u32 put_events(struct chunk *chunk, u32 at, u32 index, u64 address, s64 count)
+{
+	if (at > CHUNK - EVENT_LIMIT * EVENT - 8)
 		return at;
-	u64 *arguments = ((struct general_record *)(chunk->bytes + base))->arguments;
+	u32 size = (count > EVENT_LIMIT ? EVENT_LIMIT : (u32)count) * EVENT & 0x7fff;
+	if (size > EVENT_LIMIT * EVENT)
+		return at;
+	long failed = size ? read_user(chunk->bytes + at + 8, size, (void *)address) : 0;
+	return put_head(chunk, at, index, failed ? -1 : (s64)size);
+}
+
+/* Appends one piece of the record at `base`; where the record ends then. A function of its own, of which the
+ * verifier takes nothing for granted: so it looks at it once, and not along every way that leads here. */
+__attribute__((noinline)) u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 piece)
+{
+	if (!chunk || base > CHUNK - GENERAL_LIMIT || at > CHUNK - 64)
+		return at;
+	u32 what = piece & 31, argument = piece >> 5 & 7, index = piece >> 8;
+	if (argument > 5)
+		return at;
+	struct general_record *record = (void *)(chunk->bytes + (base & ~7u));
+	u64 *arguments = record->arguments;
 	u64 address = arguments[argument];
+	s64 result = record->result;
 	if (!address)
 		return at;
 	if (what == PIECE_STRING)
@@ -261,12 +303,16 @@ INLINE u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 index, u8 piece,
 		return put_vector(chunk, at, index, address, arguments[2]);
 	if (what == PIECE_MESSAGE)
 		return put_message(chunk, at, index, address);
+	if (what == PIECE_BLOCKS)
+		return put_blocks(chunk, at, index, address, arguments[1]);
 	if (result < 0)
 		return at;
 	if (what == PIECE_PAIR)
 		return put_bytes(chunk, at, index, address, 8);
 	if (what == PIECE_STAT)
 		return put_bytes(chunk, at, index, address, 56);
+	if (what == PIECE_EVENTS)
+		return put_events(chunk, at, index, address, result);
 	return at;
 }
 
@@ -293,8 +339,10 @@ INLINE void put_general(struct slot *slot, struct pt_regs *regs, u64 plan, u64 e
 		u8 piece = plan >> (PLAN_PIECES + 8 * index);
 		if (!piece)
 			break;
-		at = put_piece(place.chunk, base, at, index, piece, result);
+		at = put_piece(place.chunk, base, at, piece | index << 8);
 	}
+	if (at > CHUNK)
+		return;
 	record->first = first_word(KIND_GENERAL, slot->number, slot->tid, at - base);
 	commit(&place, at - base);
 }
@@ -463,8 +511,7 @@ INLINE u32 put_command(struct chunk *chunk, u32 at, u32 index, struct mm_struct 
 	if (size > ARGUMENTS_LIMIT - 1)
 		size = ARGUMENTS_LIMIT - 1;
 	long failed = read_user(chunk->bytes + at + 8, size & (ARGUMENTS_LIMIT - 1), (void *)start);
-	*(u32 *)(chunk->bytes + at) = failed ? ~0u : (u32)size;
-	*(u32 *)(chunk->bytes + at + 4) = index;
+	chunk->words[at / 8] = (failed ? ~0u : (u32)size) | (u64)index << 32;
 	return at + 8 + (failed ? 0 : ((u32)size + 7) & ~7u & (ARGUMENTS_LIMIT * 2 - 1));
 }
 

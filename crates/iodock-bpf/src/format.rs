@@ -64,6 +64,10 @@ pub enum Piece {
     Vector,
     /// The I/O vectors of a message header.
     Message,
+    /// Control blocks of io_submit, counted by the second argument: the address and 64 bytes of each.
+    Blocks,
+    /// The events that io_getevents gave, as many as its result says.
+    Events,
 }
 
 /// Offsets in a `struct slot`: one followed task.

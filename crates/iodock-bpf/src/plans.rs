@@ -58,6 +58,8 @@ pub fn piece(role: Role, spec: &CallSpec) -> Piece {
         Role::Message => Piece::Message,
         Role::NewPair => Piece::Pair,
         Role::StatBuffer => Piece::Stat,
+        Role::ControlBlocks => Piece::Blocks,
+        Role::Completions => Piece::Events,
         _ => Piece::None,
     }
 }

@@ -4,7 +4,7 @@ use crate::format::{cpu, slot, CHUNK};
 use crate::mapping::Mapping;
 use aya::maps::Map;
 use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf, EbpfLoader};
+use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel};
 use std::sync::atomic::Ordering;
 use std::{fmt, fs, io};
 
@@ -51,7 +51,10 @@ fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> Load
             None => break,
         }
     }
-    LoadError { what, why: format!("{error}: {innermost}"), errno }
+    // The verifier says how it came to think so, line by line; the last thing it says comes after.
+    let why = innermost.to_string();
+    let why = why.lines().next().unwrap_or_default().to_owned();
+    LoadError { what, why, errno }
 }
 
 /// A call that has begun and not ended: its beginning, monotonic ns, and its first arguments.
@@ -90,6 +93,7 @@ impl Programs {
         let slot_mask = slot_count - 1;
         let mut ebpf = EbpfLoader::new()
             .btf(Some(&btf))
+            .verifier_log_level(VerifierLogLevel::DISABLE)
             .override_global("plans", plans, true)
             .override_global("slot_mask", &slot_mask, true)
             .override_global("chunk_mask", &chunk_mask, true)

@@ -6,13 +6,17 @@ use iodock_bpf::plans::{piece, Plans};
 use iodock_bpf::reader::{Copied, Record};
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{
-    Action, Batch, CallId, ErrnoId, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD, UNKNOWN,
+    Action, AsyncItem, Batch, CallId, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD,
+    UNKNOWN,
 };
 use iodock_journal::DataCall;
 
 const MFD_CLOEXEC: u64 = 1;
 /// Words of a general record before its pieces.
 const GENERAL_WORDS: usize = 10;
+
+const BLOCK_BYTES: usize = 72;
+const EVENT_BYTES: usize = 32;
 
 /// What the small records of a call hold.
 #[derive(Clone, Copy)]
@@ -216,6 +220,8 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
         Role::Vector | Role::Message => raw.requested = vector_sum(bytes),
         Role::NewPair => (raw.fd, raw.fd2) = pair(bytes),
         Role::StatBuffer => stat(raw, bytes),
+        Role::ControlBlocks => raw.items = items(batch, bytes.chunks_exact(BLOCK_BYTES).map(control_block)),
+        Role::Completions => raw.items = items(batch, bytes.chunks_exact(EVENT_BYTES).map(completion)),
         _ => {}
     }
 }
@@ -249,6 +255,33 @@ fn stat(raw: &mut RawCall, bytes: &[u8]) {
     let Some(mode) = bytes.get(mode..mode + 2) else { return };
     raw.stat_type = mode[1] >> 4;
     raw.stat_size = word(bytes, size) as i64;
+}
+
+fn items(batch: &mut Batch, items: impl Iterator<Item = AsyncItem>) -> Items {
+    let start = batch.items.len();
+    batch.items.extend(items);
+    Items { start: start as u32, count: (batch.items.len() - start) as u32 }
+}
+
+/// A block's address, then its `struct iocb`: operation at 16, descriptor at 20, length at 32, offset at 40.
+fn control_block(bytes: &[u8]) -> AsyncItem {
+    let (key, block) = (word(bytes, 0), &bytes[8..]);
+    let (length, offset) = (word(block, 32), word(block, 40) as i64);
+    let operation = word(block, 16) as u16;
+    let (bytes, offset) = match operation {
+        0 | 1 => (i64::try_from(length).unwrap_or(i64::MAX), offset),
+        // PREADV, PWRITEV: the length is a number of vectors.
+        7 | 8 => (UNKNOWN, offset),
+        // Syncs and polls move nothing.
+        _ => (UNKNOWN, UNKNOWN),
+    };
+    let fd = (word(block, 16) >> 32) as i32;
+    AsyncItem { key, fd, write: matches!(operation, 1 | 8), bytes, offset }
+}
+
+/// `struct io_event`: the block's address at 8, the result at 16.
+fn completion(event: &[u8]) -> AsyncItem {
+    AsyncItem { key: word(event, 8), fd: NO_FD, write: false, bytes: word(event, 16) as i64, offset: UNKNOWN }
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
