@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -124,3 +126,73 @@ def test_the_committed_programs_are_those_of_the_sources() -> None:
     if "skipped" in done.stderr:
         pytest.skip(done.stderr.strip())
     assert done.returncode == 0, done.stderr
+
+
+def followed(options: list[str], store: Path, running: subprocess.Popen[bytes]) -> dict[str, tuple[int, int]]:
+    """Records by `options`, lets `running` make its calls meanwhile, and ends the recording by a signal."""
+    record = [*IODOCK, "record", "--quiet", "-o", str(store), *options]
+    with subprocess.Popen(record, stderr=subprocess.PIPE) as recorder:
+        deadline = time.monotonic() + 60
+        while not list(store.glob("journal/*.journal")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        # The journal is there a moment before the programs are.
+        time.sleep(2)
+        assert running.stdin is not None
+        running.stdin.write(b"go\n")
+        running.stdin.flush()
+        time.sleep(1)
+        recorder.send_signal(signal.SIGINT)
+        _, messages = recorder.communicate(timeout=60)
+    running.stdin.close()
+    running.wait(timeout=60)
+    assert store.exists(), messages
+    query = [*IODOCK, "query", str(store), COUNTS, "--format", "json"]
+    rows = json.loads(subprocess.run(query, capture_output=True, check=True, timeout=120).stdout)["rows"]
+    return {row["call"]: (row["n"], row["e"]) for row in rows}
+
+
+WAITING = "read line; cat /etc/hostname /no/such/file; read line"
+
+
+def waiting() -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(["sh", "-c", WAITING], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
+
+
+def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    running = waiting()
+    calls = followed(["--backend", "bpf", "-p", str(running.pid)], tmp_path / "run.iodock", running)
+    assert calls["execve"] == (1, 0)
+    assert calls["openat"][1] >= 1
+
+
+def test_all_of_a_cgroup(tmp_path: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    roots = [path.parent for path in Path("/sys/fs/cgroup").glob("**/cgroup.procs")]
+    if not roots:
+        pytest.skip("no cgroups are mounted here")
+    # The topmost of version 2, or of any controller's tree of version 1.
+    group = min(roots, key=lambda path: len(path.parts)) / f"iodock-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no cgroup can be made here: {error}")
+    try:
+        running = waiting()
+        (group / "cgroup.procs").write_text(str(running.pid))
+        calls = followed(["--cgroup", group.name], tmp_path / "run.iodock", running)
+        assert calls["execve"] == (1, 0)
+    finally:
+        group.rmdir()
+
+
+def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    command = [*IODOCK, "record", "--cgroup", "no/such/group", "-o", str(tmp_path / "s")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1 and "no such cgroup" in done.stderr
+    assert not (tmp_path / "s").exists()

@@ -51,7 +51,12 @@ def record(
     command: list[str], store: str | os.PathLike[str], *, backend: str = "auto", force: bool = False
 ) -> RecordSummary: ...
 def attach(
-    pids: list[int], store: str | os.PathLike[str], *, backend: str = "auto", force: bool = False
+    pids: list[int],
+    store: str | os.PathLike[str],
+    *,
+    backend: str = "auto",
+    force: bool = False,
+    group: str | os.PathLike[str] | None = None,
 ) -> RecordSummary: ...
 def known_calls() -> list[tuple[str, str, str]]: ...
 def known_losses() -> list[tuple[str, str]]: ...

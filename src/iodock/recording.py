@@ -36,11 +36,12 @@ def record(
 
 
 def attach(
-    pids: Sequence[int], store: str, *, backend: str = "auto", force: bool = False
+    pids: Sequence[int], store: str, *, backend: str = "auto", force: bool = False, group: str | None = None
 ) -> _native.RecordSummary:
-    """Records running processes until they end, or a signal asks to stop. Raises RecordRefused."""
+    """Records running processes until they end, or all of the cgroup `group`; until a signal asks to stop.
+    Raises RecordRefused."""
     try:
-        return _native.attach(list(pids), store, backend=backend, force=force)
+        return _native.attach(list(pids), store, backend=backend, force=force, group=group)
     except _native.NativeError as error:
         raise RecordRefused(str(error), error.hint, error.exit_status) from None
 

@@ -27,17 +27,19 @@ fn record(
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
 }
 
-/// Records the running processes `pids` until they end, or a signal asks to stop. Gives what `record` gives.
+/// Records the running processes `pids`, or instead all of the cgroup `group`, until they end, or a signal asks to stop. Gives what `record` gives.
 #[pyfunction]
-#[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false))]
+#[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false, group=None))]
 fn attach(
     py: Python<'_>,
     pids: Vec<u32>,
     store: PathBuf,
     backend: String,
     force: bool,
+    group: Option<PathBuf>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = AttachOptions::new(pids, store);
+    options.group = group;
     options.backend = backend;
     options.force = force;
     run(py, |door| iodock_record::attach(&options, door.cancel.clone()))

@@ -60,13 +60,20 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
 /// # Errors
 /// A process is not there or may not be traced. None of them is changed.
 pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
-    let backend = backends::choose(&options.backend)?;
+    let backend = backends::choose(match (&options.group, options.backend.as_str()) {
+        (Some(_), "auto") => "bpf",
+        (_, name) => name,
+    })?;
     let command = options.pids.first().map_or_else(Vec::new, |&pid| {
         process::command(pid).split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
     });
     let meta = meta(backend.name(), command);
     let part = Part::claim(&options.store, options.force, &meta)?;
-    run(backend, Target::Attach(options.pids.clone()), part, meta, &options.sampling, cancel)
+    let target = match &options.group {
+        Some(path) => Target::Group(path.clone()),
+        None => Target::Attach(options.pids.clone()),
+    };
+    run(backend, target, part, meta, &options.sampling, cancel)
 }
 
 fn bytes(text: &std::ffi::OsStr) -> Vec<u8> {

@@ -30,6 +30,8 @@ impl RecordOptions {
 #[derive(Clone, Debug)]
 pub struct AttachOptions {
     pub pids: Vec<u32>,
+    /// Instead of processes: a cgroup, by its folder, its name or as `slurm:JOBID`.
+    pub group: Option<PathBuf>,
     pub store: PathBuf,
     pub force: bool,
     pub backend: String,
@@ -38,7 +40,14 @@ pub struct AttachOptions {
 
 impl AttachOptions {
     pub fn new(pids: Vec<u32>, store: PathBuf) -> Self {
-        AttachOptions { pids, store, force: false, backend: "auto".into(), sampling: Settings::default() }
+        AttachOptions {
+            pids,
+            group: None,
+            store,
+            force: false,
+            backend: "auto".into(),
+            sampling: Settings::default(),
+        }
     }
 }
 

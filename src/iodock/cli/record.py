@@ -13,6 +13,7 @@ _EXAMPLES = (
     "iodock record -o run.iodock -- mpirun -n 4 ./a.out",
     "mpirun -n 4 iodock record -o run.iodock ./a.out",
     "iodock record -p 4711 -o run.iodock",
+    "sudo iodock record --cgroup slurm:4711 -o job.iodock",
 )
 
 
@@ -32,6 +33,11 @@ _EXAMPLES = (
 @click.option(
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
 )
+@click.option(
+    "--cgroup",
+    metavar="PATH",
+    help="record all processes of a cgroup until Ctrl-C, by bpf; slurm:JOBID is that of a Slurm job",
+)
 @click.option("--force", is_flag=True, help="replace a store of that name")
 @language
 @quiet
@@ -41,6 +47,7 @@ def command(
     output: str | None,
     backend: str,
     pid: tuple[str, ...],
+    cgroup: str | None,
     force: bool,
     lang: str | None,
     quiet: bool,
@@ -49,11 +56,12 @@ def command(
     runs as it would without: its output, exit status and signals are its own; what iodock has to say goes to
     stderr."""
     pids = _pids(pid)
-    if bool(pids) == bool(command):
-        raise RequestError("give a command, or -p PID", "iodock record -- CMD ARG...")
+    if sum(map(bool, (pids, command, cgroup))) != 1:
+        raise RequestError("give a command, or -p PID, or --cgroup PATH", "iodock record -- CMD ARG...")
     return run(
-        command=command, pids=pids, output=output, backend=backend, force=force, quiet=quiet, lang=lang
-    )
+        command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, force=force, quiet=quiet,
+        lang=lang,
+    )  # fmt: skip
 
 
 def _pids(given: tuple[str, ...]) -> list[int]:

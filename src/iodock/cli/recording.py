@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
         command: Sequence[str]
         pids: Sequence[int]
+        cgroup: str | None
         output: str | None
         backend: str
         force: bool
@@ -53,8 +54,8 @@ def plain(arguments: Sequence[str]) -> Asked | None:
     if not command:
         return None
     return {
-        "command": command, "pids": (), "output": values["output"] or None, "backend": values["backend"],
-        "force": flags["force"], "quiet": flags["quiet"], "lang": None,
+        "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
+        "backend": values["backend"], "force": flags["force"], "quiet": flags["quiet"], "lang": None,
     }  # fmt: skip
 
 
@@ -62,6 +63,7 @@ def run(
     *,
     command: Sequence[str],
     pids: Sequence[int],
+    cgroup: str | None,
     output: str | None,
     backend: str,
     force: bool,
@@ -71,9 +73,12 @@ def run(
     """Records a command, or processes that run already, and prints the check-up; the program's own exit
     status."""
     sys.stdout.flush()
-    if pids:
-        store = output or _free_name(_name_of_process(pids[0]))
-        recorded = recording.attach(pids, store, backend=backend, force=force)
+    if pids or cgroup:
+        name = (
+            cgroup.rstrip("/").rpartition("/")[2].replace(":", "-") if cgroup else _name_of_process(pids[0])
+        )
+        store = output or _free_name(name)
+        recorded = recording.attach(pids, store, backend=backend, force=force, group=cgroup)
     else:
         store = output or _free_name(command[0].rpartition("/")[2])
         recorded = recording.record(command, store, backend=backend, force=force)

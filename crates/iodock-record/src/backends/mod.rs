@@ -10,6 +10,7 @@ use crate::error::{RecordError, Refusal};
 use crate::launch::Program;
 use iodock_event::Losses;
 use iodock_journal::JournalWriter;
+use std::path::PathBuf;
 
 /// What is to be recorded.
 pub enum Target {
@@ -17,6 +18,8 @@ pub enum Target {
     Launch(Box<Program>),
     /// These processes, which run already.
     Attach(Vec<u32>),
+    /// All processes of this cgroup, now and later.
+    Group(PathBuf),
 }
 
 /// How the program that was recorded ended.
@@ -91,6 +94,11 @@ pub fn choose_for(
     let ptrace = choose("ptrace")?;
     let path = program.path.display();
     Ok((ptrace, Some(format!("{path} is static, so it loads no library of ours: recorded by ptrace"))))
+}
+
+/// A back end that follows processes, not groups of them.
+fn no_groups() -> RecordError {
+    RecordError::Refused(Refusal::new("only bpf can record a cgroup", "record as root with --backend bpf"))
 }
 
 fn unknown(name: &str) -> Refusal {

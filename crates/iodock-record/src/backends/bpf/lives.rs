@@ -66,6 +66,15 @@ impl Lives {
         self.tasks.iter().filter(move |(_, tgid)| several(tgid)).map(|(&tid, &tgid)| (tid, tgid))
     }
 
+    pub fn has(&self, tid: u32) -> bool {
+        self.tasks.contains_key(&tid)
+    }
+
+    /// Every thread, with its process.
+    pub fn all(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.tasks.iter().map(|(&tid, &tgid)| (tid, tgid))
+    }
+
     pub fn processes(&self) -> impl Iterator<Item = u32> + '_ {
         self.processes.keys().copied()
     }

@@ -5,9 +5,15 @@
 
 mod allowed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod attach;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod flight;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod follow;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod group;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod launch;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -50,10 +56,8 @@ impl Backend for BpfBackend {
     ) -> Result<Ended, RecordError> {
         match target {
             Target::Launch(program) => launch::run(*program, journal, clock, control),
-            Target::Attach(_) => Err(RecordError::Refused(Refusal::new(
-                "attaching by bpf is not there yet",
-                "attach with --backend ptrace",
-            ))),
+            Target::Attach(pids) => attach::processes(&pids, journal, clock, control),
+            Target::Group(path) => attach::group(&path, journal, clock, control),
         }
     }
 

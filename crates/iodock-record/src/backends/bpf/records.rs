@@ -67,12 +67,41 @@ impl<'a> Records<'a> {
             ..started(pid, pid, None, now)
         };
         self.batch.records.push(Record::Start(start));
-        for open in process::descriptors(pid) {
-            // Ours are closed by its exec; it never sees them.
-            if open.snapshot.flags & O_CLOEXEC == 0 {
-                let mut snapshot = open.snapshot;
-                snapshot.target = self.batch.push_text(&open.target);
-                self.batch.records.push(Record::Descriptor(snapshot));
+        // Ours are closed by its exec; it never sees them.
+        self.descriptors(pid, O_CLOEXEC);
+    }
+
+    /// A thread that ran before.
+    pub fn attached(&mut self, tid: u32, tgid: u32, now: i64) {
+        self.lives.begins(tid, tgid);
+        let mut start = Start { attached: true, ..started(tid, tgid, None, now) };
+        if tid == tgid {
+            start.working_directory = self.batch.push_text(&process::working_directory(tgid));
+            start.command = self.batch.push_text(&process::command(tgid));
+            start.rank = process::rank(tgid);
+            control::lock(&self.control.processes).push(tgid);
+        }
+        self.batch.records.push(Record::Start(start));
+        if tid == tgid {
+            self.descriptors(tgid, 0);
+        }
+    }
+
+    /// What a process has open, but for descriptors with one of the flags in `without`.
+    fn descriptors(&mut self, pid: u32, without: u64) {
+        for open in process::descriptors(pid).into_iter().filter(|open| open.snapshot.flags & without == 0) {
+            let mut snapshot = open.snapshot;
+            snapshot.target = self.batch.push_text(&open.target);
+            self.batch.records.push(Record::Descriptor(snapshot));
+        }
+    }
+
+    /// Tasks that ended unseen.
+    pub fn gone(&mut self, tids: &[u32], now: i64) {
+        for &tid in tids {
+            for (tid, _) in self.lives.ends(tid, 0) {
+                control::lock(&self.control.processes).retain(|&pid| pid != tid);
+                self.end(ending(tid, now));
             }
         }
     }

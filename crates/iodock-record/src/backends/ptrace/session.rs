@@ -21,6 +21,7 @@ pub fn run(
     match target {
         Target::Launch(program) => launch(&program, Tracer::new(journal, clock, control, true)),
         Target::Attach(pids) => attach(&pids, Tracer::new(journal, clock, control, false)),
+        Target::Group(_) => Err(super::super::no_groups()),
     }
 }
 

@@ -43,6 +43,7 @@ impl Backend for RewriteBackend {
     ) -> Result<Ended, RecordError> {
         match target {
             Target::Launch(program) => launch::run(*program, journal, clock, control),
+            Target::Group(_) => Err(super::no_groups()),
             Target::Attach(_) => Err(RecordError::Refused(Refusal::new(
                 "a program that runs already can't be made to load a library",
                 "attach with --backend ptrace",

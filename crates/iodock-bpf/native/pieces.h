@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* Copies of what a call's pointers point to, behind its record. */
+#ifndef IODOCK_PIECES_H
+#define IODOCK_PIECES_H
+
+#include "buffers.h"
+
+struct general_record {
+	u64 first, end, duration;
+	s64 result;
+	u64 arguments[6];
+};
+
+/* A piece: its length in bytes and its number, then the bytes up to the next whole word. A length of -1 says
+ * that the memory could not be read. */
+INLINE u32 put_head(struct chunk *chunk, u32 at, u32 index, s64 length)
+{
+	if (at > CHUNK - 8)
+		return at;
+	chunk->words[at / 8] = (length < 0 ? ~0u : (u32)length) | (u64)index << 32;
+	u32 size = length < 0 ? 0 : (u32)length & 0x7fff;
+	return at + 8 + ((size + 7) & ~7u);
+}
+
+INLINE u32 put_string(struct chunk *chunk, u32 at, u32 index, u64 address)
+{
+	if (at > CHUNK - STRING_LIMIT - 8)
+		return at;
+	return put_head(chunk, at, index, read_user_string(chunk->bytes + at + 8, STRING_LIMIT, (void *)address));
+}
+
+INLINE u32 put_bytes(struct chunk *chunk, u32 at, u32 index, u64 address, u32 size)
+{
+	if (at > CHUNK - 64 - 8)
+		return at;
+	long failed = read_user(chunk->bytes + at + 8, size, (void *)address);
+	return put_head(chunk, at, index, failed ? -1 : (s64)size);
+}
+
+#define VECTOR_LIMIT 1024
+
+/* The vectors themselves; their lengths are added up by the reader. */
+INLINE u32 put_vector(struct chunk *chunk, u32 at, u32 index, u64 address, u64 count)
+{
+	if (at > CHUNK - VECTOR_LIMIT * 16 - 8)
+		return at;
+	if (count > VECTOR_LIMIT)
+		return put_head(chunk, at, index, -1);
+	u32 size = count * 16 & 0x7fff;
+	if (size > VECTOR_LIMIT * 16)
+		return at;
+	long failed = size ? read_user(chunk->bytes + at + 8, size, (void *)address) : 0;
+	return put_head(chunk, at, index, failed ? -1 : (s64)size);
+}
+
+INLINE u32 put_message(struct chunk *chunk, u32 at, u32 index, u64 address)
+{
+	u64 vector[2]; /* struct user_msghdr: the vectors at 16, their number at 24 */
+	if (read_user(vector, sizeof vector, (void *)(address + 16)))
+		return put_head(chunk, at, index, -1);
+	return put_vector(chunk, at, index, vector[0], vector[1]);
+}
+
+#define BLOCK 64
+/* More at a time are not looked into: the verifier follows each of them. */
+#define BLOCK_LIMIT 128
+#define EVENT 32
+#define EVENT_LIMIT 512
+
+/* Each control block that io_submit's list points to, behind its address. */
+INLINE u32 put_blocks(struct chunk *chunk, u32 at, u32 index, u64 list, u64 count)
+{
+	u32 start = at;
+	at += 8;
+	for (u32 number = 0; number < BLOCK_LIMIT && number < count; number++) {
+		u64 address;
+		/* What is checked must be what is used. */
+		KEEP(at);
+		if (at > CHUNK - BLOCK - 8 || read_user(&address, 8, (void *)(list + 8 * number)))
+			break;
+		chunk->words[at / 8] = address;
+		if (read_user(chunk->bytes + at + 8, BLOCK, (void *)address))
+			break;
+		at += BLOCK + 8;
+	}
+	put_head(chunk, start, index, at - start - 8);
+	return at;
+}
+
+INLINE u32 put_events(struct chunk *chunk, u32 at, u32 index, u64 address, s64 count)
+{
+	if (at > CHUNK - EVENT_LIMIT * EVENT - 8)
+		return at;
+	u32 size = (count > EVENT_LIMIT ? EVENT_LIMIT : (u32)count) * EVENT & 0x7fff;
+	if (size > EVENT_LIMIT * EVENT)
+		return at;
+	long failed = size ? read_user(chunk->bytes + at + 8, size, (void *)address) : 0;
+	return put_head(chunk, at, index, failed ? -1 : (s64)size);
+}
+
+/* Appends one piece of the record at `base`; where the record ends then. A function of its own, of which the
+ * verifier takes nothing for granted: so it looks at it once, and not along every way that leads here. */
+__attribute__((noinline)) u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 piece)
+{
+	if (!chunk || base > CHUNK - GENERAL_LIMIT || at > CHUNK - 64)
+		return at;
+	u32 what = piece & 31, argument = piece >> 5 & 7, index = piece >> 8;
+	if (argument > 5)
+		return at;
+	struct general_record *record = (void *)(chunk->bytes + (base & ~7u));
+	u64 *arguments = record->arguments;
+	u64 address = arguments[argument];
+	s64 result = record->result;
+	if (!address)
+		return at;
+	if (what == PIECE_STRING)
+		return put_string(chunk, at, index, address);
+	if (what == PIECE_WORD)
+		return put_bytes(chunk, at, index, address, 8);
+	if (what == PIECE_VECTOR)
+		return put_vector(chunk, at, index, address, arguments[2]);
+	if (what == PIECE_MESSAGE)
+		return put_message(chunk, at, index, address);
+	if (what == PIECE_BLOCKS)
+		return put_blocks(chunk, at, index, address, arguments[1]);
+	if (result < 0)
+		return at;
+	if (what == PIECE_PAIR)
+		return put_bytes(chunk, at, index, address, 8);
+	if (what == PIECE_STAT)
+		return put_bytes(chunk, at, index, address, 56);
+	if (what == PIECE_EVENTS)
+		return put_events(chunk, at, index, address, result);
+	return at;
+}
+
+#endif

@@ -1,0 +1,58 @@
+//! Following processes that run already, or all of a cgroup.
+
+use super::decode::Decoder;
+use super::follow::{Following, Purpose};
+use super::group::Group;
+use super::launch::refused;
+use super::records::Records;
+use crate::backends::Ended;
+use crate::clock::Clock;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use crate::launch;
+use iodock_bpf::plans::Plans;
+use iodock_bpf::programs::Programs;
+use iodock_journal::JournalWriter;
+use std::path::Path;
+
+pub fn processes(
+    pids: &[u32],
+    journal: &mut JournalWriter,
+    clock: &Clock,
+    control: &Control,
+) -> Result<Ended, RecordError> {
+    follow(Purpose::Attached, pids, journal, clock, control)
+}
+
+pub fn group(
+    path: &Path,
+    journal: &mut JournalWriter,
+    clock: &Clock,
+    control: &Control,
+) -> Result<Ended, RecordError> {
+    let group = Group::find(path).map_err(RecordError::Refused)?;
+    follow(Purpose::Group(group), &[], journal, clock, control)
+}
+
+fn follow(
+    purpose: Purpose,
+    pids: &[u32],
+    journal: &mut JournalWriter,
+    clock: &Clock,
+    control: &Control,
+) -> Result<Ended, RecordError> {
+    let plans = Plans::of_this_machine();
+    let mut programs = Programs::load(&plans.plans).map_err(|error| refused(&error))?;
+    programs.attach().map_err(|error| refused(&error))?;
+    let mut records = Records::new(journal, control, Decoder::new(&plans, clock.epoch()));
+    records.launched = true;
+    let mut following = Following::new(&programs, records, clock, control, purpose);
+    for &pid in pids {
+        following.attach(pid).map_err(|error| {
+            let message = format!("process {pid} can't be followed: {}", launch::plain(&error));
+            RecordError::Refused(Refusal::new(message, "ps -e lists the processes that run"))
+        })?;
+    }
+    following.run();
+    Ok(following.finish())
+}
