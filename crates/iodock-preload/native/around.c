@@ -25,7 +25,8 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 #include "environment.c"
 
 /* The beginning of a call that may not come back. */
-static void write_beginning(struct state *state, const struct shape *shape, const u64 *arguments, u64 now)
+static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments,
+			    u64 now)
 {
 	u32 level = enter(state);
 	struct fields fields;
@@ -43,6 +44,9 @@ static void write_beginning(struct state *state, const struct shape *shape, cons
 			fields.more = MORE_PATH, fields.path = copy;
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
+	/* Its memory can be given back at once. (A child of vfork leaves its parent's alone.) */
+	if (number == SYS_exit_group && state->pid == state->owner && state->streams[level].chunk)
+		state->streams[level].chunk->over = 1;
 	leave(state, level);
 }
 
@@ -98,7 +102,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	}
 	u64 now = ticks() >> TIME_SHIFT;
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
-		write_beginning(state, shape, frame->arguments, now);
+		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (shape->kind == KIND_EXEC)
 		keep_preload(state, &frame->arguments[shape->roles[0] == ROLE_PATH ? 2 : 3]);
 	if (shape->kind == KIND_EXIT) {

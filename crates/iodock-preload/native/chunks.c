@@ -101,6 +101,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->sequence = stream->sequence++;
 	chunk->level = level;
 	chunk->owner = state->owner;
+	chunk->over = 0;
 	chunk->used = sizeof(*chunk);
 	barrier();
 	chunk->magic = CHUNK_MAGIC;

@@ -18,6 +18,7 @@
 #define SYS_getppid 110
 #define SYS_gettid 186
 #define SYS_prctl 157
+#define SYS_exit_group 231
 #define SYS_process_vm_readv 310
 #define SYS_clone3 435
 

@@ -122,7 +122,8 @@ struct chunk {
 	u32 sequence;
 	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
 	u32 owner; /* the process whose thread writes it (a child of vfork writes into its parent's) */
-	u32 reserved[6];
+	u32 over; /* its process has called exit_group: nothing comes any more */
+	u32 reserved[5];
 };
 
 /* First byte of a record: a call's code, 255 for those that are no calls. */

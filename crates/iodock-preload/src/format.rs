@@ -44,6 +44,7 @@ pub mod chunk {
     pub const SEQUENCE: usize = 28;
     pub const LEVEL: usize = 32;
     pub const OWNER: usize = 36;
+    pub const OVER: usize = 40;
     pub const BYTES: usize = 64;
 }
 

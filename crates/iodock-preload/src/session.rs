@@ -155,7 +155,7 @@ impl Session {
 
     /// The same from `from` on, appended.
     pub fn more_of_chunk(&self, index: u64, from: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let used = self.used(index)? as usize;
+        let used = self.used(index)?.0 as usize;
         if used <= from {
             return Ok(());
         }
@@ -183,12 +183,24 @@ impl Session {
             .then_some(Mapped { start: start.cast(), chunks_at: self.chunks_at as usize })
     }
 
-    /// How many bytes of chunk `index` are whole, its header included; 0 where there is none yet.
-    pub fn used(&self, index: u64) -> io::Result<u32> {
-        let mut head = [0; 8];
-        self.file.read_exact_at(&mut head, self.chunks_at + index * CHUNK_BYTES)?;
-        let used = u32::from_le_bytes([head[4], head[5], head[6], head[7]]).min(CHUNK_BYTES as u32);
-        Ok(if head[..4] == CHUNK_MAGIC.to_le_bytes() { used } else { 0 })
+    /// How many bytes of chunk `index` are whole, its header included, 0 where there is none yet; and whether
+    /// its process has said that these are all.
+    pub fn used(&self, index: u64) -> io::Result<(u32, bool)> {
+        let mut head = [0; chunk::BYTES];
+        self.head(index, &mut head)?;
+        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if word(chunk::MAGIC) != CHUNK_MAGIC {
+            return Ok((0, false));
+        }
+        let used = word(chunk::USED).min(CHUNK_BYTES as u32);
+        Ok((used, word(chunk::OVER) != 0 && self.used_again(index, used)?))
+    }
+
+    /// Is it still `used`, now that it is known to be over?
+    fn used_again(&self, index: u64, used: u32) -> io::Result<bool> {
+        let mut word = [0; 4];
+        self.file.read_exact_at(&mut word, self.chunks_at + index * CHUNK_BYTES + chunk::USED as u64)?;
+        Ok(u32::from_le_bytes(word) == used)
     }
 
     /// Gives a chunk's memory back, once it is read and its stream has gone on to another.

@@ -282,3 +282,26 @@ fn a_static_program_is_recorded_by_ptrace_and_that_is_said() {
         assert!(records.iter().filter(|record| matches!(record, Record::Call(_))).count() > 2);
     }
 }
+
+#[test]
+fn a_process_with_an_id_of_its_own_name_space_is_recorded_to_its_end() {
+    let place = Place::new("namespace");
+    let file = |name: &str| place.0.join(name).to_str().expect("text").to_string();
+    let (one, two) = (file("one"), file("two"));
+    // Quiet for long enough that the recorder might take it for gone.
+    let script = format!("echo 1 > {one}; sleep 2.6; echo 2 > {two}");
+    let command = ["unshare", "--fork", "--pid", "sh", "-c", script.as_str()];
+    if !Command::new(command[0])
+        .args(&command[1..4])
+        .arg("-c")
+        .arg("true")
+        .status()
+        .is_ok_and(|s| s.success())
+    {
+        eprintln!("no name spaces for this user: not looked at");
+        return;
+    }
+    let (outcome, records, paths) = place.record("rewrite", &command);
+    assert_eq!((outcome.exit, outcome.killed), (ProgramExit::Code(0), 0));
+    assert!(paths.contains(&one) && paths.contains(&two), "{:?}", counts(&records));
+}

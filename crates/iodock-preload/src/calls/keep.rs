@@ -16,6 +16,9 @@ pub struct Keeper<'a> {
     session: &'a Session,
     pub file: CallsWriter,
     live: Vec<Live>,
+    /// Chunks whose process seems to be gone: looked at once more at the end. (It may have a process id of
+    /// another name space, and then it is not gone.)
+    resting: Vec<Live>,
     /// The last chunk of each stream, by sequence.
     newest: HashMap<u32, u32>,
     /// Chunks seen so far, and of those the ones whose owner has not written its header yet.
@@ -44,6 +47,7 @@ impl<'a> Keeper<'a> {
             session,
             file,
             live: Vec::new(),
+            resting: Vec::new(),
             newest: HashMap::new(),
             chunks: 0,
             unready: Vec::new(),
@@ -97,23 +101,25 @@ impl<'a> Keeper<'a> {
         let mut done = Vec::new();
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
-        live.retain_mut(|one| {
-            if result.is_err() {
-                return true;
-            }
+        for mut one in live.drain(..) {
             // Asked before the chunk is read: nothing comes afterwards.
             let superseded = self.newest.get(&one.stream).is_some_and(|&newest| newest > one.sequence);
-            let over = superseded || (one.quiet && !is_alive(one.owner));
-            result = self.hand_over_one(one);
-            if result.is_ok() && over {
-                done.push(one.index);
-                if !superseded {
-                    self.newest.remove(&one.stream);
+            let over = match result {
+                Ok(()) => self.hand_over_one(&mut one),
+                Err(_) => Ok(false),
+            };
+            match over {
+                Ok(over) if superseded || over => {
+                    done.push(one.index);
+                    if over {
+                        self.newest.remove(&one.stream);
+                    }
                 }
+                Ok(_) if one.quiet && !is_alive(one.owner) => self.resting.push(one),
+                Ok(_) => self.live.push(one),
+                Err(error) => result = Err(error),
             }
-            !over || result.is_err()
-        });
-        self.live = live;
+        }
         result?;
         self.file.flush()?;
         for index in done {
@@ -122,11 +128,12 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
-    fn hand_over_one(&mut self, live: &mut Live) -> io::Result<()> {
-        let used = self.session.used(live.index)?;
+    /// Is that all of it?
+    fn hand_over_one(&mut self, live: &mut Live) -> io::Result<bool> {
+        let (used, over) = self.session.used(live.index)?;
         live.quiet = used <= live.at;
         if live.quiet {
-            return Ok(());
+            return Ok(over);
         }
         let bytes = match &self.memory {
             Some(memory) => memory.bytes(live.index, live.at, used),
@@ -138,13 +145,15 @@ impl<'a> Keeper<'a> {
         };
         self.file.chunk(live.index, live.at, bytes)?;
         live.at += bytes.len() as u32;
-        Ok(())
+        Ok(over)
     }
 
     /// Everything that is left; then the file is complete.
     pub fn end(&mut self) -> io::Result<()> {
-        for live in &mut std::mem::take(&mut self.live) {
-            self.hand_over_one(live)?;
+        let mut live = std::mem::take(&mut self.live);
+        live.append(&mut self.resting);
+        for one in &mut live {
+            self.hand_over_one(one)?;
         }
         let counter = |at| self.session.counter(at);
         self.file.end(counter(header::LOST_CALLS)?, counter(header::LOST_STREAMS)?)
