@@ -119,6 +119,11 @@ impl JournalWriter {
         self.written
     }
 
+    /// Counts bytes that the recorder wrote beside the journal.
+    pub fn add_written(&mut self, bytes: u64) {
+        self.written += bytes;
+    }
+
     /// Records given after a write error; they are lost.
     pub fn dropped_records(&self) -> u64 {
         self.dropped

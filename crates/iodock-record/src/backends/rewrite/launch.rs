@@ -280,6 +280,7 @@ impl Following<'_> {
             self.note(result);
         }
         self.write_samples();
+        self.journal.add_written(self.keeper.file.length());
         let mut losses = Losses::default();
         if self.failure.is_some() {
             let lost = calls::count_lost(&self.path, self.session);
