@@ -12,3 +12,5 @@ pub mod plans;
 pub mod programs;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod reader;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod types;

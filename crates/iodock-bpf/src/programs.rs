@@ -2,6 +2,7 @@
 
 use crate::format::{cpu, slot, CHUNK};
 use crate::mapping::Mapping;
+use crate::types;
 use aya::maps::Map;
 use aya::programs::BtfTracePoint;
 use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel};
@@ -26,6 +27,50 @@ const LEAST_BUFFER: usize = 1 << 20;
 const MOST_BUFFER: usize = 4 << 20;
 /// Tasks followed at a time.
 const MOST_SLOTS: u32 = 1 << 16;
+
+/// What `native/kernel.h` names: the structures, and their fields that are read.
+const STRUCTURES: [&str; 7] =
+    ["pt_regs", "thread_info", "mm_struct", "sched_entity", "signal_struct", "task_struct", "linux_binprm"];
+#[rustfmt::skip]
+const FIELDS: [&str; 26] = [
+    "r10", "r9", "r8", "dx", "si", "di", "orig_ax", "status", "arg_start", "arg_end", "sum_exec_runtime",
+    "maxrss", "thread_info", "pid", "tgid", "exit_code", "mm", "files", "fs", "signal", "se", "utime", "stime",
+    "filename", "interp", "flags",
+];
+
+/// The tracepoints of [`PROGRAMS`], as the kernel's types have them.
+const TRACEPOINTS: [&str; 5] = [
+    "btf_trace_sched_process_fork",
+    "btf_trace_sched_process_exec",
+    "btf_trace_sched_process_exit",
+    "btf_trace_sys_exit",
+    "btf_trace_sys_enter",
+];
+
+const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
+
+/// The kernel's types as the loader wants them.
+struct KernelTypes {
+    structures: Btf,
+    tracepoints: Btf,
+}
+
+impl KernelTypes {
+    fn read() -> Result<KernelTypes, LoadError> {
+        let what = "the kernel's types can't be read";
+        let all = fs::read(KERNEL_TYPES).map_err(|error| failed(what, &error))?;
+        let reduced = types::reduced(&all, &STRUCTURES, &FIELDS, &TRACEPOINTS);
+        let parsed = |bytes: &[u8]| {
+            Btf::parse(bytes, aya::Endianness::default()).map_err(|error| failed(what, &error))
+        };
+        // What is not understood here is left to the loader.
+        let (structures, tracepoints) = match &reduced {
+            Some(reduced) => (reduced.structures.as_slice(), reduced.tracepoints.as_slice()),
+            None => (all.as_slice(), all.as_slice()),
+        };
+        Ok(KernelTypes { structures: parsed(structures)?, tracepoints: parsed(tracepoints)? })
+    }
+}
 
 /// What the kernel said no to.
 #[derive(Debug)]
@@ -69,7 +114,6 @@ pub struct InCall {
 /// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.
 pub struct Programs {
     ebpf: Ebpf,
-    btf: Btf,
     pub(crate) cpus: Mapping,
     pub(crate) chunks: Mapping,
     slots: Mapping,
@@ -84,7 +128,7 @@ impl Programs {
     /// # Errors
     /// No rights, a kernel without what is needed, no memory.
     pub fn load(plans: &[u64]) -> Result<Programs, LoadError> {
-        let btf = Btf::from_sys_fs().map_err(|error| failed("the kernel's types can't be read", &error))?;
+        let types = KernelTypes::read()?;
         let cpu_count = possible_cpus();
         let buffer = (ALL_BUFFERS / cpu_count).clamp(LEAST_BUFFER, MOST_BUFFER);
         let chunk_count = ((buffer / CHUNK) as u32).next_power_of_two();
@@ -92,7 +136,7 @@ impl Programs {
         let slot_count = slot_count();
         let slot_mask = slot_count - 1;
         let mut ebpf = EbpfLoader::new()
-            .btf(Some(&btf))
+            .btf(Some(&types.structures))
             .verifier_log_level(VerifierLogLevel::DISABLE)
             .override_global("plans", plans, true)
             .override_global("slot_mask", &slot_mask, true)
@@ -108,7 +152,6 @@ impl Programs {
             chunks: mapped(&mut ebpf, "chunks", cpu_count * chunk_count * CHUNK)?,
             slots: mapped(&mut ebpf, "slots", slot_count as usize * slot::SIZE)?,
             ebpf,
-            btf,
             slot_mask,
             cpu_count,
             chunk_count,
@@ -117,7 +160,7 @@ impl Programs {
             let program = loaded.ebpf.program_mut(program).and_then(|program| program.try_into().ok());
             let program: &mut BtfTracePoint = program.ok_or_else(|| no_program(tracepoint))?;
             program
-                .load(tracepoint, &loaded.btf)
+                .load(tracepoint, &types.tracepoints)
                 .map_err(|error| failed("the kernel does not take the programs", &error))?;
         }
         Ok(loaded)

@@ -1,0 +1,317 @@
+//! The part of the kernel's types that the programs need. The kernel describes some 150,000 types in 5 MB
+//! (BTF, linux/btf.h); to give all of them to the loader takes longer than all else that it does. So they are
+//! gone through once here, and two small descriptions are made: one of the structures whose fields the programs
+//! read, and one in which the tracepoints' types have the numbers that they have in the kernel.
+
+use std::collections::HashMap;
+
+const HEADER_BYTES: usize = 24;
+const MAGIC: u16 = 0xEB9F;
+
+/// Kinds of types.
+mod kind {
+    pub const INT: u32 = 1;
+    pub const PTR: u32 = 2;
+    pub const ARRAY: u32 = 3;
+    pub const STRUCT: u32 = 4;
+    pub const UNION: u32 = 5;
+    pub const ENUM: u32 = 6;
+    pub const TYPEDEF: u32 = 8;
+    pub const VOLATILE: u32 = 9;
+    pub const CONST: u32 = 10;
+    pub const RESTRICT: u32 = 11;
+    pub const FUNC_PROTO: u32 = 13;
+    pub const VAR: u32 = 14;
+    pub const DATASEC: u32 = 15;
+    pub const FLOAT: u32 = 16;
+    pub const DECL_TAG: u32 = 17;
+    pub const TYPE_TAG: u32 = 18;
+    pub const ENUM64: u32 = 19;
+}
+
+/// A type as it stands in the kernel's description.
+#[derive(Clone, Copy)]
+struct Type<'a> {
+    name: u32,
+    info: u32,
+    /// Bytes, or another type's number.
+    size: u32,
+    more: &'a [u8],
+}
+
+impl Type<'_> {
+    fn kind(&self) -> u32 {
+        self.info >> 24 & 31
+    }
+}
+
+/// The kernel's types, by number.
+struct Types<'a> {
+    all: Vec<Type<'a>>,
+    strings: &'a [u8],
+}
+
+fn half(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+/// Bytes behind the first twelve of a type.
+fn length(kind: u32, count: usize) -> Option<usize> {
+    Some(match kind {
+        kind::INT | kind::VAR | kind::DECL_TAG => 4,
+        kind::ARRAY => 12,
+        kind::STRUCT | kind::UNION | kind::DATASEC | kind::ENUM64 => 12 * count,
+        kind::ENUM | kind::FUNC_PROTO => 8 * count,
+        kind::PTR..=kind::FLOAT | kind::TYPE_TAG => 0,
+        _ => return None,
+    })
+}
+
+impl<'a> Types<'a> {
+    fn read(btf: &'a [u8]) -> Option<Types<'a>> {
+        let header = half(btf, 4)? as usize;
+        let part = |at: usize| {
+            let start = header + half(btf, at)? as usize;
+            btf.get(start..start + half(btf, at + 4)? as usize)
+        };
+        let (bytes, strings) = (part(8)?, part(16)?);
+        if u16::from_le_bytes(btf.get(..2)?.try_into().ok()?) != MAGIC {
+            return None;
+        }
+        let mut all = Vec::with_capacity(bytes.len() / 32);
+        // Number 0 is void.
+        all.push(Type { name: 0, info: 0, size: 0, more: &[] });
+        let mut at = 0;
+        while at < bytes.len() {
+            let (name, info, size) = (half(bytes, at)?, half(bytes, at + 4)?, half(bytes, at + 8)?);
+            let more = length(info >> 24 & 31, (info & 0xffff) as usize)?;
+            all.push(Type { name, info, size, more: bytes.get(at + 12..at + 12 + more)? });
+            at += 12 + more;
+        }
+        Some(Types { all, strings })
+    }
+
+    /// Does the name at `at` be `name`?
+    fn is_named(&self, at: u32, name: &str) -> bool {
+        let rest = self.strings.get(at as usize..).unwrap_or(&[]);
+        rest.starts_with(name.as_bytes()) && rest.get(name.len()) == Some(&0)
+    }
+
+    fn find(&self, kind: u32, names: &[&'static str]) -> Vec<(&'static str, usize)> {
+        let of_kind = self.all.iter().enumerate().filter(|(_, of)| of.kind() == kind);
+        let named = of_kind.filter_map(|(number, of)| {
+            names.iter().find(|name| self.is_named(of.name, name)).map(|name| (*name, number))
+        });
+        named.collect()
+    }
+
+    /// Behind names and qualifiers.
+    fn plain(&self, mut number: usize) -> usize {
+        for _ in 0..32 {
+            match self.all.get(number) {
+                Some(of)
+                    if matches!(
+                        of.kind(),
+                        kind::TYPEDEF | kind::VOLATILE | kind::CONST | kind::RESTRICT | kind::TYPE_TAG
+                    ) =>
+                {
+                    number = of.size as usize;
+                }
+                _ => break,
+            }
+        }
+        number
+    }
+}
+
+/// A description in the making.
+#[derive(Default)]
+struct Draft {
+    types: Vec<u8>,
+    count: u32,
+    strings: Vec<u8>,
+}
+
+impl Draft {
+    fn new() -> Draft {
+        Draft { strings: vec![0], ..Draft::default() }
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        let at = self.strings.len() as u32;
+        self.strings.extend_from_slice(text.as_bytes());
+        self.strings.push(0);
+        at
+    }
+
+    fn add(&mut self, name: u32, info: u32, size: u32, more: &[u8]) -> u32 {
+        for part in [name, info, size] {
+            self.types.extend_from_slice(&part.to_le_bytes());
+        }
+        self.types.extend_from_slice(more);
+        self.count += 1;
+        self.count
+    }
+
+    fn finished(self) -> Vec<u8> {
+        let (types, strings) = (self.types.len() as u32, self.strings.len() as u32);
+        let mut out = Vec::with_capacity(HEADER_BYTES + self.types.len() + self.strings.len());
+        out.extend_from_slice(&MAGIC.to_le_bytes());
+        out.extend_from_slice(&[1, 0]);
+        for part in [HEADER_BYTES as u32, 0, types, types, strings] {
+            out.extend_from_slice(&part.to_le_bytes());
+        }
+        out.extend(self.types);
+        out.extend(self.strings);
+        out
+    }
+}
+
+/// What [`reduced`] makes.
+pub struct Reduced {
+    /// The structures, with numbers of their own.
+    pub structures: Vec<u8>,
+    /// The tracepoints' types under the kernel's numbers; all others are empty.
+    pub tracepoints: Vec<u8>,
+}
+
+/// Of the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None` if the description is not understood; then the loader may try all of it.
+pub fn reduced(
+    btf: &[u8],
+    structures: &[&'static str],
+    fields: &[&'static str],
+    tracepoints: &[&'static str],
+) -> Option<Reduced> {
+    let types = Types::read(btf)?;
+    let found = types.find(kind::STRUCT, structures);
+    let mut choice = Choice { types: &types, structures, fields, draft: Draft::new(), made: HashMap::new() };
+    for (_, number) in found {
+        choice.structure(number)?;
+    }
+    Some(Reduced {
+        structures: choice.draft.finished(),
+        tracepoints: numbered(&types, &types.find(kind::TYPEDEF, tracepoints)),
+    })
+}
+
+/// `typedefs` under their numbers, and void pointers in between.
+fn numbered(types: &Types, typedefs: &[(&'static str, usize)]) -> Vec<u8> {
+    let mut draft = Draft::new();
+    let last = typedefs.iter().map(|&(_, number)| number).max().unwrap_or(0).min(types.all.len());
+    let names: HashMap<usize, &str> = typedefs.iter().map(|&(name, number)| (number, name)).collect();
+    for number in 1..=last {
+        match names.get(&number) {
+            Some(name) => {
+                let name = draft.text(name);
+                draft.add(name, kind::TYPEDEF << 24, 0, &[]);
+            }
+            None => {
+                draft.add(0, kind::PTR << 24, 0, &[]);
+            }
+        }
+    }
+    draft.finished()
+}
+
+struct Choice<'a> {
+    types: &'a Types<'a>,
+    structures: &'a [&'static str],
+    fields: &'a [&'static str],
+    draft: Draft,
+    /// New numbers of those that are made.
+    made: HashMap<usize, u32>,
+}
+
+impl Choice<'_> {
+    /// A structure or union with the fields that were asked for, and the nameless ones that may hold such.
+    fn structure(&mut self, number: usize) -> Option<u32> {
+        if let Some(&made) = self.made.get(&number) {
+            return Some(made);
+        }
+        let of = *self.types.all.get(number)?;
+        let mut members = Vec::new();
+        for member in of.more.chunks_exact(12) {
+            let (name, member_type, offset) = (half(member, 0)?, half(member, 4)?, half(member, 8)?);
+            let field = self.fields.iter().find(|field| self.types.is_named(name, field)).copied();
+            let Some(made) = self.member(name, field, member_type as usize) else { continue };
+            let name = field.map_or(0, |field| self.draft.text(field));
+            for part in [name, made, offset] {
+                members.extend_from_slice(&part.to_le_bytes());
+            }
+        }
+        let name = self.structures.iter().find(|name| self.types.is_named(of.name, name));
+        let name = name.map_or(0, |name| self.draft.text(name));
+        // The flag that says how offsets of bit fields are kept stays; the number of members is new.
+        let info = of.info & 0x9f00_0000 | (members.len() / 12) as u32;
+        let made = self.draft.add(name, info, of.size, &members);
+        self.made.insert(number, made);
+        Some(made)
+    }
+
+    fn member(&mut self, name: u32, field: Option<&'static str>, number: usize) -> Option<u32> {
+        let number = self.types.plain(number);
+        let of = *self.types.all.get(number)?;
+        match of.kind() {
+            kind::STRUCT | kind::UNION if field.is_some() || name == 0 => self.structure(number),
+            kind::INT if field.is_some() => self.copy(number, of),
+            kind::PTR if field.is_some() => self.copy(number, Type { size: 0, ..of }),
+            _ => None,
+        }
+    }
+
+    fn copy(&mut self, number: usize, of: Type) -> Option<u32> {
+        if let Some(&made) = self.made.get(&number) {
+            return Some(made);
+        }
+        let name = if of.kind() == kind::INT { self.draft.text("number") } else { 0 };
+        let made = self.draft.add(name, of.info, of.size, of.more);
+        self.made.insert(number, made);
+        Some(made)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `struct inner { int wanted, other; }; struct outer { struct inner in; struct inner; };
+    /// typedef struct outer trace;`
+    fn kernel() -> Vec<u8> {
+        let mut draft = Draft::new();
+        let names = ["int", "inner", "wanted", "other", "outer", "in", "trace"].map(|name| draft.text(name));
+        let [int, inner, wanted, other, outer, within, trace] = names;
+        let members = |members: &[[u32; 3]]| -> Vec<u8> {
+            members.iter().flatten().flat_map(|part| part.to_le_bytes()).collect()
+        };
+        draft.add(int, kind::INT << 24, 4, &32u32.to_le_bytes());
+        draft.add(inner, kind::STRUCT << 24 | 2, 8, &members(&[[wanted, 1, 0], [other, 1, 32]]));
+        draft.add(outer, kind::STRUCT << 24 | 2, 16, &members(&[[within, 2, 0], [0, 2, 64]]));
+        draft.add(trace, kind::TYPEDEF << 24, 3, &[]);
+        draft.finished()
+    }
+
+    #[test]
+    fn fields_asked_for_are_kept_with_their_offsets_and_tracepoints_with_their_numbers() {
+        let kernel = kernel();
+        let reduced = reduced(&kernel, &["outer"], &["wanted"], &["trace"]).expect("understood");
+        let structures = Types::read(&reduced.structures).expect("well made");
+        let (_, outer) = structures.find(kind::STRUCT, &["outer"])[0];
+        // The named member was not asked for; the nameless one may hold what was.
+        let member = structures.all[outer].more;
+        assert_eq!((member.len(), half(member, 8)), (12, Some(64)));
+        let inner = structures.all[half(member, 4).expect("a type") as usize];
+        assert_eq!((inner.more.len(), half(inner.more, 8)), (12, Some(0)));
+        assert!(structures.is_named(half(inner.more, 0).expect("a name"), "wanted"));
+        let tracepoints = Types::read(&reduced.tracepoints).expect("well made");
+        assert_eq!(tracepoints.find(kind::TYPEDEF, &["trace"]), [("trace", 4)]);
+    }
+
+    #[test]
+    fn what_is_cut_or_strange_is_not_understood() {
+        let kernel = kernel();
+        for length in [0, 3, 20, 40, 60] {
+            assert!(reduced(&kernel[..length], &["outer"], &["wanted"], &[]).is_none(), "{length}");
+        }
+        assert!(reduced(&[0; 64], &["outer"], &["wanted"], &[]).is_none());
+    }
+}
