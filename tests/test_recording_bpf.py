@@ -196,3 +196,33 @@ def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1 and "no such cgroup" in done.stderr
     assert not (tmp_path / "s").exists()
+
+
+def test_requests_inside_an_io_uring(tmp_path: Path) -> None:
+    reason = unavailable() or (None if shutil.which("fio") else "fio is not installed")
+    if reason:
+        pytest.skip(reason)
+    sizes = [
+        "--size=1m",
+        "--bs=16k",
+        "--rw=randwrite",
+        "--iodepth=8",
+        "--thread",
+        f"--filename={tmp_path}/data",
+    ]
+    job = ["fio", "--name=job", "--ioengine=io_uring", *sizes]
+    if subprocess.run(job, capture_output=True, timeout=120, check=False).returncode:
+        pytest.skip("fio can't use io_uring here")
+    calls = recorded(job, tmp_path / "run.iodock")
+    if "io_uring_write" not in calls:
+        pytest.skip("this kernel shows no requests inside an io_uring")
+    assert calls["io_uring_write"] == (64, 0)
+    query = (
+        "SELECT sum(bytes)::BIGINT AS b, count(DISTINCT offset_bytes) AS n FROM calls_seen "
+        "WHERE call = 'io_uring_write'"
+    )
+    command = [*IODOCK, "query", str(tmp_path / "run.iodock"), query, "--format", "json"]
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)["rows"]
+    assert rows == [{"b": 1 << 20, "n": 64}]
+    manifest = json.loads((tmp_path / "run.iodock" / "manifest.json").read_text())
+    assert "io-uring-contents" not in {loss["name"] for loss in manifest["losses"]}

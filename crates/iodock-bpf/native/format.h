@@ -27,6 +27,7 @@ enum kind {
 	KIND_FORK,
 	KIND_EXEC,
 	KIND_EXIT,
+	KIND_REQUEST,
 };
 
 /* How a call is recorded: bits of its plan. */

@@ -20,11 +20,14 @@ typedef signed long long s64;
 
 /* Maps are described by pointers to arrays of their figures (libbpf's convention). */
 #define FIGURE(name, value) int(*name)[value]
+#define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_F_MMAPABLE (1 << 10)
 
 /* Numbers of helper functions: include/uapi/linux/bpf.h. */
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
+static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
+static long (*map_delete)(void *map, const void *key) = (void *)3;
 static u64 (*ktime_ns)(void) = (void *)5;
 static u32 (*this_cpu)(void) = (void *)8;
 static long (*read_user)(void *to, u32 size, const void *from) = (void *)112;
@@ -80,6 +83,30 @@ struct task_struct {
 
 struct linux_binprm {
 	const char *filename, *interp;
+} RELOCATED;
+
+/* A request of io_uring, which holds that of a read or write in its beginning, and its completion. */
+struct io_cqe {
+	s32 fd;
+} RELOCATED;
+
+struct io_kiocb {
+	u8 opcode;
+	struct io_cqe cqe;
+	u64 flags;
+} RELOCATED;
+
+struct kiocb {
+	s64 ki_pos;
+} RELOCATED;
+
+struct io_rw {
+	struct kiocb kiocb;
+	u32 len;
+} RELOCATED;
+
+struct io_uring_cqe {
+	s32 res;
 } RELOCATED;
 
 #endif

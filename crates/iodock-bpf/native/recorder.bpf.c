@@ -4,6 +4,7 @@
  * Tracepoints run with preemption off, and none of these nests in another: each CPU's buffer has one writer at
  * a time. What a call is and what is kept of it comes as data (`plans`), from the one table of calls. */
 #include "calls.h"
+#include "requests.h"
 
 char _license[] SECTION("license") = "Dual MIT/GPL";
 
@@ -217,5 +218,21 @@ int on_end(u64 *context)
 	record->tgid = task->tgid;
 	record->status = task->exit_code;
 	commit(&place, sizeof *record);
+	return 0;
+}
+
+/* ---- requests inside io_uring, on kernels that show them like this ---- */
+
+SECTION("tp_btf/io_uring_submit_req")
+int on_submit(u64 *context)
+{
+	submitted((void *)context[0]);
+	return 0;
+}
+
+SECTION("tp_btf/io_uring_complete")
+int on_complete(u64 *context)
+{
+	completed(context[1], (void *)context[2]);
 	return 0;
 }

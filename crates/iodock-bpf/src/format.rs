@@ -19,9 +19,11 @@ pub enum Kind {
     Fork,
     Exec,
     Exit,
+    /// Of io_uring; its number is the operation.
+    Request,
 }
 
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 9] = [
     Kind::Padding,
     Kind::Small,
     Kind::Positioned,
@@ -30,6 +32,7 @@ pub const KINDS: [Kind; 8] = [
     Kind::Fork,
     Kind::Exec,
     Kind::Exit,
+    Kind::Request,
 ];
 
 /// Bits of a plan: how a call is recorded.

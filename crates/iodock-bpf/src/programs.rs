@@ -21,6 +21,10 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("on_enter", "sys_enter"),
 ];
 
+/// Those for requests inside io_uring, and how many arguments they expect of their tracepoints.
+const REQUESTS: [(&str, &str, usize); 2] =
+    [("on_complete", "io_uring_complete", 3), ("on_submit", "io_uring_submit_req", 1)];
+
 /// Bytes of all CPUs' buffers, and of each at least and at most.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
@@ -29,22 +33,27 @@ const MOST_BUFFER: usize = 4 << 20;
 const MOST_SLOTS: u32 = 1 << 16;
 
 /// What `native/kernel.h` names: the structures, and their fields that are read.
-const STRUCTURES: [&str; 7] =
-    ["pt_regs", "thread_info", "mm_struct", "sched_entity", "signal_struct", "task_struct", "linux_binprm"];
 #[rustfmt::skip]
-const FIELDS: [&str; 26] = [
+const STRUCTURES: &[&str] = &[
+    "pt_regs", "thread_info", "mm_struct", "sched_entity", "signal_struct", "task_struct", "linux_binprm",
+    "io_cqe", "io_kiocb", "kiocb", "io_rw", "io_uring_cqe",
+];
+#[rustfmt::skip]
+const FIELDS: &[&str] = &[
     "r10", "r9", "r8", "dx", "si", "di", "orig_ax", "status", "arg_start", "arg_end", "sum_exec_runtime",
     "maxrss", "thread_info", "pid", "tgid", "exit_code", "mm", "files", "fs", "signal", "se", "utime", "stime",
-    "filename", "interp", "flags",
+    "filename", "interp", "flags", "opcode", "cqe", "fd", "kiocb", "ki_pos", "len", "res",
 ];
 
-/// The tracepoints of [`PROGRAMS`], as the kernel's types have them.
-const TRACEPOINTS: [&str; 5] = [
+/// The tracepoints of [`PROGRAMS`] and [`REQUESTS`], as the kernel's types have them.
+const TRACEPOINTS: &[&str] = &[
     "btf_trace_sched_process_fork",
     "btf_trace_sched_process_exec",
     "btf_trace_sched_process_exit",
     "btf_trace_sys_exit",
     "btf_trace_sys_enter",
+    "btf_trace_io_uring_submit_req",
+    "btf_trace_io_uring_complete",
 ];
 
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -53,13 +62,15 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 struct KernelTypes {
     structures: Btf,
     tracepoints: Btf,
+    /// The tracepoints for requests are there, and as they are expected.
+    shows_requests: bool,
 }
 
 impl KernelTypes {
     fn read() -> Result<KernelTypes, LoadError> {
         let what = "the kernel's types can't be read";
         let all = fs::read(KERNEL_TYPES).map_err(|error| failed(what, &error))?;
-        let reduced = types::reduced(&all, &STRUCTURES, &FIELDS, &TRACEPOINTS);
+        let reduced = types::reduced(&all, STRUCTURES, FIELDS, TRACEPOINTS);
         let parsed = |bytes: &[u8]| {
             Btf::parse(bytes, aya::Endianness::default()).map_err(|error| failed(what, &error))
         };
@@ -68,7 +79,13 @@ impl KernelTypes {
             Some(reduced) => (reduced.structures.as_slice(), reduced.tracepoints.as_slice()),
             None => (all.as_slice(), all.as_slice()),
         };
-        Ok(KernelTypes { structures: parsed(structures)?, tracepoints: parsed(tracepoints)? })
+        let shows_requests = reduced.as_ref().is_some_and(|reduced| {
+            let fits = |(_, name, count): &(&str, &str, usize)| {
+                reduced.arguments.get(format!("btf_trace_{name}").as_str()) == Some(count)
+            };
+            REQUESTS.iter().all(fits)
+        });
+        Ok(KernelTypes { structures: parsed(structures)?, tracepoints: parsed(tracepoints)?, shows_requests })
     }
 }
 
@@ -118,6 +135,8 @@ pub struct Programs {
     pub(crate) chunks: Mapping,
     slots: Mapping,
     slot_mask: u32,
+    /// Requests inside io_uring are recorded.
+    shows_requests: bool,
     pub(crate) cpu_count: usize,
     pub(crate) chunk_count: usize,
 }
@@ -153,16 +172,18 @@ impl Programs {
             slots: mapped(&mut ebpf, "slots", slot_count as usize * slot::SIZE)?,
             ebpf,
             slot_mask,
+            shows_requests: false,
             cpu_count,
             chunk_count,
         };
         for (program, tracepoint) in PROGRAMS {
-            let program = loaded.ebpf.program_mut(program).and_then(|program| program.try_into().ok());
-            let program: &mut BtfTracePoint = program.ok_or_else(|| no_program(tracepoint))?;
-            program
-                .load(tracepoint, &types.tracepoints)
-                .map_err(|error| failed("the kernel does not take the programs", &error))?;
+            loaded.load_one(program, tracepoint, &types.tracepoints)?;
         }
+        // Without these all else works.
+        loaded.shows_requests = types.shows_requests
+            && REQUESTS.iter().all(|(program, tracepoint, _)| {
+                loaded.load_one(program, tracepoint, &types.tracepoints).is_ok()
+            });
         Ok(loaded)
     }
 
@@ -171,12 +192,30 @@ impl Programs {
     /// # Errors
     /// The kernel lets no program onto its tracepoints.
     pub fn attach(&mut self) -> Result<(), LoadError> {
-        for (program, tracepoint) in PROGRAMS {
-            let program = self.ebpf.program_mut(program).and_then(|program| program.try_into().ok());
-            let program: &mut BtfTracePoint = program.ok_or_else(|| no_program(tracepoint))?;
-            program.attach().map_err(|error| failed("the tracepoints can't be used", &error))?;
+        for (program, _) in PROGRAMS {
+            self.attach_one(program)?;
+        }
+        if self.shows_requests {
+            for (program, _, _) in REQUESTS {
+                self.attach_one(program)?;
+            }
         }
         Ok(())
+    }
+
+    fn program(&mut self, name: &'static str) -> Result<&mut BtfTracePoint, LoadError> {
+        let program = self.ebpf.program_mut(name).and_then(|program| program.try_into().ok());
+        program.ok_or(LoadError { what: "the programs are not complete", why: name.into(), errno: None })
+    }
+
+    fn load_one(&mut self, name: &'static str, tracepoint: &str, types: &Btf) -> Result<(), LoadError> {
+        let loaded = self.program(name)?.load(tracepoint, types);
+        loaded.map_err(|error| failed("the kernel does not take the programs", &error))
+    }
+
+    fn attach_one(&mut self, name: &'static str) -> Result<(), LoadError> {
+        let attached = self.program(name)?.attach();
+        attached.map(drop).map_err(|error| failed("the tracepoints can't be used", &error))
     }
 
     fn places(&self, tid: u32) -> [usize; 2] {
@@ -239,10 +278,6 @@ impl Programs {
     pub fn untracked(&self) -> u64 {
         self.sum(cpu::UNTRACKED)
     }
-}
-
-fn no_program(tracepoint: &'static str) -> LoadError {
-    LoadError { what: "the programs are not complete", why: tracepoint.into(), errno: None }
 }
 
 fn mapped(ebpf: &mut Ebpf, name: &'static str, length: usize) -> Result<Mapping, LoadError> {

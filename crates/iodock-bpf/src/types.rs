@@ -105,6 +105,13 @@ impl<'a> Types<'a> {
         named.collect()
     }
 
+    /// Of a name for a pointer to a function, but for the first, which is the tracepoint's own.
+    fn arguments(&self, typedef: usize) -> Option<usize> {
+        let pointer = self.all.get(self.all.get(typedef)?.size as usize)?;
+        let function = self.all.get(pointer.size as usize)?;
+        (function.kind() == kind::FUNC_PROTO).then(|| (function.info as usize & 0xffff).saturating_sub(1))
+    }
+
     /// Behind names and qualifiers.
     fn plain(&self, mut number: usize) -> usize {
         for _ in 0..32 {
@@ -173,6 +180,8 @@ pub struct Reduced {
     pub structures: Vec<u8>,
     /// The tracepoints' types under the kernel's numbers; all others are empty.
     pub tracepoints: Vec<u8>,
+    /// How many arguments the tracepoints have that are there.
+    pub arguments: HashMap<&'static str, usize>,
 }
 
 /// Of the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None` if the description is not understood; then the loader may try all of it.
@@ -188,9 +197,11 @@ pub fn reduced(
     for (_, number) in found {
         choice.structure(number)?;
     }
+    let typedefs = types.find(kind::TYPEDEF, tracepoints);
     Some(Reduced {
         structures: choice.draft.finished(),
-        tracepoints: numbered(&types, &types.find(kind::TYPEDEF, tracepoints)),
+        tracepoints: numbered(&types, &typedefs),
+        arguments: typedefs.iter().filter_map(|&(name, at)| Some((name, types.arguments(at)?))).collect(),
     })
 }
 

@@ -174,6 +174,11 @@ impl CallSpec {
         touches_files || waits || self.action != Action::None || self.class == CallClass::Sync
     }
 
+    /// A request inside an io_uring: no call, but shown as one by sources that see it.
+    pub fn is_ring_request(&self) -> bool {
+        matches!(self.name, "io_uring_read" | "io_uring_write" | "io_uring_fsync")
+    }
+
     pub fn has_role(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }
@@ -297,6 +302,10 @@ pub static CALLS: &[CallSpec] = &[
     call("io_setup", "io_setup", C::Other, A::None, &[]),
     call("io_destroy", "io_destroy", C::Other, A::None, &[]),
     call("io_cancel", "io_cancel", C::Other, A::None, &[]),
+    // Requests inside an io_uring, where a recorder sees those: not calls, but shown as such.
+    call("io_uring_read", "read", C::Data, A::PositionedRead, &[R::Fd, R::Skip, R::Size, R::Offset]),
+    call("io_uring_write", "write", C::Data, A::PositionedWrite, &[R::Fd, R::Skip, R::Size, R::Offset]),
+    call("io_uring_fsync", "fsync", C::Sync, A::None, &[R::Fd]),
     call("io_uring_setup", "io_uring_setup", C::Other, A::NewIoUring, &[]),
     call("io_uring_enter", "io_uring_enter", C::Other, A::None, &[R::Fd]),
     call("io_uring_register", "io_uring_register", C::Other, A::None, &[R::Fd]),

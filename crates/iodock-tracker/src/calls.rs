@@ -22,12 +22,21 @@ pub(crate) struct Meta {
     /// `fd` is the directory of `path`.
     pub dir_fd: bool,
     pub dir_fd2: bool,
+    /// A request inside an io_uring.
+    pub ring: bool,
     pub path: bool,
 }
 
 impl Meta {
-    pub const UNLISTED: Meta =
-        Meta { action: Action::None, fd: false, fd2: false, dir_fd: false, dir_fd2: false, path: false };
+    pub const UNLISTED: Meta = Meta {
+        action: Action::None,
+        fd: false,
+        fd2: false,
+        dir_fd: false,
+        dir_fd2: false,
+        path: false,
+        ring: false,
+    };
 
     pub fn of(spec: &CallSpec) -> Meta {
         Meta {
@@ -36,6 +45,7 @@ impl Meta {
             fd2: spec.has_role(Role::Fd2),
             dir_fd: spec.has_role(Role::DirFd),
             dir_fd2: spec.has_role(Role::DirFd2),
+            ring: spec.is_ring_request(),
             path: spec.has_role(Role::Path),
         }
     }
@@ -171,6 +181,7 @@ impl Tracker {
     fn finish_call(&mut self, ending: Ending, out: &mut EventColumns) {
         let Ending { live, meta, batch, raw, .. } = ending;
         let mut row = self.blank_row(self.tasks.live[live].utid, raw);
+        self.ring_requests |= meta.ring;
         match meta.action {
             Action::Transfer => return self.transfer(&ending, row, out),
             Action::TwoNames => return self.two_names(&ending, row, out),

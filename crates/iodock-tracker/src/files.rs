@@ -8,7 +8,7 @@ use crate::tasks::Descriptor;
 use crate::{text_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
-use iodock_event::{Action, Batch, FileKind, LossKind, Outcome, RawCall, Text, AT_FDCWD, NONE};
+use iodock_event::{Action, Batch, FileKind, Outcome, RawCall, Text, AT_FDCWD, NONE};
 
 impl Tracker {
     pub(crate) fn new_handle(&mut self) -> u32 {
@@ -219,7 +219,7 @@ impl Tracker {
             Action::NewInotify => (FileKind::Inotify, &b"inotify"[..]),
             Action::NewPidfd => (FileKind::Pidfd, &b"pidfd"[..]),
             Action::NewIoUring => {
-                self.losses.add(LossKind::IoUringContents, 1);
+                self.rings += 1;
                 (FileKind::IoUring, &b"io_uring"[..])
             }
             Action::NewMemfd => return self.new_memfd(live, raw, batch, close_on_exec),

@@ -70,6 +70,9 @@ pub struct Tracker {
     scratch: Vec<u8>,
     text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
     unknown_offsets: u64,
+    rings: u64,
+    /// The source shows what is in them.
+    ring_requests: bool,
     /// When the last call began that a living task was seen beginning, ns, by its place.
     begun: Vec<i64>,
 }
@@ -88,6 +91,8 @@ impl Tracker {
             scratch: Vec::new(),
             text_ids: Default::default(),
             unknown_offsets: 0,
+            rings: 0,
+            ring_requests: false,
             begun: Vec::new(),
         };
         for space in options.spaces {
@@ -189,6 +194,7 @@ impl Tracker {
         self.losses.add(LossKind::UnknownParent, orphans);
         self.losses.add(LossKind::MappedContents, self.names.mapped_count);
         self.losses.add(LossKind::UnknownOffsets, self.unknown_offsets);
+        self.losses.add(LossKind::IoUringContents, if self.ring_requests { 0 } else { self.rings });
         self.tables.files = self.names.into_table();
         self.tables.tasks = self.tasks.rows;
         patterns::fill(&mut self.tables.files);

@@ -80,6 +80,31 @@ impl Decoder {
         Some(DataCall { call, tid, fd, start, duration, result, requested, offset })
     }
 
+    /// A request of io_uring (IORING_OP_... of linux/io_uring.h), if it is one of those that move bytes.
+    pub fn request(&self, record: Record) -> Option<RawCall> {
+        let &[_, _, duration, result, _, offset] = record.words else { return None };
+        let (name, sized) = match record.number() {
+            // READV, WRITEV: the length is a number of vectors.
+            1 => ("io_uring_read", false),
+            2 => ("io_uring_write", false),
+            4 | 22 => ("io_uring_read", true),
+            5 | 23 => ("io_uring_write", true),
+            3 => ("io_uring_fsync", false),
+            _ => return None,
+        };
+        let mut raw = RawCall::new(CallId::intern(name.as_bytes())?, record.tid());
+        let (fd, length) = record.halves(4);
+        raw.duration = duration as i64;
+        raw.start = self.time(record.time()) - raw.duration;
+        raw.fd = fd as i32;
+        if name != "io_uring_fsync" {
+            raw.offset = offset as i64;
+            raw.requested = if sized { i64::from(length) } else { UNKNOWN };
+        }
+        finish(&mut raw, result as i64);
+        Some(raw)
+    }
+
     /// A call as a whole; its texts go into `batch`.
     #[inline]
     pub fn call(&self, record: Record, batch: &mut Batch) -> Option<RawCall> {

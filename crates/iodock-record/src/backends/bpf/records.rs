@@ -113,6 +113,7 @@ impl<'a> Records<'a> {
             Kind::Fork => self.born(record),
             Kind::Exec => self.executed(record),
             Kind::Exit => self.ended(record),
+            Kind::Request => self.request(record),
             Kind::Padding => {}
         }
         if self.batch.records.len() >= BATCH_RECORDS {
@@ -157,6 +158,14 @@ impl<'a> Records<'a> {
 
     pub fn new_drain(&mut self) {
         self.flights.forget();
+    }
+
+    fn request(&mut self, record: Recorded) {
+        match self.decoder.request(record) {
+            Some(raw) => self.batch.records.push(Record::Call(raw)),
+            // Neither read, write nor sync.
+            None => self.lose(LossKind::IoUringContents, 1),
+        }
     }
 
     fn born(&mut self, record: Recorded) {
