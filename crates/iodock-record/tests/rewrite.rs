@@ -305,3 +305,22 @@ fn a_process_with_an_id_of_its_own_name_space_is_recorded_to_its_end() {
     assert_eq!((outcome.exit, outcome.killed), (ProgramExit::Code(0), 0));
     assert!(paths.contains(&one) && paths.contains(&two), "{:?}", counts(&records));
 }
+
+#[test]
+fn cancelling_kills_what_is_born_meanwhile_too() {
+    let place = Place::new("cancel");
+    let script = "trap '' TERM; while :; do sleep 77 & sleep 0.001; done";
+    let store = place.0.join("run.iodock");
+    let mut options = RecordOptions::new(["sh", "-c", script].map(Into::into).to_vec(), store);
+    (options.force, options.backend) = (true, "rewrite".into());
+    let cancel = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let outcome = std::thread::scope(|scope| {
+        let recording = scope.spawn(|| record(&options, cancel.clone()).expect("recorded"));
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        cancel.store(true, std::sync::atomic::Ordering::SeqCst);
+        recording.join().expect("no panic")
+    });
+    // It would not have come back while one of them sleeps.
+    assert_eq!(outcome.exit, ProgramExit::Signal(libc::SIGKILL));
+    assert!(outcome.killed > 1);
+}

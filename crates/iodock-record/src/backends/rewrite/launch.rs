@@ -12,6 +12,7 @@ use iodock_event::{LossKind, Losses};
 use iodock_journal::{JournalError, JournalWriter};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::session::{self, Session};
+use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -75,7 +76,8 @@ pub fn run(
         turn: Instant::now(),
         received: control.received(),
         exit: None,
-        killed: 0,
+        killing: false,
+        killed: HashSet::new(),
         failure: None,
     };
     child.release();
@@ -150,7 +152,9 @@ struct Following<'a> {
     turn: Instant,
     received: Received,
     exit: Option<ProgramExit>,
-    killed: u32,
+    /// Everything is to be killed, also what is born meanwhile; and what was.
+    killing: bool,
+    killed: HashSet<u32>,
     failure: Option<String>,
 }
 
@@ -256,11 +260,12 @@ impl Following<'_> {
         let keys = received.terminal != self.received.terminal;
         let first = received.sent == 1;
         self.received = received;
-        if cancelled || (asked && !first) || (self.exit.is_some() && (asked || keys)) {
+        self.killing |= cancelled || (asked && !first) || (self.exit.is_some() && (asked || keys));
+        if self.killing {
             let noticed = self.notice();
             self.note(noticed);
             for pid in self.living.all() {
-                self.killed += 1;
+                self.killed.insert(pid);
                 // SAFETY: only sends a signal, to a process that we made.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
             }
@@ -291,7 +296,7 @@ impl Following<'_> {
             exit: self.exit.unwrap_or(ProgramExit::Running),
             failure: self.failure,
             losses,
-            killed: self.killed,
+            killed: self.killed.len() as u32,
             warnings: Vec::new(),
         }
     }
