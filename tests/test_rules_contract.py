@@ -27,7 +27,6 @@ DEVELOPMENT = ROOT / "fixtures" / "labelled" / "development"
 RULES = rules.every()
 IDS = [rule.name for rule in RULES]
 NEVER_FOUND = {
-    "mmap-random": "no source shows page faults yet",
     "cache-speed": "is at most a note, and a label counts what is more",
     "slow-close": "closes wait on network file systems, and runs are recorded on a local one",
 }

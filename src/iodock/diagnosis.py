@@ -108,7 +108,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
     confidence = candidate.confidence + usual.change_of_confidence(rule.name, candidate.files)
     return Finding(
         rule=rule.name,
-        severity=_severity(candidate, share, facts, wall),
+        severity=_severity(candidate, cost, facts, wall),
         confidence=round(min(0.95, max(0.1, confidence)), 2),
         cost_seconds=cost,
         cost_share=share,
@@ -142,9 +142,11 @@ def _gain(candidate: Candidate, cost: float | None, wall: float | None) -> Gain 
     return Gain(low, high if wall is None else min(high, wall))
 
 
-def _severity(candidate: Candidate, share: float | None, facts: Facts, wall: float | None) -> Severity:
+def _severity(candidate: Candidate, cost: float | None, facts: Facts, wall: float | None) -> Severity:
+    share = cost / wall if cost is not None and wall else None
     found = _by_share(share, facts.settings.severity) if share is not None else _by_calls(candidate, facts)
-    if _is_tracing(candidate, facts, wall):
+    is_little = cost is not None and cost < facts.settings.severity.least_seconds
+    if (is_little and found is Severity.LOW) or _is_tracing(candidate, facts, wall):
         return Severity.NOTE
     return found if candidate.at_most.at_least(found) else candidate.at_most
 

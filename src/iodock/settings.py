@@ -41,6 +41,8 @@ class SeverityLimits:
     high: float = 0.20
     medium: float = 0.05
     low: float = 0.01
+    least_seconds: float = 0.01
+    """Of a cost below this a finding is a note where its share would make it low: nobody mends that."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ SELECT upid, program, own FROM known"""
 
 # Calls by what they do, as small numbers: comparing names for each row would take most of the time.
 _ROLES = """SELECT id, class = 'metadata' AS metadata, CAST(CASE family WHEN 'open' THEN 1 WHEN 'stat' THEN 2
-  WHEN 'close' THEN 3 WHEN 'lseek' THEN 4 ELSE CASE class WHEN 'other' THEN 5 ELSE 0 END END
-  AS UTINYINT) AS role FROM calls"""
+  WHEN 'access' THEN 2 WHEN 'close' THEN 3 WHEN 'lseek' THEN 4
+  ELSE CASE class WHEN 'other' THEN 5 ELSE 0 END END AS UTINYINT) AS role FROM calls"""
 _WORK_SUMS = (
     ("opens", "open", "role = 1 AND worked"),
     ("stats", "stat", "role = 2"),
@@ -56,7 +56,7 @@ FILE_WORK = Derived(
         "upid": "-> processes",
         "opens": "successful opens",
         "open_ns": "time inside them",
-        "stats": "calls of the stat family, failed ones too",
+        "stats": "calls of the stat and access families, failed ones too",
         "stat_ns": "time inside them",
         "closes": "closes",
         "close_ns": "time inside them",

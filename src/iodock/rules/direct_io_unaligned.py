@@ -19,8 +19,9 @@ O_DIRECT = 0o40000
 class Settings:
     """Thresholds of `direct-io-unaligned`."""
 
-    block_bytes: int = 512
-    """Offsets and sizes must be multiples of this; 4096 where the devices have such blocks."""
+    block_bytes: int = 4096
+    """Offsets and sizes must be multiples of this: the block of most file systems. What fits the device's 512
+    bytes alone is taken, but one after the other, and with parts of blocks read or cleared first."""
     least_count: int = 20
     """Fewer such requests than this (the last of a file, say) are not worth a word."""
 

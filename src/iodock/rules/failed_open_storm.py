@@ -58,10 +58,10 @@ def _sql(settings: Settings) -> str:
     LEFT JOIN siblings b ON b.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
     AND NOT {programs.is_tool("g.program")} AND NOT {programs.is_one_of_many("b")}),
-waited AS (SELECT file_id, upid FROM missed WHERE family = 'stat' GROUP BY ALL
+waited AS (SELECT file_id, upid FROM missed WHERE family IN ('stat', 'access') GROUP BY ALL
   HAVING sum(count) >= {settings.waiting_count}),
 storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
-  WHERE m.family <> 'stat' OR w.file_id IS NULL
+  WHERE m.family NOT IN ('stat', 'access') OR w.file_id IS NULL
   QUALIFY sum(m.count) OVER (PARTITION BY m.upid) >= {settings.least_count}
     OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,

@@ -63,10 +63,13 @@ def _sql(settings: Settings) -> str:
   CAST(sum(w.metadata_ns * (w.metadata - {free}) / w.metadata) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid
-WHERE w.metadata > {free} AND {costs.data_files("f")} AND NOT {programs.is_tool("g.program")}
+WHERE w.metadata > {free} AND ({costs.data_files("f")} OR {_MADE_AGAIN})
+  AND NOT {programs.is_tool("g.program")}
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
+# A folder that is made and removed again and again: a lock, or a scratch folder for each step.
+_MADE_AGAIN = "(f.kind = 'directory' AND w.metadata - w.opens - w.stats - w.closes > w.metadata / 2)"
 _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
 WHERE class = 'metadata' GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_(

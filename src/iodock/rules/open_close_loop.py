@@ -50,18 +50,26 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# What goes with an open goes with it: the close, and libraries' fstat, ioctl and seeks before an access.
-# A buffer that lives on collects the small accesses, too.
+_MOST_REST = 4
+"""Metadata calls of other kinds that go with an open: Go's runtime makes four of fcntl."""
+
+
+# What goes with an open goes with it: the close, and libraries' fstat, ioctl, fcntl and seeks before an
+# access. A buffer that lives on collects the small accesses, too.
 def _sql(settings: Settings) -> str:
     spared = "(w.opens - 1) / w.opens"
     with_it = " + ".join(
         f"coalesce(w.{name}_ns, 0) * least(1, {most} * w.opens / w.{name}s)"
         for name, most in (("stat", 1), ("seek", 2), ("other", 1))
     )
+    rest = "nullif(greatest(w.metadata - w.opens - w.stats - w.closes, 0), 0)"
+    rest_ns = "(w.metadata_ns - w.open_ns - coalesce(w.stat_ns, 0) - coalesce(w.close_ns, 0))"
+    with_it += f" + coalesce({rest_ns} * least(1, {_MOST_REST} * w.opens / {rest}), 0)"
     return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS opens,
   CAST(sum(w.opens - 1) AS BIGINT) AS count, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
   CAST(sum((w.opens + w.closes + least(w.stats, w.opens) + least(w.seeks, 2 * w.opens)
-    + least(w.others, w.opens) + w.reads + w.writes) * {spared}) AS BIGINT) AS calls,
+    + least(w.others, w.opens) + least(coalesce({rest}, 0), {_MOST_REST} * w.opens) + w.reads + w.writes)
+    * {spared}) AS BIGINT) AS calls,
   CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + {with_it}) * {spared}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
 WHERE w.opens >= {settings.least_opens} AND {costs.files("f")} AND w.reads + w.writes > 0

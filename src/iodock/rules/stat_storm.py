@@ -73,7 +73,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 _QUERY = """SELECT file, call, pid, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
-WHERE family = 'stat' GROUP BY file, call, pid ORDER BY count DESC"""
+WHERE family IN ('stat', 'access') GROUP BY file, call, pid ORDER BY count DESC"""
 _MESSAGE = N_(
     "{asked} stats of files that were asked {mean} times on average; files: {files}. They were opened "
     "{opens} times."
