@@ -16,7 +16,7 @@ use std::path::Path;
 /// How often the buffers are emptied: at two million calls a second a CPU fills 1 MiB meanwhile.
 const PULSE_MS: i32 = 10;
 /// A record is in its buffer this long after its time at the latest, but for interrupts; ns.
-const STRAGGLER_NS: u64 = 2_000_000;
+const STRAGGLER_NS: u64 = 5_000_000;
 const SECOND: i64 = 1_000_000_000;
 
 /// What is followed.
