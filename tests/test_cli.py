@@ -334,6 +334,14 @@ def test_streams_that_are_closed(mixed_path: Path, tmp_path: Path, ends: str, st
     assert (b"error: " in done.stderr) == (status == 1 and "2>&-" not in ends)
 
 
+@pytest.mark.parametrize("verb", ["record -o run.iodock", "volume"])
+@pytest.mark.parametrize("end", ["2>&-", "2>/dev/full", "2</dev/null", "2> >(exec true)"])
+def test_a_stderr_that_cannot_be_written_costs_no_exit_status(tmp_path: Path, verb: str, end: str) -> None:
+    command = f"{sys.executable} -m iodock {verb} -- sh -c 'sleep 0.2; exit 3' {end}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, timeout=60, check=False, capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (3, b"", b"")
+
+
 DAMAGE = {
     "source": '{"schema": 1, "source": [1]}',
     "losses": '{"schema": 1, "losses": 5}',

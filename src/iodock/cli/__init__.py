@@ -7,6 +7,8 @@ import gc
 import os
 import sys
 
+from iodock.cli.streams import prepare
+
 # As typing's, whose import takes as long as Python's own start.
 TYPE_CHECKING = False
 
@@ -20,8 +22,7 @@ def main() -> None:
     if recording:
         # What a recording costs is compared with the program's own time: no rubbish is looked for meanwhile.
         gc.disable()
-    if sys.stdout is None or sys.stderr is None:
-        _open_what_was_closed()
+    prepare()
     status = _record(sys.argv[2:]) if recording else None
     if status is None:
         from iodock.cli.interrupts import watch
@@ -64,19 +65,6 @@ def _record(arguments: list[str]) -> int | None:
         from iodock.cli.run import failed
 
         return failed(error)
-
-
-def _open_what_was_closed() -> None:
-    """A program started with `>&-` lacks standard streams; the next files opened would take their place.
-    Stdout can't be written to then: data that goes nowhere is an error, as on a full disk."""
-    for descriptor, flags in enumerate((os.O_RDONLY, os.O_RDONLY, os.O_RDWR)):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            # The lowest free number is this one.
-            os.open(os.devnull, flags)
-    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
-    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
 
 
 def application() -> click.Group:
