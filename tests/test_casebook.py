@@ -156,6 +156,8 @@ def test_an_effect_is_told_honestly() -> None:
     assert inside.is_inside and inside.gain_seconds == 1.0
     worse = Effect(1.0, 2.0, 0.5, 1.5, (object(),))  # type: ignore[arg-type]
     assert not worse.is_inside and "gain of -1 s" in effect_text(worse, text)
+    assert "nothing was worth changing" in effect_text(Effect(1.0, 0.5, 0.0, 0.0, ()), text)
+    assert "still there" in effect_text(Effect(1.0, 0.5, 0.0, 0.0, (), remaining=1), text)
 
 
 def test_every_case_lies_in_the_package() -> None:

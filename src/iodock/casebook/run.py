@@ -50,6 +50,8 @@ class Effect:
     """Sum over the findings that are gone: least gain expected."""
     high_seconds: float
     gone: tuple[Finding, ...]
+    remaining: int = 0
+    """Findings of before that are still worth changing after."""
 
     @property
     def gain_seconds(self) -> float:
@@ -149,6 +151,7 @@ def effect(run: CaseRun, settings: Settings) -> Effect:
         # Each finding may promise up to the whole run, but all of them together no more than that.
         high_seconds=min(high_seconds, before_seconds),
         gone=tuple(gone[0]),
+        remaining=len(befores[0].worth_changing) - len(gone[0]),
     )
 
 

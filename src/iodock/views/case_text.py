@@ -60,6 +60,9 @@ def effect_text(effect: Effect, text: Language) -> str:
         "low": seconds(effect.low_seconds),
         "high": seconds(effect.high_seconds),
     }
+    if not effect.gone and effect.remaining:
+        said = N_("{before} before, {after} after. What the diagnosis named before is still there after.")
+        return text.gettext(said, **values)
     if not effect.gone:
         said = N_(
             "{before} before, {after} after. The diagnosis expected no gain: nothing was worth changing."

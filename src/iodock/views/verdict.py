@@ -90,6 +90,12 @@ class Overview:
     """The tracer stopped the program at each call, which makes calls look longer than they are."""
 
     @property
+    def summed_io_ns(self) -> int:
+        """Time in calls on files, summed over threads: without waiting on pipes and sockets, and without
+        calls that are no I/O."""
+        return sum(part.time_ns or 0 for part in self.parts if part.name not in ("waiting", "other"))
+
+    @property
     def io_share(self) -> float | None:
         """`io_ns` in `wall_ns`, where both are known."""
         if self.io_ns is None or not self.wall_ns:
@@ -173,8 +179,10 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
         return text.gettext("{share} of all calls", share=share_text(cost.count / max(1, overview.calls)))
     if parts_fit_wall(overview) and overview.wall_ns:
         return text.gettext("{share} of the run", share=share_text(cost.time_ns / overview.wall_ns))
-    total = sum(part.time_ns or 0 for part in overview.parts)
-    return text.gettext("{share} of the I/O time", share=share_text(cost.time_ns / max(1, total)))
+    return text.gettext(
+        "{share} of the I/O time",
+        share=share_text(cost.time_ns / max(1, overview.summed_io_ns, cost.time_ns)),
+    )
 
 
 def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:

@@ -99,6 +99,7 @@ def volume_json(volume: Volume, reading: Reading, text: Language) -> str:
         "expected_bytes": reading.expected_bytes,
         "actual_bytes": reading.actual_bytes,
         "factor": reading.factor,
+        "of_files": {"read_bytes": volume.file_read, "written_bytes": volume.file_written},
         "files": volume.files,
         "process_io": dataclasses.asdict(volume.io),
         "sources": [
