@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -251,3 +252,42 @@ def test_columns_hold_in_japanese() -> None:
     found = volume()
     lines = volume_text(found, read_volume(found, Settings()), language_in("ja"), 500).splitlines()
     assert len({cells(line) for line in lines[2:6]}) == 1
+
+
+def test_what_pipes_and_null_may_hold_is_not_compared_with_files(tmp_path: Path) -> None:
+    target = tmp_path / "data"
+    target.write_bytes(b"x" * 8_000_000)
+    # Each holds its descriptors long enough to be seen with them.
+    script = f"(cat {target}; sleep 0.5) | (cat; sleep 0.5) | (cat; sleep 0.5) > /dev/null"
+    found = run(["sh", "-c", script])
+    assert found.io.rchar + found.io.wchar > 6 * 8_000_000
+    reading = read_volume(found, Settings(), expected_bytes=8_000_000)
+    assert reading.factor is None and reading.step is Step.TRACE
+    (told,) = [one for one in reading.remarks if "moved_bytes" in one.values]
+    assert "not compared" in told.text
+
+
+def test_reading_again_is_told_although_a_pipe_takes_the_output(tmp_path: Path) -> None:
+    """Only what is read from the pipe is in doubt, and nothing is."""
+    target = tmp_path / "data"
+    target.write_bytes(b"x" * 1_000_000)
+    code = (
+        f"import os, sys, time\nfd = os.open({str(target)!r}, os.O_RDONLY)\ntime.sleep(0.5)\n"
+        "for at in range(4):\n  os.pread(fd, 1 << 20, 0)\n  os.write(1, b'x' * 1000000)\n"
+    )
+    with (tmp_path / "null").open("wb") as rest:
+        sink = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=rest)
+        assert sink.stdin is not None
+        saved = os.dup(1)
+        try:
+            os.dup2(sink.stdin.fileno(), 1)
+            found = run(python(code))
+        finally:
+            os.dup2(saved, 1)
+            os.close(saved)
+            sink.stdin.close()
+            sink.wait()
+    reading = read_volume(found, Settings(ratio=Ratio(compute_above=2)), expected_bytes=1_000_000)
+    assert found.file_read is not None and found.file_read >= 4_000_000
+    assert found.file_written == 0 and found.io.wchar >= 4_000_000
+    assert reading.factor is None and reading.step is Step.TRACE_REDUNDANT

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from iodock.errors import IodockError, RequestError
-from iodock.volume.sources import MountIo, ProcessIo, mounts, process_io
-from iodock.volume.tree import descendants, open_files
+from iodock.volume.sources import MountIo, ProcessIo, mounts, own_io, process_io
+from iodock.volume.tree import descendants, has_had_children, held
 
 LOOK_S = 0.2
 """So often the open files are looked at."""
@@ -41,6 +41,27 @@ class Volume:
     exit_code: int | None = None
     exit_signal: int | None = None
     command: str = ""
+    file_read: int | None = None
+    """Of `io.rchar`, what processes read that were never seen with a pipe, socket or device to read from, at
+    least; None: not looked at."""
+    file_written: int | None = None
+    """The same of `io.wchar`."""
+
+
+@dataclass
+class _Process:
+    """What was seen of one process."""
+
+    reads_other: bool = False
+    writes_other: bool = False
+    threads: dict[str, ProcessIo] = field(default_factory=dict)
+    """Its own counters when last looked at, without its children's."""
+
+    def moved(self) -> ProcessIo:
+        total = ProcessIo()
+        for one in self.threads.values():
+            total = total.plus(one)
+        return total
 
 
 @dataclass
@@ -49,11 +70,40 @@ class _Seen:
 
     root: Path
     sizes: dict[str, int] = field(default_factory=dict)
+    processes: dict[int, _Process] = field(default_factory=dict)
 
     def look(self, pid: int) -> None:
         for one in descendants(pid, self.root):
-            for name, size in open_files(one, self.root):
-                self.sizes[name] = max(size, self.sizes.get(name, 0))
+            self._look_at(one)
+
+    def _look_at(self, pid: int) -> None:
+        found = held(pid, self.root)
+        for name, size in found.sizes.items():
+            self.sizes[name] = max(size, self.sizes.get(name, 0))
+        process = self.processes.setdefault(pid, _Process())
+        process.reads_other |= found.reads_other
+        process.writes_other |= found.writes_other
+        self.count(pid, process)
+
+    def count(self, pid: int, process: _Process) -> None:
+        """Its own counters; those of the whole process have dead threads too, but also dead children."""
+        try:
+            if has_had_children(pid, self.root):
+                # What it had moved before its first child ended is in its threads' counters, too.
+                process.threads.pop("all", None)
+                process.threads.update(own_io(pid, self.root))
+            else:
+                process.threads = {"all": process_io(pid, self.root)}
+        except OSError:
+            return
+
+    def of_files(self) -> tuple[int, int]:
+        """Bytes read and written by processes that can only have moved them from and to files."""
+        clean = [(one, one.moved()) for one in self.processes.values()]
+        return (
+            sum(io.rchar for one, io in clean if not one.reads_other),
+            sum(io.wchar for one, io in clean if not one.writes_other),
+        )
 
     def look_again(self) -> None:
         """Files that grew since they were last seen open."""
@@ -77,6 +127,7 @@ def run(command: Sequence[str], root: Path = Path("/")) -> Volume:
         io = _until_end(child.pid, seen)
         _, status, usage = os.wait4(child.pid, 0)
     seen.look_again()
+    read, written = seen.of_files()
     child.returncode = os.waitstatus_to_exitcode(status)
     return Volume(
         wall_seconds=time.monotonic() - started,
@@ -91,6 +142,8 @@ def run(command: Sequence[str], root: Path = Path("/")) -> Volume:
         exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
         exit_signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
         command=command[0],
+        file_read=min(read, io.rchar),
+        file_written=min(written, io.wchar),
     )
 
 
@@ -129,6 +182,9 @@ def _until_end(pid: int, seen: _Seen) -> ProcessIo:
         seen.look(pid)
         time.sleep(wait)
         wait = min(LOOK_S, wait * 1.5)
+    # The dead have closed their files, but still show what they moved.
+    if pid in seen.processes:
+        seen.count(pid, seen.processes[pid])
     try:
         return process_io(pid, seen.root)
     except OSError:

@@ -17,6 +17,8 @@ REDUNDANT_FACTOR = 2.0
 """From this multiple of the expected volume on, bytes move more than once."""
 CACHED_SHARE = 0.5
 """Below this share of the bytes read from the device, a cache gave the rest."""
+KNOWN_SHARE = 0.9
+"""From this share of the bytes known to be of files on, they are compared with the files' sizes."""
 SEARCHERS = frozenset(
     ("sqlite3", "postgres", "mysqld", "mariadbd", "mongod", "redis-server", "rocksdb", "grep", "rg", "find",
      "locate", "blastn", "blastp", "mmseqs", "git")
@@ -62,7 +64,8 @@ class Reading:
     expected_bytes: int
     actual_bytes: int
     factor: float | None
-    """Actual over expected; None where no file was seen."""
+    """Actual over expected; None where no file was seen, or where pipes, sockets or devices may hold the
+    difference."""
     utilisation: float | None
     """User CPU time over wall time (of one core)."""
     remarks: tuple[Message, ...]
@@ -73,7 +76,8 @@ def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None =
     """The reading; EXPECTED_BYTES is what the user knows better than the sizes of open files."""
     expected = volume.file_bytes if expected_bytes is None else expected_bytes
     actual = volume.io.rchar + volume.io.wchar
-    factor = actual / expected if expected else None
+    of_files = sum(_of_files(volume))
+    factor = actual / expected if expected and of_files >= KNOWN_SHARE * actual else None
     used = (
         volume.user_seconds / volume.wall_seconds
         if volume.user_seconds is not None and volume.wall_seconds
@@ -85,8 +89,17 @@ def read_volume(volume: Volume, settings: Settings, expected_bytes: int | None =
         actual_bytes=actual,
         factor=factor,
         utilisation=used,
-        remarks=tuple(_remarks(volume, factor, expected_bytes is not None)),
-        step=_step(volume, expected, used, settings),
+        remarks=tuple(_remarks(volume, expected, factor, expected_bytes is not None)),
+        step=_step(volume, expected, factor, used, settings),
+    )
+
+
+def _of_files(volume: Volume) -> tuple[int, int]:
+    """Bytes read from and written to files, as far as it is known; all where nobody looked."""
+    read, written = volume.file_read, volume.file_written
+    return (
+        volume.io.rchar if read is None else read,
+        volume.io.wchar if written is None else written,
     )
 
 
@@ -124,7 +137,7 @@ _LUSTRE = N_(
 )
 
 
-def _remarks(volume: Volume, factor: float | None, told: bool) -> Iterator[Message]:
+def _remarks(volume: Volume, expected: int, factor: float | None, told: bool) -> Iterator[Message]:
     io = volume.io
     if not told:
         values: dict[str, Scalar] = {"files": volume.files, "size_bytes": volume.file_bytes}
@@ -132,7 +145,15 @@ def _remarks(volume: Volume, factor: float | None, told: bool) -> Iterator[Messa
             N_("Expected: regular files seen open: {files}, together {size_bytes}. Files that were open "
                "only for "
                "moments may be missing; --expect SIZE says what you know."), values)  # fmt: skip
-    if factor is None:
+    if factor is None and expected:
+        read, written = _of_files(volume)
+        values = {"moved_bytes": io.rchar + io.wchar, "read_bytes": read, "written_bytes": written}
+        yield Message(
+            N_("Of the {moved_bytes} only this is known to be of files: {read_bytes} read, {written_bytes} "
+               "written. Pipes, sockets or devices (/dev/null, a terminal) were open for the rest, or it was "
+               "moved by programs that ended before they were looked at, so it is not compared with the "
+               "files' sizes."), values)  # fmt: skip
+    elif factor is None:
         yield Message(N_("No regular file was seen open, so there is nothing to compare the volume with."))
     if io.rchar > 1 << 20 and io.read_bytes < CACHED_SHARE * io.rchar:
         values = {"read_bytes": io.rchar, "device_bytes": io.read_bytes}
@@ -156,15 +177,17 @@ def is_searcher(command: str) -> bool:
     return PurePath(command).name in SEARCHERS
 
 
-def _step(volume: Volume, expected: int, used: float | None, settings: Settings) -> Step:
+def _step(
+    volume: Volume, expected: int, factor: float | None, used: float | None, settings: Settings
+) -> Step:
     if used is not None and used >= settings.ratio.compute_above:
         return Step.NOTHING
     # In one direction: what is read once and written to a pipe or in place moves twice without a fault.
-    if expected and max(volume.io.rchar, volume.io.wchar) >= REDUNDANT_FACTOR * expected:
+    if expected and max(_of_files(volume)) >= REDUNDANT_FACTOR * expected:
         return Step.TRACE_REDUNDANT
     if _is_slower_than_typical(volume, settings) and not is_searcher(volume.command):
         return Step.ADMINISTRATOR
-    if expected and used is not None and used < settings.ratio.io_below:
+    if factor is not None and used is not None and used < settings.ratio.io_below:
         return Step.TRACE_METADATA
     return Step.TRACE
 

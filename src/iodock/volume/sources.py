@@ -79,6 +79,14 @@ def process_io(pid: int, root: Path = Path("/")) -> ProcessIo:
     return parse_process_io((root / "proc" / str(pid) / "io").read_text())
 
 
+def own_io(pid: int, root: Path = Path("/")) -> Mapping[str, ProcessIo]:
+    """Counters of each living thread, without those of children. Raises OSError."""
+    return {
+        one.name: parse_process_io((one / "io").read_text())
+        for one in (root / "proc" / str(pid) / "task").iterdir()
+    }
+
+
 def parse_process_io(text: str) -> ProcessIo:
     """The lines `name: value`; unknown names are left out."""
     pairs = (line.partition(":") for line in text.splitlines())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import stat
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -31,18 +32,81 @@ def _parent(process: Path) -> int | None:
     return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
 
 
-def open_files(pid: int, root: Path = Path("/")) -> Iterator[tuple[str, int]]:
-    """Name and size of each regular file that a process holds open; what can't be looked at is left
-    out."""
-    folder = root / "proc" / str(pid) / "fd"
+@dataclass(slots=True)
+class Held:
+    """What a process holds open."""
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Name of each regular file -> its size, bytes."""
+    reads_other: bool = False
+    """A pipe, socket or device that it can read bytes from."""
+    writes_other: bool = False
+    """The same for writing."""
+
+
+def held(pid: int, root: Path = Path("/")) -> Held:
+    """What a process holds open now; what can't be looked at is left out."""
+    process = root / "proc" / str(pid)
+    found = Held()
     try:
-        entries = list(folder.iterdir())
-    except OSError:
-        return
+        entries = sorted((process / "fd").iterdir(), key=lambda entry: int(entry.name))
+    except (OSError, ValueError):
+        return found
+    output: os.stat_result | None = None
     for entry in entries:
         try:
-            found, name = entry.stat(), str(entry.readlink())
+            what, name = entry.stat(), str(entry.readlink())
         except OSError:
             continue
-        if stat.S_ISREG(found.st_mode):
-            yield name, found.st_size
+        if stat.S_ISREG(what.st_mode):
+            found.sizes[name] = what.st_size
+        # Standard error of its own takes messages, not data.
+        elif entry.name != "2" or (output is not None and os.path.samestat(output, what)):
+            _other(found, what, process / "fdinfo" / entry.name)
+        if entry.name == "1":
+            output = what
+    return found
+
+
+def _other(found: Held, what: os.stat_result, info: Path) -> None:
+    """Notes in which directions bytes may flow through what is no regular file."""
+    is_device = stat.S_ISCHR(what.st_mode) or stat.S_ISBLK(what.st_mode)
+    if not (is_device or stat.S_ISFIFO(what.st_mode) or stat.S_ISSOCK(what.st_mode)):
+        return
+    access = _access(info)
+    if access != os.O_WRONLY and not (is_device and _gives_little(what.st_rdev)):
+        found.reads_other = True
+    if access != os.O_RDONLY:
+        found.writes_other = True
+
+
+_NULL = (1, 3)
+_TERMINALS = frozenset((4, 5, *range(136, 144)))
+"""Major numbers (Linux Documentation/admin-guide/devices.txt): consoles, /dev/tty, pseudo-terminals."""
+
+
+def _gives_little(device: int) -> bool:
+    """Whether no volume is read from a device: /dev/null, and terminals, where people type."""
+    return (os.major(device), os.minor(device)) == _NULL or os.major(device) in _TERMINALS
+
+
+def _access(info: Path) -> int:
+    """O_RDONLY, O_WRONLY or O_RDWR; the latter where it can't be looked at."""
+    try:
+        for line in info.read_text().splitlines():
+            if line.startswith("flags:"):
+                return int(line.split()[1], 8) & os.O_ACCMODE
+    except (OSError, ValueError, IndexError):
+        pass
+    return os.O_RDWR
+
+
+def has_had_children(pid: int, root: Path = Path("/")) -> bool:
+    """Whether the counters of a child that was waited for are in this process's: only then are there page
+    faults of children (`cminflt`, proc_pid_stat(5))."""
+    try:
+        text = (root / "proc" / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return True
+    words = text.rpartition(")")[2].split()
+    return len(words) <= 8 or words[8] != "0"
