@@ -16,6 +16,7 @@ fn main() {
         "native/threads.c",
         "native/fields.c",
         "native/around.c",
+        "native/watch.c",
     ]) {
         println!("cargo:rerun-if-changed={file}");
     }

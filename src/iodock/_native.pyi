@@ -48,7 +48,12 @@ def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
 ) -> ImportSummary: ...
 def record(
-    command: list[str], store: str | os.PathLike[str], *, backend: str = "auto", force: bool = False
+    command: list[str],
+    store: str | os.PathLike[str],
+    *,
+    backend: str = "auto",
+    force: bool = False,
+    page_faults: str = "auto",
 ) -> RecordSummary: ...
 def attach(
     pids: list[int],
@@ -57,6 +62,7 @@ def attach(
     backend: str = "auto",
     force: bool = False,
     group: str | os.PathLike[str] | None = None,
+    page_faults: str = "auto",
 ) -> RecordSummary: ...
 def known_calls() -> list[tuple[str, str, str]]: ...
 def known_losses() -> list[tuple[str, str]]: ...

@@ -26,22 +26,35 @@ class RecordRefused(IodockError):
 
 
 def record(
-    command: Sequence[str], store: str, *, backend: str = "auto", force: bool = False
+    command: Sequence[str],
+    store: str,
+    *,
+    backend: str = "auto",
+    force: bool = False,
+    page_faults: str = "auto",
 ) -> _native.RecordSummary:
     """Runs a command and records it. Raises RecordRefused."""
     try:
-        return _native.record(list(command), store, backend=backend, force=force)
+        return _native.record(list(command), store, backend=backend, force=force, page_faults=page_faults)
     except _native.NativeError as error:
         raise RecordRefused(str(error), error.hint, error.exit_status) from None
 
 
 def attach(
-    pids: Sequence[int], store: str, *, backend: str = "auto", force: bool = False, group: str | None = None
+    pids: Sequence[int],
+    store: str,
+    *,
+    backend: str = "auto",
+    force: bool = False,
+    group: str | None = None,
+    page_faults: str = "auto",
 ) -> _native.RecordSummary:
     """Records running processes until they end, or all of the cgroup `group`; until a signal asks to stop.
     Raises RecordRefused."""
     try:
-        return _native.attach(list(pids), store, backend=backend, force=force, group=group)
+        return _native.attach(
+            list(pids), store, backend=backend, force=force, group=group, page_faults=page_faults
+        )
     except _native.NativeError as error:
         raise RecordRefused(str(error), error.hint, error.exit_status) from None
 

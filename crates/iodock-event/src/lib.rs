@@ -9,6 +9,7 @@ pub mod calls;
 pub mod constants;
 pub mod errnos;
 pub mod event;
+pub mod fault;
 pub mod interner;
 pub mod loss;
 pub mod lwp;
@@ -21,6 +22,7 @@ pub mod tables;
 pub use calls::{Action, CallClass, CallId, CallSpec, Role};
 pub use errnos::ErrnoId;
 pub use event::{AccessPattern, Direction, EventColumns, EventRow, FileKind, Side, TaskOrigin};
+pub use fault::{FaultBatch, FaultKind, FileMap, PageFault};
 pub use loss::{LossKind, Losses, Place};
 pub use record::{
     AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,

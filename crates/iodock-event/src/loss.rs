@@ -34,7 +34,7 @@ losses! {
     TruncatedPaths "truncated-paths" "the tracer cut these names: re-run strace with a larger -s",
     UnknownOffsets "unknown-offsets" "the order of these threads' calls is not known: re-run strace with -ttt -T",
     CoverageMemory "coverage-memory" "which bytes were read or written before was given up for these accesses: raise --coverage-memory",
-    MappedContents "mapped-contents" "reads and writes through mmap are not calls, so no tracer of calls sees them",
+    MappedContents "mapped-contents" "what was read and written through these maps is not known: iodock record samples page faults in maps of data, with --page-faults always in all",
     IoUringContents "io-uring-contents" "requests inside an io_uring are not calls, so no tracer of calls sees them",
     AsyncUnmatched "async-unmatched" "completions of asynchronous I/O whose submission is not in the log, or can't be told apart",
     AmbiguousParent "ambiguous-parent" "several processes forked at once and the log does not say whose child this is",
@@ -46,6 +46,8 @@ losses! {
     IncredibleNumbers "incredible-numbers" "sizes above 32 TiB or durations above 115 days in one call were taken as not known: the log is damaged there",
     BeforeLoad "before-load" "what the dynamic linker did in these programs before the recorder was there was not recorded: --backend ptrace sees it",
     UnreachedPrograms "unreached-programs" "these programs are static, privileged or dropped LD_PRELOAD: --backend ptrace records them",
+    LostPageFaults "lost-page-faults" "page faults came faster than they could be read: pages that were touched are missing; give the recorder a free CPU",
+    PageFaultsRefused "page-faults-refused" "files were mapped, but this system does not let page faults be sampled: ask for kernel.perf_event_paranoid = 2, and a container that allows perf_event_open",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
 }
 

@@ -5,6 +5,7 @@
 
 mod beside;
 mod error;
+mod faults;
 mod import;
 mod logs;
 mod merge;

@@ -14,6 +14,11 @@ pub trait EventSink {
     /// Takes `columns`, and gives back empty ones for reuse.
     fn write(&mut self, columns: EventColumns) -> Result<EventColumns, ImportError>;
 
+    /// Asked when all is tracked, before the tables are made.
+    fn tracked(&mut self, _tracker: &mut Tracker) -> Result<(), ImportError> {
+        Ok(())
+    }
+
     /// What tasks had used, by space, where that is recorded; asked for when all is tracked.
     fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
         Ok(Vec::new())
@@ -84,6 +89,7 @@ pub fn run(
     for (space, usages) in sink.usages()? {
         tracker.add_usages(space, &usages);
     }
+    sink.tracked(&mut tracker)?;
     imported.tracked = tracker.finish();
     let tables = &mut imported.tracked.tables;
     (imported.io, tables.task_io) = io_times.finish(&tables.files.entries, tables.tasks.len());

@@ -2,6 +2,7 @@
 //! left is opened.
 
 use crate::beside::{calls_beside, JournalAndCalls};
+use crate::faults::PartFaults;
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::merge::Stream;
 use crate::mounts::place_files;
@@ -38,12 +39,20 @@ pub fn finish_recording(
     let writer = StoreWriter::create(store, StoreOptions { force: false, complete: true })?;
     let mut sink = RecordingSink { writer, parts: &mut parts.open, mounts: Vec::new(), several_hosts: false };
     sink.several_hosts = sink.hosts().len() > 1;
-    let (tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
+    let (mut tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
+    if sink.parts.iter().any(|part| part.faults.is_some()) {
+        tracker.remember_maps();
+    }
     let mut imported = run(streams, tracker, DEFAULT_COVERAGE_BYTES, &mut sink, progress, cancel)?;
     imported.losses.merge(&parts_lost(&parts.unreadable));
     place_files(&mut imported.tracked.tables.files, &sink.mounts);
     let hosts = sink.hosts();
-    let RecordingSink { writer, .. } = sink;
+    let RecordingSink { mut writer, parts: faulty, .. } = sink;
+    for (space, part) in faulty.iter_mut().enumerate() {
+        if let Some(faults) = part.faults.take() {
+            faults.write(space as u16, &imported.tracked, &mut writer, &mut imported.losses)?;
+        }
+    }
     let mut manifest = manifest;
     complete(&mut manifest, &parts, hosts, &mut imported);
     let mut summary = summary_of(&imported);
@@ -83,6 +92,7 @@ struct Part {
     /// To be added to its stamps.
     clock_offset: i64,
     usages: Vec<TaskUsage>,
+    faults: Option<PartFaults>,
 }
 
 struct Parts {
@@ -96,7 +106,7 @@ impl Parts {
         for path in journals(journal)? {
             refuse_running(&path)?;
             match JournalReader::open(&path) {
-                Ok(reader) => parts.open.push(Part::new(reader, calls_beside(&path)?)),
+                Ok(reader) => parts.open.push(Part::new(reader, &path, calls_beside(&path)?)),
                 Err(error) => parts.unreadable.push(error),
             }
         }
@@ -108,7 +118,7 @@ impl Parts {
 }
 
 impl Part {
-    fn new(reader: JournalReader, calls: Option<CallsSource>) -> Part {
+    fn new(reader: JournalReader, path: &Path, calls: Option<CallsSource>) -> Part {
         let meta = reader.meta();
         let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
         Part {
@@ -118,6 +128,7 @@ impl Part {
             reader: Arc::new(Mutex::new(reader)),
             calls,
             usages: Vec::new(),
+            faults: PartFaults::beside(path),
         }
     }
 
@@ -231,6 +242,15 @@ impl EventSink for RecordingSink<'_> {
         Ok(self.writer.write_events(columns)?.unwrap_or_default())
     }
 
+    fn tracked(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
+        for (space, part) in self.parts.iter_mut().enumerate() {
+            if let Some(faults) = &mut part.faults {
+                faults.find_files(space as u16, tracker)?;
+            }
+        }
+        Ok(())
+    }
+
     fn usages(&mut self) -> Result<Vec<(u16, Vec<TaskUsage>)>, ImportError> {
         self.take_side()?;
         let parts = self.parts.iter_mut().enumerate();
@@ -259,6 +279,7 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
         if let Some(closing) = reader.closing() {
             end = end.max(closing.end);
             written += closing.written_bytes;
+            manifest.captured.page_faults = closing.extra.get("page_faults").cloned();
             let captured = &mut manifest.captured;
             // Of several ranks the first that failed tells how the run ended.
             if captured.exit_signal.is_none() && captured.exit_status.unwrap_or(0) == 0 {

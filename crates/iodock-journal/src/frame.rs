@@ -19,12 +19,14 @@ pub enum FrameKind {
     Mounts = 5,
     Usages = 6,
     Closing = 7,
+    /// Maps of files and page faults in them.
+    Faults = 8,
 }
 
 impl FrameKind {
     pub fn from_number(number: u32) -> Option<FrameKind> {
         use FrameKind::*;
-        [Meta, Names, Records, Samples, Mounts, Usages, Closing]
+        [Meta, Names, Records, Samples, Mounts, Usages, Closing, Faults]
             .into_iter()
             .find(|&kind| kind as u32 == number)
     }

@@ -9,6 +9,7 @@
 
 mod decode;
 mod encode;
+mod faults;
 mod fields;
 mod frame;
 mod meta;

@@ -1,10 +1,13 @@
 //! Reading a journal, whole or cut.
 
 use crate::decode::{decode_records, NameReader};
+use crate::faults::decode_faults;
 use crate::frame::{FrameHeader, FrameKind, HEADER, MAGIC, PREAMBLE, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{decode_mounts, decode_samples, decode_usages};
-use iodock_event::{Batch, Clock, LossKind, Mount, Place, RecordSource, Sample, SourceError, TaskUsage};
+use iodock_event::{
+    Batch, Clock, FaultBatch, LossKind, Mount, Place, RecordSource, Sample, SourceError, TaskUsage,
+};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -172,9 +175,33 @@ impl JournalReader {
                 self.closing = Some(Closing::decode(&self.payload)?);
                 Some(())
             }
+            // Asked for by `next_faults`.
+            Some(FrameKind::Faults) => Some(()),
             // A second meta frame, or a kind of frame from a later version: not needed to go on.
             Some(FrameKind::Meta) | None => Some(()),
         }
+    }
+
+    /// The next page faults; all other frames are passed over. `None` at the end.
+    ///
+    /// # Errors
+    /// The file can't be read on.
+    pub fn next_faults(&mut self) -> Result<Option<FaultBatch>, SourceError> {
+        while self.closing.is_none() && self.lost.is_none() {
+            let Next::Frame(kind) = self.next_frame()? else { break };
+            let mut faults = FaultBatch::default();
+            let decoded = match FrameKind::from_number(kind) {
+                Some(FrameKind::Faults) => decode_faults(&self.payload, &mut faults),
+                Some(FrameKind::Closing) => self.take_frame(kind, &mut Batch::default()),
+                _ => Some(()),
+            };
+            if decoded.is_none() {
+                self.stop();
+            } else if !faults.is_empty() {
+                return Ok(Some(faults));
+            }
+        }
+        Ok(None)
     }
 
     fn lose_rest(&self, batch: &mut Batch) {

@@ -1,10 +1,11 @@
 //! Writing a journal.
 
 use crate::encode::{has_side, DataCall, RecordEncoder};
+use crate::faults::encode_faults;
 use crate::frame::{put_frame, FrameKind, MAGIC, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{encode_mounts, encode_samples, encode_usages};
-use iodock_event::{Batch, LossKind, Mount, Record, Sample, TaskUsage};
+use iodock_event::{Batch, FaultBatch, LossKind, Mount, Record, Sample, TaskUsage};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -195,6 +196,10 @@ impl JournalWriter {
 
     pub fn usages(&mut self, usages: &[TaskUsage]) -> Result<(), JournalError> {
         self.write_side(FrameKind::Usages, || encode_usages(usages))
+    }
+
+    pub fn faults(&mut self, faults: &FaultBatch) -> Result<(), JournalError> {
+        self.write_side(FrameKind::Faults, || encode_faults(faults))
     }
 
     /// Writes what was collected, in one go. After it a killed recorder loses nothing of that.

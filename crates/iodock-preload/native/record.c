@@ -121,6 +121,8 @@ static inline u64 ticks(void)
 
 #include "fields.c"
 
+#include "watch.c"
+
 static __attribute__((noinline)) void record_general(struct state *state, u32 level, const struct shape *shape,
 						     const u64 *arguments, u32 phase, u64 start, u64 end, s64 result)
 {
@@ -132,6 +134,8 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
 	write_fields(state, level, shape, &fields, phase, start, end, result);
+	if (shape->kind == KIND_MAP)
+		has_mapped(state, arguments, result);
 }
 
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would

@@ -83,6 +83,9 @@ struct header {
 	u64 modules_unknown;
 	u64 shared_stacks;
 	u64 births; /* processes made, by fork and its like */
+	u64 watch_from;   /* who maps a file of so many bytes asks to be watched; 0: nobody */
+	u32 watch_asking; /* the process that asks, 0: none. A futex */
+	u32 watch_begun;  /* the last one that is watched now */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */

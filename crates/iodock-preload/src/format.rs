@@ -26,6 +26,9 @@ pub mod header {
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
     pub const BIRTHS: usize = 120;
+    pub const WATCH_FROM: usize = 128;
+    pub const WATCH_ASKING: usize = 136;
+    pub const WATCH_BEGUN: usize = 140;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;

@@ -3,7 +3,9 @@
 use crate::doorway::{through, Door};
 use crate::errors::record_error;
 use iodock_record::backends::ProgramExit;
+use iodock_record::faults::Mode;
 use iodock_record::{AttachOptions, RecordError, RecordOptions, RecordOutcome};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::OsString;
@@ -13,23 +15,25 @@ use std::path::PathBuf;
 /// program would have got them. Gives a dictionary: store, exit_code, exit_signal, must_finish, warnings, failure,
 /// written_bytes, killed.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned()))]
 fn record(
     py: Python<'_>,
     command: Vec<OsString>,
     store: PathBuf,
     backend: String,
     force: bool,
+    page_faults: String,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = RecordOptions::new(command, store);
     options.backend = backend;
     options.force = force;
+    options.page_faults = mode(&page_faults)?;
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
 }
 
 /// Records the running processes `pids`, or instead all of the cgroup `group`, until they end, or a signal asks to stop. Gives what `record` gives.
 #[pyfunction]
-#[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false, group=None))]
+#[pyo3(signature = (pids, store, *, backend="auto".to_owned(), force=false, group=None, page_faults="auto".to_owned()))]
 fn attach(
     py: Python<'_>,
     pids: Vec<u32>,
@@ -37,12 +41,19 @@ fn attach(
     backend: String,
     force: bool,
     group: Option<PathBuf>,
+    page_faults: String,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = AttachOptions::new(pids, store);
     options.group = group;
     options.backend = backend;
     options.force = force;
+    options.page_faults = mode(&page_faults)?;
     run(py, |door| iodock_record::attach(&options, door.cancel.clone()))
+}
+
+fn mode(name: &str) -> PyResult<Mode> {
+    let unknown = || format!("page_faults is one of {}", Mode::NAMES.map(|(name, _)| name).join(", "));
+    Mode::from_name(name).ok_or_else(|| PyValueError::new_err(unknown()))
 }
 
 fn run<'py>(

@@ -4,6 +4,7 @@
 //! handler, the ticker thread) leaves it in an atomic and wakes the recorder's thread with a signal of
 //! its own. A wake that comes a moment too early is lost; the ticker repeats it.
 
+use crate::faults::{Mode, PageFaults};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,6 +28,8 @@ pub struct Control {
     /// Processes being recorded: whose /proc/PID/io the sampler adds up.
     pub processes: Mutex<Vec<u32>>,
     pub finished: AtomicBool,
+    /// Who is about to map a file has to say so here.
+    pub faults: PageFaults,
 }
 
 /// Signals that came so far.
@@ -40,8 +43,8 @@ pub struct Received {
 }
 
 impl Control {
-    pub fn new(cancelled: Arc<AtomicBool>) -> Self {
-        Control { cancelled, ..Control::default() }
+    pub fn new(cancelled: Arc<AtomicBool>, page_faults: Mode) -> Self {
+        Control { cancelled, faults: PageFaults::new(page_faults), ..Control::default() }
     }
 
     pub fn received(&self) -> Received {

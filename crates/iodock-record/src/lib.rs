@@ -10,6 +10,7 @@ mod clock;
 pub mod control;
 mod doctor;
 mod error;
+pub mod faults;
 mod job;
 mod launch;
 mod options;
@@ -49,7 +50,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     let meta = meta(backend.name(), command);
     let part = Part::claim(&options.store, options.force, &meta)?;
     let target = Target::Launch(Box::new(program));
-    let mut outcome = run(backend, target, part, meta, &options.sampling, cancel)?;
+    let mut outcome = run(backend, target, part, meta, (&options.sampling, options.page_faults), cancel)?;
     outcome.warnings.extend(remark);
     Ok(outcome)
 }
@@ -73,7 +74,7 @@ pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<Record
         Some(path) => Target::Group(path.clone()),
         None => Target::Attach(options.pids.clone()),
     };
-    run(backend, target, part, meta, &options.sampling, cancel)
+    run(backend, target, part, meta, (&options.sampling, options.page_faults), cancel)
 }
 
 fn bytes(text: &std::ffi::OsStr) -> Vec<u8> {
@@ -103,7 +104,7 @@ fn run(
     target: Target,
     part: Part,
     meta: JournalMeta,
-    sampling: &sampler::Settings,
+    (sampling, page_faults): (&sampler::Settings, faults::Mode),
     cancel: Arc<AtomicBool>,
 ) -> Result<RecordOutcome, RecordError> {
     let clock = Clock::start();
@@ -121,9 +122,11 @@ fn run(
         part.abandon();
         return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
     }
-    let control = Control::new(cancel);
+    let control = Control::new(cancel, page_faults);
     let guard = SignalGuard::install();
-    let result = thread::scope(|scope| {
+    let faults_path = journal.path().with_extension(faults::ENDING);
+    let (result, faults) = thread::scope(|scope| {
+        let faults = scope.spawn(|| faults::follow(&control.faults, &faults_path, &meta, clock.epoch()));
         let ticker = scope.spawn(|| sampler::tick(&clock, &control, sampling));
         let recorder = scope.spawn(|| {
             control::adopt_thread();
@@ -132,7 +135,8 @@ fn run(
         let result = recorder.join();
         control.finished.store(true, Ordering::SeqCst);
         ticker.thread().unpark();
-        result
+        control.faults.finish();
+        (result, faults.join())
     });
     drop(guard);
     let ended = match result {
@@ -144,13 +148,18 @@ fn run(
         }
         Err(panic) => std::panic::resume_unwind(panic),
     };
-    let Ended { exit, mut failure, losses, killed, warnings: more } = ended;
+    let Ended { exit, mut failure, mut losses, killed, warnings: more } = ended;
+    let faults = faults.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    faults.losses.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
+    losses.merge(&faults.losses);
     warnings.extend(more);
+    warnings.extend(faults.failure);
     if killed > 0 {
         warnings.push(format!("{killed} processes were killed: a program that was started under recording can't go on without it"));
     }
-    let closing = closing(exit, clock.now(), places::on_measured_file_system(&part.store));
-    let written_bytes = journal.written_bytes();
+    let mut closing = closing(exit, clock.now(), places::on_measured_file_system(&part.store));
+    closing.extra.insert("page_faults".into(), faults.state.into());
+    let written_bytes = journal.written_bytes() + faults.written_bytes;
     if let Err(error) = journal.close(&closing) {
         failure.get_or_insert(format!("{error}; {}", error.hint()));
     }

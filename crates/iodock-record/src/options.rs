@@ -1,6 +1,7 @@
 //! What to record, and what came of it.
 
 use crate::backends::ProgramExit;
+use crate::faults::Mode;
 use crate::sampler::Settings;
 use iodock_event::Losses;
 use std::ffi::OsString;
@@ -18,11 +19,20 @@ pub struct RecordOptions {
     /// `auto`, or a back end's name.
     pub backend: String,
     pub sampling: Settings,
+    /// When page faults in mapped files are recorded.
+    pub page_faults: Mode,
 }
 
 impl RecordOptions {
     pub fn new(command: Vec<OsString>, store: PathBuf) -> Self {
-        RecordOptions { command, store, force: false, backend: "auto".into(), sampling: Settings::default() }
+        RecordOptions {
+            command,
+            store,
+            force: false,
+            backend: "auto".into(),
+            sampling: Settings::default(),
+            page_faults: Mode::default(),
+        }
     }
 }
 
@@ -36,6 +46,8 @@ pub struct AttachOptions {
     pub force: bool,
     pub backend: String,
     pub sampling: Settings,
+    /// When page faults in mapped files are recorded.
+    pub page_faults: Mode,
 }
 
 impl AttachOptions {
@@ -47,6 +59,7 @@ impl AttachOptions {
             force: false,
             backend: "auto".into(),
             sampling: Settings::default(),
+            page_faults: Mode::default(),
         }
     }
 }

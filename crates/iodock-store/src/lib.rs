@@ -26,4 +26,5 @@ pub use manifest::{
     Captured, Host, HostClock, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
     SCHEMA_VERSION,
 };
+pub use tables::FaultRow;
 pub use writer::{StoreOptions, StoreWriter};

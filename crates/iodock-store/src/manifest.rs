@@ -70,6 +70,10 @@ pub struct Captured {
     pub exit_signal: Option<String>,
     pub working_directory: Option<String>,
     pub wall_ns: Option<i64>,
+    /// Whether page faults in mapped files were recorded: `recorded`, `not-needed` (no file of data was
+    /// mapped), `refused` by the system, `off`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_faults: Option<String>,
     #[serde(flatten)]
     pub others: Others,
 }

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "events",
+    "faults",
     crate::folds::FOLDER,
     "samples",
     "files.parquet",

@@ -108,6 +108,14 @@ pub const SAMPLES: &str = "message samples {
     required binary kind (STRING);
 }";
 
+pub const FAULTS: &str = "message faults {
+    required int64 ts;
+    required int32 utid (INTEGER(32,false));
+    required int32 file_id (INTEGER(32,false));
+    required int64 offset_bytes;
+    optional boolean is_major;
+}";
+
 /// Measured on 6 M rows of a program's mix: level 3 makes events 6 % smaller (13.5 instead of 14.4 bytes
 /// a row) and takes 20 % longer (147 instead of 124 ns a row), which import can't spare.
 pub const ZSTD_LEVEL: i32 = 1;

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter};
-use iodock_event::{CallId, ErrnoId, Mount, Sample, Tables, NONE};
+use iodock_event::{CallId, ErrnoId, FaultKind, Mount, Sample, Tables, NONE};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -123,6 +123,39 @@ pub fn write_sample(table: &mut TableWriter, sample: &Sample, host: Option<&str>
         Cell::text(&sample.metric),
         Cell::Real(sample.value),
         Cell::text(sample.kind.name()),
+    ])
+}
+
+/// A page fault in a mapped file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultRow {
+    /// ns since the epoch.
+    pub ts: i64,
+    pub utid: u32,
+    pub file: u32,
+    /// Of the page in the file.
+    pub offset: i64,
+    pub kind: FaultKind,
+}
+
+pub fn create_faults(folder: &Path) -> Result<TableWriter> {
+    let folder = folder.join("faults");
+    std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
+    TableWriter::create(&folder.join("part-00000.parquet"), schema::FAULTS)
+}
+
+pub fn write_fault(table: &mut TableWriter, fault: &FaultRow) -> Result<()> {
+    let is_major = match fault.kind {
+        FaultKind::Minor => Cell::Bool(false),
+        FaultKind::Major => Cell::Bool(true),
+        FaultKind::Present => Cell::Null,
+    };
+    table.row([
+        Cell::Wide(fault.ts),
+        Cell::id(fault.utid),
+        Cell::id(fault.file),
+        Cell::Wide(fault.offset),
+        is_major,
     ])
 }
 

@@ -5,7 +5,8 @@ use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::table::TableWriter;
-use crate::tables::{create_mounts, create_samples, write_mount, write_sample, write_tables};
+use crate::tables::{create_faults, create_mounts, create_samples};
+use crate::tables::{write_fault, write_mount, write_sample, write_tables, FaultRow};
 use iodock_event::{EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
@@ -30,6 +31,7 @@ pub struct StoreWriter {
     encoder: Option<Encoder>,
     samples: Option<TableWriter>,
     mounts: Option<TableWriter>,
+    faults: Option<TableWriter>,
     // Last, so that its folder goes after everything in it was closed.
     place: Place,
 }
@@ -47,7 +49,7 @@ impl StoreWriter {
         let path = path.as_ref();
         let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
         let encoder = Some(Encoder::start(EventWriter::create(place.folder(), Limits::default())?));
-        Ok(StoreWriter { encoder, samples: None, mounts: None, place })
+        Ok(StoreWriter { encoder, samples: None, mounts: None, faults: None, place })
     }
 
     /// Hands over rows, best some ten thousand at a time, and gives back emptied columns to fill again
@@ -82,6 +84,15 @@ impl StoreWriter {
         mounts.iter().try_for_each(|mount| write_mount(table, mount, host))
     }
 
+    /// Appends to the table of page faults.
+    pub fn write_faults(&mut self, faults: &[FaultRow]) -> Result<()> {
+        let table = match &mut self.faults {
+            Some(table) => table,
+            None => self.faults.insert(create_faults(self.place.folder())?),
+        };
+        faults.iter().try_for_each(|fault| write_fault(table, fault))
+    }
+
     /// Writes the tables and the manifest, whose `tables` (and `first_ts`, `last_ts` where `None`) are
     /// filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
@@ -89,7 +100,9 @@ impl StoreWriter {
         manifest.tables = write_tables(self.place.folder(), tables)?;
         manifest.tables.insert("events".into(), totals.rows);
         manifest.tables.extend(totals.folded);
-        for (name, table) in [("samples", self.samples.take()), ("mounts", self.mounts.take())] {
+        let own =
+            [("samples", &mut self.samples), ("mounts", &mut self.mounts), ("faults", &mut self.faults)];
+        for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {
                 manifest.tables.insert(name.into(), table.finish()?);
             }

@@ -13,6 +13,7 @@ mod coverage;
 mod descriptors;
 mod files;
 mod io_time;
+mod maps;
 mod names;
 mod paths;
 mod patterns;
@@ -53,6 +54,8 @@ pub struct TrackerOptions {
 pub struct Tracked {
     pub tables: Tables,
     pub losses: Losses,
+    /// Space of each task, by utid.
+    pub spaces: Vec<u16>,
 }
 
 /// Records in, events out. One tracker for all sources of a store.
@@ -75,6 +78,8 @@ pub struct Tracker {
     ring_requests: bool,
     /// When the last call began that a living task was seen beginning, ns, by its place.
     begun: Vec<i64>,
+    /// Only where maps are asked for.
+    map_calls: Option<maps::MapCalls>,
 }
 
 impl Tracker {
@@ -94,6 +99,7 @@ impl Tracker {
             rings: 0,
             ring_requests: false,
             begun: Vec::new(),
+            map_calls: None,
         };
         for space in options.spaces {
             tracker.add_space(space);
@@ -198,7 +204,7 @@ impl Tracker {
         self.tables.files = self.names.into_table();
         self.tables.tasks = self.tasks.rows;
         patterns::fill(&mut self.tables.files);
-        Tracked { tables: self.tables, losses: self.losses }
+        Tracked { tables: self.tables, losses: self.losses, spaces: self.tasks.row_spaces }
     }
 
     fn call(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut EventColumns) {

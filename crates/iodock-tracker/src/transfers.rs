@@ -124,6 +124,7 @@ impl Tracker {
         let kind = self.names.table.entries[subject.file as usize].kind;
         if ending.succeeded() && (kind.has_path() || kind == FileKind::Memfd) {
             self.names.mark_mapped(subject.file);
+            self.note_map(ending.live, ending.raw, subject.file);
         }
     }
 }

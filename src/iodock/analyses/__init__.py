@@ -18,6 +18,7 @@ _ORDER = (
     "accesses",
     "offsets",
     "files",
+    "maps",
     "processes",
     "errors",
     "machine",

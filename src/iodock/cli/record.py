@@ -31,6 +31,13 @@ _EXAMPLES = (
     help="how to record: auto (default), ptrace, rewrite (cheap; not static programs) or bpf (as root)",
 )
 @click.option(
+    "--page-faults",
+    type=click.Choice(("auto", "always", "never")),
+    default="auto",
+    help="what mapped files show: auto (default): from the first map of a data file on; always: programs and "
+    "libraries too; never",
+)
+@click.option(
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
 )
 @click.option(
@@ -46,6 +53,7 @@ def command(
     command: tuple[str, ...],
     output: str | None,
     backend: str,
+    page_faults: str,
     pid: tuple[str, ...],
     cgroup: str | None,
     force: bool,
@@ -59,8 +67,8 @@ def command(
     if sum(map(bool, (pids, command, cgroup))) != 1:
         raise RequestError("give a command, or -p PID, or --cgroup PATH", "iodock record -- CMD ARG...")
     return run(
-        command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, force=force, quiet=quiet,
-        lang=lang,
+        command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
+        force=force, quiet=quiet, lang=lang,
     )  # fmt: skip
 
 

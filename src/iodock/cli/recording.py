@@ -26,20 +26,22 @@ if TYPE_CHECKING:
         cgroup: str | None
         output: str | None
         backend: str
+        page_faults: str
         force: bool
         quiet: bool
         lang: str | None
 
 
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force"}
-_VALUES = {"-o": "output", "--output": "output", "--backend": "backend"}
+_VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
+           "--page-faults": "page_faults"}  # fmt: skip
 
 
 def plain(arguments: Sequence[str]) -> Asked | None:
     """What the arguments of `record` ask for, if they are plain: a command, and options in separate words.
     None for all else, which click understands or refuses."""
     flags = dict.fromkeys(_FLAGS.values(), False)
-    values = {"output": "", "backend": "auto"}
+    values = {"output": "", "backend": "auto", "page_faults": "auto"}
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "--":
         if name := _FLAGS.get(arguments[at]):
@@ -55,7 +57,8 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         return None
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
-        "backend": values["backend"], "force": flags["force"], "quiet": flags["quiet"], "lang": None,
+        "backend": values["backend"], "page_faults": values["page_faults"],
+        "force": flags["force"], "quiet": flags["quiet"], "lang": None,
     }  # fmt: skip
 
 
@@ -66,6 +69,7 @@ def run(
     cgroup: str | None,
     output: str | None,
     backend: str,
+    page_faults: str,
     force: bool,
     quiet: bool,
     lang: str | None,
@@ -78,10 +82,12 @@ def run(
             cgroup.rstrip("/").rpartition("/")[2].replace(":", "-") if cgroup else _name_of_process(pids[0])
         )
         store = output or _free_name(name)
-        recorded = recording.attach(pids, store, backend=backend, force=force, group=cgroup)
+        recorded = recording.attach(
+            pids, store, backend=backend, force=force, group=cgroup, page_faults=page_faults
+        )
     else:
         store = output or _free_name(command[0].rpartition("/")[2])
-        recorded = recording.record(command, store, backend=backend, force=force)
+        recorded = recording.record(command, store, backend=backend, force=force, page_faults=page_faults)
     _after(recorded, store, lang, quiet)
     return _pass_on(recorded)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
+from iodock.relations.faults import sees_page_faults
 from iodock.relations.profile import Profile
 from iodock.settings import FileSystem, FileSystemKind, Settings
 from iodock.store import Store
@@ -136,7 +137,7 @@ FROM processes"""
             or self._any("own_written_bytes IS NOT NULL"),
             Need.RANKS: bool(tasks["ranks"]),
             Need.PROCESS_TIMES: bool(tasks["times"]),
-            Need.PAGE_FAULTS: False,
+            Need.PAGE_FAULTS: sees_page_faults(self.store),
             Need.LAYOUT: any(system.stripe_count for system in self.settings.file_systems.values()),
             Need.FLAGS: self._any("flags IS NOT NULL"),
         }

@@ -1,12 +1,16 @@
-"""Maps of files that are gone through at random: a page fault for each access."""
+"""Maps of files that are gone through at random: a wait for each touch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from iodock.findings import Message
 from iodock.language import N_
+from iodock.relations import faults
+from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.places import Faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,13 +18,103 @@ class Settings:
     """Thresholds of `mmap-random`."""
 
     least_faults: int = 1000
-    """Fewer page faults in a map than this are not worth a word."""
+    """Fewer page faults that waited than this, in a file, are not worth a word."""
+    most_near: float = 0.3
+    """Share of a file's faults that may lie just behind the one before: with more it is read in order."""
+    least_back: float = 0.2
+    """Share of a file's faults that must step back."""
+    least_bytes: int = 67108864
+    """Smaller files are in memory after a moment, whatever the order."""
+
+
+LONGEST_WAIT_NS = 20_000_000
+"""What lies further apart was computing, not waiting for one page."""
+BYTES_PER_S = 1_000_000_000
+"""At which the file could be read in order."""
+AHEAD = 4
+"""So much faster, at least, go touches that are announced or made side by side."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """Nothing: no source shows page faults, and the rule says so (`needs`)."""
-    return iter(())
+    """One candidate: all files whose maps are touched at random, with waits."""
+    found = Faults(facts.rows(_sql(settings)))
+    count, cost = found.total("count"), _cost(found)
+    if not found or not costs.worth_a_word(facts, cost, count):
+        return
+    back = found.total("back") / max(1, found.total("steps"))
+    yield Candidate(
+        message=Message(
+            _MESSAGE,
+            {
+                "count": count,
+                "touched_bytes": found.total("touched_bytes"),
+                "back_share": back,
+                "files": found.file_count,
+            },
+        ),
+        count=count,
+        time_ns=cost,
+        evidence={
+            "count": count,
+            "faults": found.total("faults"),
+            "back": found.total("back"),
+            "touched_bytes": found.total("touched_bytes"),
+            "size_bytes": found.total("size_bytes"),
+            "waited_ns": found.total("waited_ns"),
+        },
+        query=_QUERY,
+        files=found.files,
+        file_count=found.file_count,
+        confidence=0.5,
+        gain=(0.3, 0.9),
+    )
 
+
+def _cost(found: Faults) -> int:
+    """What reading in order, or announcing the touches, would save; ns, summed over tasks."""
+    saved = 0.0
+    for row in found.rows:
+        waited = int(row["waited_ns"] or 0)
+        needed = min(int(row["size_bytes"] or row["touched_bytes"]) / BYTES_PER_S * 1e9, waited / AHEAD)
+        saved += max(0.0, waited - needed)
+    return round(saved)
+
+
+def _sql(settings: Settings) -> str:
+    # A fault is noted when its page is there, so up to the task's fault before lies the wait for it, and what
+    # the task computed. What it can't have waited: its CPU time, and the time in calls.
+    near = f"count(*) FILTER (WHERE step > 0 AND step <= {faults.FAULT_AROUND_BYTES})"
+    return f"""WITH stepped AS (SELECT *, ts - lag(ts) OVER (PARTITION BY utid ORDER BY ts) AS pause
+  FROM ({faults.steps(where="WHERE is_major IS NOT NULL")})),
+chosen AS (SELECT s.file_id FROM stepped s JOIN files f ON f.file_id = s.file_id
+  WHERE {costs.data_files("f")}
+  GROUP BY s.file_id, f.size_bytes HAVING count(*) FILTER (WHERE is_major) >= {settings.least_faults}
+    AND {near} <= {settings.most_near} * count(step)
+    AND count(*) FILTER (WHERE step < 0) >= {settings.least_back} * count(step)
+    AND coalesce(f.size_bytes, max(offset_bytes)) >= {settings.least_bytes}),
+waits AS (SELECT s.file_id, s.utid, sum(least(s.pause, {LONGEST_WAIT_NS})) AS ns FROM stepped s
+  WHERE s.is_major AND s.file_id IN (SELECT file_id FROM chosen) GROUP BY ALL),
+idle AS (SELECT w.utid, sum(w.ns) AS ns, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
+    - coalesce(p.io_ns, 0) - coalesce(p.waiting_ns, 0)) AS most
+  FROM waits w JOIN processes p ON p.utid = w.utid GROUP BY 1),
+waited AS (SELECT w.file_id,
+    sum(w.ns * least(1.0, greatest(0, coalesce(i.most, i.ns)) / greatest(i.ns, 1))) AS ns
+  FROM waits w JOIN idle i ON i.utid = w.utid GROUP BY 1)
+SELECT f.name, 1 AS file_count, count(*) FILTER (WHERE s.is_major) AS count, count(*) AS faults,
+  count(s.step) AS steps, count(*) FILTER (WHERE s.step < 0) AS back,
+  count(DISTINCT s.offset_bytes) * {faults.PAGE_BYTES} AS touched_bytes, f.size_bytes,
+  CAST(any_value(w.ns) AS BIGINT) AS waited_ns
+FROM stepped s JOIN files f ON f.file_id = s.file_id JOIN waited w ON w.file_id = s.file_id
+GROUP BY f.file_id, f.name, f.size_bytes ORDER BY waited_ns DESC, f.name"""
+
+
+_MESSAGE = N_(
+    "{count} page faults in mapped files had to wait for their page, and {back_share} of the faults step "
+    "back in the file; pages touched: {touched_bytes}; files: {files}"
+)
+_QUERY = """SELECT f.name AS file, count(*) AS faults, count(*) FILTER (WHERE x.is_major) AS waited,
+  count(DISTINCT x.offset_bytes) AS pages, min(x.ts) AS first_ts, max(x.ts) AS last_ts
+FROM faults x JOIN files f ON f.file_id = x.file_id GROUP BY f.name ORDER BY waited DESC"""
 
 RULE = Rule(
     name="mmap-random",

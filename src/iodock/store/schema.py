@@ -167,7 +167,19 @@ SAMPLES = StoreTable(
     kind VARCHAR counter or gauge
     """),
 )
-TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES)
+FAULTS = StoreTable(
+    "faults",
+    "faults/*.parquet",
+    "page faults in mapped files, in order; where recorded live",
+    _columns("""
+    ts BIGINT when, ns
+    utid UINTEGER which task: processes.utid
+    file_id UINTEGER which file: files.file_id
+    offset_bytes BIGINT of the page in the file
+    is_major BOOLEAN whether it waited for the page; null: the page was there when watching began
+    """),
+)
+TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS)
 
 STORED_DURATIONS = StoreTable(
     "stored_durations",

@@ -21,6 +21,7 @@ from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import shorten, visible
 from iodock.views.labels import PARTS
 from iodock.views.report.findings import findings_body
+from iodock.views.report.maps import maps_table
 from iodock.views.report.markup import Markup, file_name, join, tag
 from iodock.views.report.sheet import content_hash, filled, joined
 from iodock.views.report.words import FACTS, SECTIONS, script_words
@@ -65,6 +66,8 @@ class Report:
     """What to change; None leaves the section out."""
     links: Sequence[int | None] = field(default=())
     """For each of the largest costs the number of its file among the page's names."""
+    maps: Sequence[Mapping[str, Any]] = field(default=())
+    """Mapped files whose page faults are known: rows of `show maps`."""
 
 
 def render(report: Report, language: str = "en") -> str:
@@ -146,6 +149,8 @@ def _section(name: str, report: Report, text: Language) -> Markup:
     body = [_losses(report, lead, text)] if name == "unseen" else [lead, tag("div", id=f"{name}-body")]
     if name in _HOLDERS:
         body.append(tag("div", id=_HOLDERS[name]))
+    if name == "files":
+        body.append(maps_table(report.maps, text) or join())
     return tag("section", heading, *body, id=name, aria_labelledby=f"{name}-title")
 
 

@@ -7,11 +7,13 @@ use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
 use crate::control::{self, Control, Received};
 use crate::error::{RecordError, Refusal};
+use crate::faults::PageFaults;
 use crate::launch::{self, Program};
 use iodock_event::{LossKind, Losses};
 use iodock_journal::{JournalError, JournalWriter};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::session::{self, Session};
+use iodock_preload::watching::Watching;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -80,9 +82,34 @@ pub fn run(
         killed: HashSet::new(),
         failure: None,
     };
-    child.release();
-    following.follow();
+    watched(&session, control, || {
+        child.release();
+        following.follow();
+    });
     Ok(following.finish())
+}
+
+/// Does `work`, and meanwhile begins to watch the page faults of processes that have mapped a large file.
+fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
+    let least = control.faults.least_bytes();
+    // Where the header can't be mapped nobody asks, and nothing is watched.
+    let Some(watching) = least.and_then(|least| Watching::begin(session, least).ok()) else { return work() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            watching.answer(|pid| PageFaults::has_mapped(pid, &session.folder) && control.faults.look_at(pid))
+        });
+        let _end = End(&watching);
+        work();
+    });
+}
+
+/// Ends the answering, whatever happens.
+struct End<'a>(&'a Watching);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
 }
 
 /// What tells when a process ends, beside a wait that only a signal cuts short. Before Linux 5.3 there is

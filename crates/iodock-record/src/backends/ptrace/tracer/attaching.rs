@@ -25,6 +25,7 @@ impl Tracer<'_> {
             if pid == tid {
                 crate::control::lock(&self.control.processes).push(pid);
                 self.records.descriptors(pid, 0);
+                self.control.faults.look_at(pid);
             }
         }
         for (_, tid, signal) in stopped {

@@ -4,6 +4,7 @@ use super::Tracer;
 use crate::backends::ptrace::request::{self, CallInfo, OP_ENTRY, OP_EXIT};
 use crate::backends::ptrace::tasks::State;
 use crate::backends::ptrace::{decode, filter};
+use crate::faults::MapCall;
 use iodock_event::{Action, CallId, ErrnoId, LossKind, Outcome};
 
 const CLONE_UNTRACED: u64 = 0x0080_0000;
@@ -63,6 +64,10 @@ impl Tracer<'_> {
             keep_traced(tid, info);
         }
         task.entered = false;
+        if action == Action::Map {
+            // It stands before the map: no fault in it is missed.
+            self.control.faults.about_to_map(&map_call(task.tgid, &info.arguments));
+        }
         self.now = self.clock.now();
         task.call.raw.start = self.now;
         let ends_here = action == Action::Exit;
@@ -125,6 +130,11 @@ impl Tracer<'_> {
         // Ours are closed by its exec; it never sees them.
         self.records.descriptors(self.root, iodock_event::constants::O_CLOEXEC);
     }
+}
+
+fn map_call(pid: u32, arguments: &[u64; 6]) -> MapCall {
+    let [_, length, protection, flags, fd, _] = *arguments;
+    MapCall { pid, length, protection, flags, fd: fd as i32 }
 }
 
 /// A child outside the trace could not make a single recorded call under the filter, so the flag that

@@ -1,0 +1,145 @@
+//! What of the kernel's interface to perf events is needed here: `perf_event_open(2)`,
+//! include/uapi/linux/perf_event.h.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const TYPE_SOFTWARE: u32 = 1;
+
+/// Events that the kernel itself counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Event {
+    /// Page faults that found their page in memory.
+    MinorFaults = 5,
+    /// ... that had to wait for it.
+    MajorFaults = 6,
+    /// Never happens: carries a ring.
+    Dummy = 9,
+}
+
+// `sample_type`: what a sample holds, in the order of the bits but for the identifier, which comes first.
+const SAMPLE_TID: u64 = 1 << 1;
+const SAMPLE_TIME: u64 = 1 << 2;
+const SAMPLE_ADDR: u64 = 1 << 3;
+const SAMPLE_IDENTIFIER: u64 = 1 << 16;
+
+// Bits of `flags`.
+const DISABLED: u64 = 1;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const MMAP: u64 = 1 << 8;
+const COMM: u64 = 1 << 9;
+const TASK: u64 = 1 << 13;
+const WATERMARK: u64 = 1 << 14;
+const MMAP_DATA: u64 = 1 << 17;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const MMAP2: u64 = 1 << 23;
+const COMM_EXEC: u64 = 1 << 24;
+const USE_CLOCKID: u64 = 1 << 25;
+
+const FLAG_FD_CLOEXEC: libc::c_ulong = 8;
+const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
+const IOC_ENABLE: libc::c_ulong = 0x2400;
+const IOC_ID: libc::c_ulong = 0x8008_2407;
+
+/// `struct perf_event_attr` as of Linux 4.1 (112 bytes); newer kernels take the rest as 0.
+#[repr(C)]
+#[derive(Default)]
+struct Attributes {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_watermark: u32,
+    breakpoint_type: u32,
+    config1: u64,
+    config2: u64,
+    branch_sample_type: u64,
+    sample_regs_user: u64,
+    sample_stack_user: u32,
+    clock_id: i32,
+    sample_regs_intr: u64,
+    aux_watermark: u32,
+    sample_max_stack: u16,
+    reserved: u16,
+}
+
+fn open(attributes: &Attributes, tid: libc::pid_t, cpu: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the kernel reads `size` bytes of the structure; the descriptor it gives is nobody else's.
+    unsafe {
+        let group: libc::c_int = -1;
+        let fd =
+            libc::syscall(libc::SYS_perf_event_open, attributes, tid, cpu, group, FLAG_FD_CLOEXEC) as i32;
+        if fd < 0 {
+            Err(io::Error::last_os_error())
+        } else {
+            Ok(OwnedFd::from_raw_fd(fd))
+        }
+    }
+}
+
+fn attributes(event: Event, flags: u64) -> Attributes {
+    Attributes {
+        kind: TYPE_SOFTWARE,
+        size: size_of::<Attributes>() as u32,
+        config: event as u64,
+        sample_period: 1,
+        sample_type: SAMPLE_IDENTIFIER | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR,
+        flags: flags | EXCLUDE_HYPERVISOR | SAMPLE_ID_ALL | USE_CLOCKID,
+        clock_id: libc::CLOCK_MONOTONIC,
+        ..Attributes::default()
+    }
+}
+
+/// An event of our own that only carries a CPU's ring; it wakes who polls it once `watermark` bytes wait.
+pub fn open_ring(cpu: i32, watermark: u32) -> io::Result<OwnedFd> {
+    let flags = DISABLED | WATERMARK | EXCLUDE_KERNEL;
+    open(&Attributes { wakeup_watermark: watermark, ..attributes(Event::Dummy, flags) }, 0, cpu)
+}
+
+/// Page faults of a thread and of all that it makes from now on, while they run on `cpu`. Not yet counted.
+/// The event of minor faults also tells of maps, births, execs and ends. `in_kernel`: also faults inside
+/// system calls, as in write(2) from a map.
+pub fn open_faults(event: Event, tid: u32, cpu: i32, in_kernel: bool) -> io::Result<OwnedFd> {
+    let mut flags = DISABLED | INHERIT;
+    if event == Event::MinorFaults {
+        flags |= MMAP | MMAP2 | MMAP_DATA | COMM | COMM_EXEC | TASK;
+    }
+    if !in_kernel {
+        flags |= EXCLUDE_KERNEL;
+    }
+    open(&attributes(event, flags), tid as libc::pid_t, cpu)
+}
+
+fn control(event: &OwnedFd, request: libc::c_ulong, argument: libc::c_int) -> io::Result<()> {
+    // SAFETY: these requests take a plain number.
+    match unsafe { libc::ioctl(event.as_raw_fd(), request, argument) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sends an event's records into the ring of another.
+pub fn send_to(event: &OwnedFd, ring: &OwnedFd) -> io::Result<()> {
+    control(event, IOC_SET_OUTPUT, ring.as_raw_fd())
+}
+
+/// Begins, for all that inherited the event too.
+pub fn enable(event: &OwnedFd) -> io::Result<()> {
+    control(event, IOC_ENABLE, 0)
+}
+
+/// The number that samples name the event by.
+pub fn id(event: &OwnedFd) -> io::Result<u64> {
+    let mut id = 0u64;
+    // SAFETY: the kernel writes 8 bytes.
+    match unsafe { libc::ioctl(event.as_raw_fd(), IOC_ID, &mut id) } {
+        0 => Ok(id),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,152 @@
+//! What programs read and write through mapped files: no call shows it, but the first touch of each page
+//! is a page fault, and the kernel counts those for any user (`perf_event_open`).
+//!
+//! Nothing is counted, and nothing costs, until a process is about to map a file that is data, not a
+//! program: then all its page faults are sampled, and those of all that it makes. A thread of its own
+//! empties the kernel's rings and writes the faults that lie in files into `journal/PART.faults`, a
+//! journal of nothing else, so that back ends have to do no more than to say who is about to map
+//! ([`PageFaults::about_to_map`]). Why so: docs/decisions/0008-page-faults-on-demand.md.
+
+mod abi;
+mod follow;
+mod paths;
+mod proc;
+mod records;
+mod ring;
+mod spaces;
+mod watch;
+
+pub use follow::{follow, Outcome};
+
+use crate::control::lock;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex};
+use watch::Watch;
+
+/// Ending of the files that page faults are kept in, beside the journals.
+pub const ENDING: &str = "faults";
+
+/// Maps of fewer bytes are not worth watching a process for: a megabyte is read in a moment.
+const LEAST_BYTES: u64 = 1 << 20;
+
+/// When page faults are sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// From when a process maps a file of 1 MiB or more that is neither program nor library.
+    #[default]
+    Auto,
+    /// From the first map of any file, programs and libraries too.
+    Always,
+    Never,
+}
+
+impl Mode {
+    pub const NAMES: [(&'static str, Mode); 3] =
+        [("auto", Mode::Auto), ("always", Mode::Always), ("never", Mode::Never)];
+
+    pub fn from_name(name: &str) -> Option<Mode> {
+        Mode::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, mode)| mode)
+    }
+}
+
+/// The arguments of an mmap(2) that is about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct MapCall {
+    /// Of the process (thread group).
+    pub pid: u32,
+    /// Bytes.
+    pub length: u64,
+    pub protection: u64,
+    pub flags: u64,
+    pub fd: i32,
+}
+
+/// What the back end and the thread that follows the faults share.
+#[derive(Default)]
+pub struct PageFaults {
+    mode: Mode,
+    watch: Mutex<Watch>,
+    /// A process is watched, or all is over.
+    news: Condvar,
+    over: AtomicBool,
+    refused_maps: AtomicU64,
+}
+
+impl PageFaults {
+    pub fn new(mode: Mode) -> Self {
+        PageFaults { mode, ..PageFaults::default() }
+    }
+
+    /// To be called while the process stands before its mmap: then no fault in the map is missed. Later is
+    /// allowed; the pages that are there by then are taken for touched.
+    #[inline]
+    pub fn about_to_map(&self, call: &MapCall) {
+        const MAP_ANONYMOUS: u64 = 0x20;
+        if self.mode != Mode::Never && call.fd >= 0 && call.flags & MAP_ANONYMOUS == 0 {
+            self.consider(call);
+        }
+    }
+
+    /// The same for a process that has maps already. Is it watched now?
+    pub fn look_at(&self, pid: u32) -> bool {
+        let is_worth = |map: &proc::Line| self.is_worth(map.length, map.protection, 0, &map.path);
+        self.mode != Mode::Never && proc::maps(pid).iter().any(is_worth) && self.begin(pid)
+    }
+
+    /// From maps of how many bytes on a process may be worth watching; `None`: none is.
+    pub fn least_bytes(&self) -> Option<u64> {
+        match self.mode {
+            Mode::Never => None,
+            Mode::Always => Some(1),
+            Mode::Auto => Some(LEAST_BYTES),
+        }
+    }
+
+    /// Has `pid` something below `folder` in its memory? So a process is known by another number than its own.
+    pub fn has_mapped(pid: u32, folder: &Path) -> bool {
+        let folder = folder.as_os_str().as_bytes();
+        proc::maps(pid).iter().any(|map| map.path.starts_with(folder))
+    }
+
+    fn consider(&self, call: &MapCall) {
+        if self.mode == Mode::Auto && call.length < LEAST_BYTES {
+            return;
+        }
+        let path = proc::descriptor(call.pid, call.fd);
+        if self.is_worth(call.length, call.protection, call.flags, &path) {
+            self.begin(call.pid);
+        }
+    }
+
+    fn is_worth(&self, length: u64, protection: u64, flags: u64, path: &[u8]) -> bool {
+        /// How the dynamic linker maps; the kernel ignores it.
+        const MAP_DENYWRITE: u64 = 0x800;
+        let runs = protection & libc::PROT_EXEC as u64 != 0 || flags & MAP_DENYWRITE != 0;
+        match paths::file_of(path) {
+            None => false,
+            Some(_) if self.mode == Mode::Always => true,
+            Some(file) => length >= LEAST_BYTES && !runs && !paths::belongs_to_programs(file),
+        }
+    }
+
+    fn begin(&self, pid: u32) -> bool {
+        let mut watch = lock(&self.watch);
+        if watch.refusal.is_none() {
+            watch.begin(pid);
+            self.news.notify_all();
+        }
+        if watch.refusal.is_some() {
+            self.refused_maps.fetch_add(1, Relaxed);
+        }
+        watch.refusal.is_none()
+    }
+
+    /// Nothing is recorded any more: lets [`follow`] come to its end.
+    pub fn finish(&self) {
+        let _watch = lock(&self.watch);
+        self.over.store(true, Relaxed);
+        self.news.notify_all();
+    }
+}

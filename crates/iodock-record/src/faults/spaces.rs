@@ -1,0 +1,168 @@
+//! Where files lie in each process's memory.
+
+use super::paths;
+use iodock_event::FileMap;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+/// One map. Not of a file: `file` is `None`, and it is there only to hide what was there before.
+#[derive(Clone)]
+struct Map {
+    end: u64,
+    /// Of the start, in the file.
+    offset: u64,
+    file: Option<Rc<File>>,
+}
+
+/// The file's map as it was made; pieces of it, and copies in children, are of the same.
+struct File {
+    made: FileMap,
+    number: std::cell::Cell<Option<u32>>,
+}
+
+type Space = BTreeMap<u64, Map>;
+
+/// Where an address lies.
+pub enum Place {
+    /// In a map of this number, at this byte of its file.
+    File(u32, u64),
+    /// In memory that belongs to no file.
+    NoFile,
+    Unknown,
+}
+
+#[derive(Default)]
+pub struct Spaces {
+    of_process: HashMap<u32, Space>,
+    next_number: u32,
+    /// Maps that got their numbers since last taken.
+    pub numbered: Vec<FileMap>,
+}
+
+impl Spaces {
+    /// Something was mapped: it replaces what was there.
+    pub fn map(&mut self, map: FileMap) {
+        let space = self.of_process.entry(map.pid).or_default();
+        let (start, end) = (map.start, map.start.saturating_add(map.length));
+        make_room(space, start, end);
+        let offset = map.offset;
+        let file = paths::file_of(&map.path)
+            .map(<[u8]>::to_vec)
+            .map(|path| Rc::new(File { made: FileMap { path, ..map }, number: std::cell::Cell::new(None) }));
+        space.insert(start, Map { end, offset, file });
+    }
+
+    /// The same, but where its first page is known already nothing changes.
+    pub fn fill(&mut self, map: FileMap) {
+        let space = self.of_process.entry(map.pid).or_default();
+        let known = space.range(..=map.start).next_back().is_some_and(|(_, before)| {
+            before.end > map.start && before.file.is_some() == paths::file_of(&map.path).is_some()
+        });
+        if !known {
+            self.map(map);
+        }
+    }
+
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        if let Some(space) = self.of_process.get(&parent) {
+            self.of_process.insert(child, space.clone());
+        }
+    }
+
+    /// A new program, or none any more.
+    pub fn clear(&mut self, pid: u32) {
+        if let Some(space) = self.of_process.get_mut(&pid) {
+            space.clear();
+        }
+    }
+
+    pub fn remove(&mut self, pid: u32) {
+        self.of_process.remove(&pid);
+    }
+
+    /// Where `address` lies; `page` is the size of one.
+    pub fn place(&mut self, pid: u32, address: u64, page: u64) -> Place {
+        let found = self.of_process.get(&pid).and_then(|space| space.range(..=address).next_back());
+        let Some((start, map)) = found.filter(|(_, map)| address < map.end) else { return Place::Unknown };
+        let Some(file) = &map.file else { return Place::NoFile };
+        let number = file.number.get().unwrap_or_else(|| {
+            let number = self.next_number;
+            self.next_number += 1;
+            file.number.set(Some(number));
+            self.numbered.push(file.made.clone());
+            number
+        });
+        Place::File(number, map.offset + ((address & !(page - 1)) - start))
+    }
+}
+
+/// Cuts `start..end` out of whatever is there.
+fn make_room(space: &mut Space, start: u64, end: u64) {
+    let before = space.range_mut(..start).next_back();
+    if let Some((&from, map)) = before.filter(|(_, map)| map.end > start) {
+        let rest = (map.end > end).then(|| Map { offset: map.offset + (end - from), ..map.clone() });
+        map.end = start;
+        if let Some(rest) = rest {
+            space.insert(end, rest);
+            return;
+        }
+    }
+    let covered: Vec<u64> = space.range(start..end).map(|(&from, _)| from).collect();
+    for from in covered {
+        let Some(map) = space.remove(&from) else { continue };
+        if map.end > end {
+            space.insert(end, Map { offset: map.offset + (end - from), ..map });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pid: u32, start: u64, length: u64, offset: u64, path: &str) -> FileMap {
+        FileMap { pid, time: 0, start, length, offset, path: path.as_bytes().to_vec() }
+    }
+
+    fn at(spaces: &mut Spaces, pid: u32, address: u64) -> Option<(u32, u64)> {
+        match spaces.place(pid, address, 0x1000) {
+            Place::File(number, offset) => Some((number, offset)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn an_address_is_a_place_in_a_file() {
+        let mut spaces = Spaces::default();
+        spaces.map(map(1, 0x10000, 0x4000, 0x8000, "/data/a"));
+        assert_eq!(at(&mut spaces, 1, 0x12345), Some((0, 0xa000)));
+        assert_eq!(at(&mut spaces, 1, 0x13fff), Some((0, 0xb000)));
+        assert!(matches!(spaces.place(1, 0x14000, 0x1000), Place::Unknown));
+        assert!(matches!(spaces.place(2, 0x10000, 0x1000), Place::Unknown));
+        assert_eq!(spaces.numbered.len(), 1);
+    }
+
+    #[test]
+    fn a_new_map_hides_what_was_there_and_leaves_both_ends() {
+        let mut spaces = Spaces::default();
+        spaces.map(map(1, 0x10000, 0x6000, 0, "/data/a"));
+        spaces.map(map(1, 0x12000, 0x2000, 0, "//anon"));
+        assert_eq!(at(&mut spaces, 1, 0x11000), Some((0, 0x1000)));
+        assert!(matches!(spaces.place(1, 0x12000, 0x1000), Place::NoFile));
+        assert_eq!(at(&mut spaces, 1, 0x14000), Some((0, 0x4000)));
+        spaces.map(map(1, 0xf000, 0x8000, 0, "/data/b"));
+        assert_eq!(at(&mut spaces, 1, 0x11000), Some((1, 0x2000)));
+        assert_eq!(at(&mut spaces, 1, 0x16fff), Some((1, 0x7000)));
+    }
+
+    #[test]
+    fn a_child_has_its_parents_maps_until_it_executes() {
+        let mut spaces = Spaces::default();
+        spaces.map(map(1, 0x10000, 0x1000, 0, "/data/a"));
+        spaces.fork(1, 2);
+        assert_eq!(at(&mut spaces, 2, 0x10000), Some((0, 0)));
+        assert_eq!(at(&mut spaces, 1, 0x10000), Some((0, 0)));
+        spaces.clear(2);
+        assert_eq!(at(&mut spaces, 2, 0x10000), None);
+    }
+}

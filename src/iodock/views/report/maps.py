@@ -1,0 +1,64 @@
+"""The report's table of mapped files: what page faults say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from iodock.language import N_, Language
+from iodock.relations.faults import are_known
+from iodock.store import Store
+from iodock.views.charts.units import BYTES
+from iodock.views.report.ask import ask
+from iodock.views.report.markup import Markup, file_name, join, tag
+
+MOST = 20
+"""Files shown, those with the most faults first."""
+_PATTERNS = {"sequential": N_("in order"), "rising": N_("rising"), "random": N_("random")}
+_HEADS = (
+    N_("File"), N_("Page faults"), N_("that waited"), N_("Touched"), N_("of the file"), N_("Pieces"),
+    N_("Order"),
+)  # fmt: skip
+_LEAD = N_(
+    "Known from page faults: a process's first touch of each page. Up to 64 KiB around a touch don't show, "
+    "and count as touched where a file is gone through in order."
+)
+
+
+def mapped(store: Store) -> list[Mapping[str, Any]]:
+    """Rows of `show maps` that have faults; none where faults are not known."""
+    if not are_known(store):
+        return []
+    rows = ask(store, "maps", user_files=True).table.to_pylist()
+    return [row for row in rows if row["pages"]][:MOST]
+
+
+def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | None:
+    """A table below that of the files; nothing where no file was touched through a map."""
+    if not rows:
+        return None
+    heads = tag("tr", *(tag("th", text.gettext(head), scope="col") for head in _HEADS))
+    body = tag("tbody", *(_row(row, text) for row in rows))
+    table = tag("table", tag("thead", heads), body)
+    return join(
+        tag("h3", text.gettext("Read and written through maps")),
+        tag("p", text.gettext(_LEAD), class_="note"),
+        tag("div", table, class_="table-frame", tabindex="0"),
+    )
+
+
+def _row(row: Mapping[str, Any], text: Language) -> Markup:
+    share, order = row["touched_share"], row["pattern"]
+    numbers = (
+        f"{row['faults']:,}",
+        f"{row['major_faults']:,}",
+        BYTES.text(row["touched_bytes"]),
+        "" if share is None else f"{share:.0%}",
+        f"{row['ranges']:,}",
+    )
+    return tag(
+        "tr",
+        tag("th", file_name(row["file"]), scope="row"),
+        *(tag("td", number, class_="number") for number in numbers),
+        tag("td", text.gettext(_PATTERNS[order]) if order else ""),
+    )
