@@ -51,6 +51,14 @@ impl Mode {
     }
 }
 
+/// How the dynamic linker maps; the kernel ignores it.
+const MAP_DENYWRITE: u64 = 0x800;
+
+/// Is it a map of a program or library?
+fn runs(protection: u64, flags: u64) -> bool {
+    protection & libc::PROT_EXEC as u64 != 0 || flags & MAP_DENYWRITE != 0
+}
+
 /// The arguments of an mmap(2) that is about to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct MapCall {
@@ -95,6 +103,14 @@ impl PageFaults {
         self.mode != Mode::Never && proc::maps(pid).iter().any(is_worth) && self.begin(pid)
     }
 
+    /// For back ends that learn of an mmap some time after it was made: of so many bytes, with these flags.
+    pub fn has_mapped(&self, pid: u32, length: i64, flags: u64) {
+        let is_enough = self.least_bytes().is_some_and(|least| length >= least as i64);
+        if is_enough && (self.mode == Mode::Always || flags & MAP_DENYWRITE == 0) {
+            self.look_at(pid);
+        }
+    }
+
     /// From maps of how many bytes on a process may be worth watching; `None`: none is.
     pub fn least_bytes(&self) -> Option<u64> {
         match self.mode {
@@ -104,14 +120,15 @@ impl PageFaults {
         }
     }
 
-    /// Has `pid` something below `folder` in its memory? So a process is known by another number than its own.
-    pub fn has_mapped(pid: u32, folder: &Path) -> bool {
+    /// Has `pid` something below `folder` in its memory? A process in a name space of its own calls itself by
+    /// another's number.
+    pub fn knows(pid: u32, folder: &Path) -> bool {
         let folder = folder.as_os_str().as_bytes();
         proc::maps(pid).iter().any(|map| map.path.starts_with(folder))
     }
 
     fn consider(&self, call: &MapCall) {
-        if self.mode == Mode::Auto && call.length < LEAST_BYTES {
+        if self.mode == Mode::Auto && (call.length < LEAST_BYTES || runs(call.protection, call.flags)) {
             return;
         }
         let path = proc::descriptor(call.pid, call.fd);
@@ -121,13 +138,12 @@ impl PageFaults {
     }
 
     fn is_worth(&self, length: u64, protection: u64, flags: u64, path: &[u8]) -> bool {
-        /// How the dynamic linker maps; the kernel ignores it.
-        const MAP_DENYWRITE: u64 = 0x800;
-        let runs = protection & libc::PROT_EXEC as u64 != 0 || flags & MAP_DENYWRITE != 0;
         match paths::file_of(path) {
             None => false,
             Some(_) if self.mode == Mode::Always => true,
-            Some(file) => length >= LEAST_BYTES && !runs && !paths::belongs_to_programs(file),
+            Some(file) => {
+                length >= LEAST_BYTES && !runs(protection, flags) && !paths::belongs_to_programs(file)
+            }
         }
     }
 

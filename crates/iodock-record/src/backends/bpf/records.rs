@@ -84,6 +84,7 @@ impl<'a> Records<'a> {
         self.batch.records.push(Record::Start(start));
         if tid == tgid {
             self.descriptors(tgid, 0);
+            self.control.faults.look_at(tgid);
         }
     }
 
@@ -139,6 +140,10 @@ impl<'a> Records<'a> {
             return;
         }
         if raw.outcome == Outcome::Succeeded {
+            if raw.call.spec().action == Action::Map {
+                let pid = self.lives.shared_process(raw.tid).unwrap_or(raw.tid);
+                self.control.faults.has_mapped(pid, raw.requested, raw.flags);
+            }
             self.enter_others(&raw, record.time(), ahead);
         }
         if self.flights.ends(raw.tid, self.decoder.monotonic(raw.start)) {

@@ -96,7 +96,7 @@ fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
     let Some(watching) = least.and_then(|least| Watching::begin(session, least).ok()) else { return work() };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            watching.answer(|pid| PageFaults::has_mapped(pid, &session.folder) && control.faults.look_at(pid))
+            watching.answer(|pid| PageFaults::knows(pid, &session.folder) && control.faults.look_at(pid))
         });
         let _end = End(&watching);
         work();
