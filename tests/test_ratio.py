@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -346,6 +347,61 @@ def test_sacct_in_other_shapes(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(IodockError, match=message) as caught:
         list(files(written(tmp_path, text)).records())
     assert "sacct -P" in (caught.value.hint or "")
+
+
+SACCT = "JobID|User|ElapsedRaw|UserCPU|SystemCPU|AllocCPUS|State"
+
+
+def sacct_times(path: Path) -> list[tuple[str, float | None, float | None]]:
+    return sorted((one.name, one.real, one.user) for one in files(path).records())
+
+
+def test_rows_of_a_job_need_not_stand_together(tmp_path: Path) -> None:
+    rows = (
+        "1|bob|1000|00:00:00|00:00:00|1|COMPLETED",
+        "2|bob|1000|00:10:00|00:00:00|1|COMPLETED",
+        "1.batch||1000|00:15:00|00:00:00|1|COMPLETED",
+        "2.batch||1000|00:10:00|00:00:00|1|COMPLETED",
+        "3|bob|500|00:01:00|00:00:00|1|COMPLETED",
+    )
+    expected = [("1", 1000.0, 900.0), ("2", 1000.0, 600.0), ("3", 500.0, 60.0)]
+    for order in permutations(rows):
+        assert sacct_times(written(tmp_path, "\n".join((SACCT, *order, "")))) == expected
+
+
+def test_a_requeued_job_has_several_runs(tmp_path: Path) -> None:
+    text = (
+        f"{SACCT}\n5|bob|1000|00:00:00|00:00:00|1|NODE_FAIL\n5.batch||1000|00:01:00|00:00:00|1|NODE_FAIL\n"
+        "5|bob|2000|00:00:00|00:00:00|1|COMPLETED\n5.batch||2000|00:30:00|00:00:00|1|COMPLETED\n"
+    )
+    assert sacct_times(written(tmp_path, text)) == [("5", 1000.0, 60.0), ("5", 2000.0, 1800.0)]
+
+
+def test_steps_belong_to_the_run_in_which_they_began(tmp_path: Path) -> None:
+    rows = (
+        "5|1000|00:00:00|2025-04-01T10:00:00",
+        "5|2000|00:00:00|2025-04-02T10:00:00",
+        "5.batch|2000|00:30:00|2025-04-02T10:00:01",
+        "5.batch|1000|00:01:00|2025-04-01T10:00:01",
+    )
+    path = written(tmp_path, "\n".join(("JobID|ElapsedRaw|UserCPU|Start", *rows, "")))
+    assert sacct_times(path) == [("5", 1000.0, 60.0), ("5", 2000.0, 1800.0)]
+
+
+def test_files_that_overlap_count_a_job_once(tmp_path: Path) -> None:
+    first = "JobID|ElapsedRaw|UserCPU|Start|State\n7|50|00:00:05|2025-04-01T10:00:00|RUNNING\n"
+    whole = "JobID|ElapsedRaw|UserCPU|Start|State\n8|80|00:00:40|2025-04-01T11:00:00|COMPLETED\n"
+    ended = "7|100|00:00:50|2025-04-01T10:00:00|COMPLETED\n"
+    read = files(written(tmp_path, first + whole + whole + ended + ended))
+    assert sorted((one.name, one.real) for one in read.records()) == [("7", 100.0), ("8", 80.0)]
+    assert read.losses.counts == {"double-row": 2}
+
+
+def test_a_byte_that_no_text_has_costs_one_line(tmp_path: Path) -> None:
+    text = f"{SACCT}\n1|bob|100|00:00:50|00:00:10|1|COMPLETED\n2|b\0b|100|00:00:50|00:00:10|1|COMPLETED\n"
+    read = files(written(tmp_path, text))
+    assert [one.name for one in read.records()] == ["1"]
+    assert read.losses.counts == {"damaged-line": 1}
 
 
 # PJM.

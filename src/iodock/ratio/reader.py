@@ -10,6 +10,9 @@ from iodock.ratio.record import Losses, Record
 from iodock.ratio.source import Source
 
 
+_NUL_SHARE = 0.01
+
+
 @dataclass(frozen=True)
 class Sample:
     """What a reader may look at to recognise a file."""
@@ -21,8 +24,10 @@ class Sample:
 
     @cached_property
     def text(self) -> str:
-        """As text; empty where there are NUL bytes, which no text has."""
-        return "" if b"\0" in self.data else self.data.decode("utf-8", "replace").replace("\r\n", "\n")
+        """As text; empty where there are more NUL bytes than damage to a text leaves: that is binary."""
+        if self.data.count(b"\0") > len(self.data) * _NUL_SHARE + 1:
+            return ""
+        return self.data.decode("utf-8", "replace").replace("\r\n", "\n")
 
     @cached_property
     def lines(self) -> list[str]:

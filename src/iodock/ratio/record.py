@@ -40,6 +40,7 @@ CURES: Mapping[str, str] = {
     "damaged-line": "it was not read; look at the line that is named, or write the file again",
     "damaged-record": "bytes that are no accounting record were skipped: the file was cut or overwritten",
     "cut-record": "the file ends inside a record: it was copied while written, or the disk was full",
+    "double-row": "a row that stands there twice is counted once: files that overlap were put together",
     "no-times": "the source has no elapsed time for it",
     "not-ended": "jobs without an end were left out: read the records again when they have ended",
     "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",

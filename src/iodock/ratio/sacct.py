@@ -1,19 +1,20 @@
-"""`sacct -P` or `-p` (Slurm), with its header: jobs, with their steps folded in.
+"""`sacct -P` or `-p` (Slurm), with its header: runs of jobs, with their steps folded in.
 
 Source: sacct(1). A job's row (`123`) has the sum of its steps' CPU time; where that is zero or the row is
-missing, the steps (`123.batch`, `123.0`) are added up instead, never both.
+missing, the steps (`123.batch`, `123.0`) are added up instead, never both. A job that was requeued has one
+record for each run (`sacct -D`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from operator import itemgetter
 
 from iodock.ratio.clocks import clock_seconds, date_seconds, whole_number
 from iodock.ratio.reader import Reader, Reading, Sample
-from iodock.ratio.record import Record
+from iodock.ratio.record import Losses, Record
+from iodock.ratio.sacct_jobs import Job, Row, Run, last_lines
 from iodock.ratio.source import RatioError
 
 _DELIMITERS = "|\t;,"
@@ -28,21 +29,6 @@ _WANTED = (
 _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
-_Row = tuple[int, tuple[str, ...]]
-"""Line, and the columns of _WANTED."""
-
-
-@dataclass(slots=True)
-class _Job:
-    """One job while its rows come in."""
-
-    line: int
-    row: Record | None = None
-    steps: list[_Row] = field(default_factory=list)
-    """Read only where the job's own row does not do."""
-    running: bool = False
-
-
 def sniff(sample: Sample) -> float:
     """Sure of a header that names JobID; half sure of what looks like sacct in another shape."""
     first = next((line for line in sample.lines if line.strip()), "")
@@ -54,45 +40,60 @@ def sniff(sample: Sample) -> float:
 
 
 def read(reading: Reading) -> Iterator[Record]:
-    """One record per job, in the order of the file. Raises RatioError without a header or the columns
-    needed."""
-    jobs: dict[str, _Job] = {}
-    for row, running in _rows(reading):
-        job, _, step = row[1][0].partition(".")
-        entry = jobs.get(job)
-        if entry is None:
-            # Rows of a job stand together: what came before is complete.
-            yield from _finished(jobs, reading)
-            entry = jobs[job] = _Job(row[0])
-        entry.running |= running
-        if step:
-            entry.steps.append(row)
-        else:
-            entry.row = _record(row, reading)
-    yield from _finished(jobs, reading)
+    """One record per run of a job, in the order in which they are complete. Raises RatioError without a
+    header or the columns needed."""
+    # Nearly always a job's rows stand together, so that only a few jobs are held at a time.
+    scattered = last_lines(_jobs(Reading(reading.source, reading.options, Losses(), {})))
+    reading.source.seen = 0
+    jobs: dict[str, Job] = {}
+    last = ""
+    for row in _rows(reading):
+        job = row.job
+        if job != last and last in jobs and last not in scattered:
+            yield from _finished(jobs.pop(last), reading)
+        last = job
+        if job not in jobs:
+            jobs[job] = Job()
+        if not jobs[job].add(row):
+            reading.losses.count("double-row", reading.at(row.line))
+        if scattered and scattered.get(job) == row.line:
+            yield from _finished(jobs.pop(job), reading)
+    for left in jobs.values():
+        yield from _finished(left, reading)
 
 
-def _finished(jobs: dict[str, _Job], reading: Reading) -> Iterator[Record]:
-    for job in jobs.values():
-        if job.running:
-            reading.losses.count("not-ended", reading.at(job.line))
+def _jobs(reading: Reading) -> Iterator[tuple[int, str]]:
+    """Line and job of each row, read as fast as can be; names of damaged rows among them do no harm."""
+    place = -1
+    for number, line in reading.source.lines():
+        if place >= 0:
+            fields = line.split(delimiter, place + 1)
+            yield number, fields[min(place, len(fields) - 1)].partition(".")[0]
+        elif line.strip():
+            header, delimiter = _header(line, reading, number)
+            place = _columns(header)["jobid"]
+
+
+def _finished(job: Job, reading: Reading) -> Iterator[Record]:
+    for run in job.runs:
+        if run.running:
+            reading.losses.count("not-ended", reading.at(run.line))
             continue
-        record = _folded(job, reading)
+        record = _folded(run, reading)
         if record is not None:
             if record.real and not (record.user or record.system or record.both):
                 # Slurm says 0 where it does not know: without jobacct_gather no task's time is counted.
                 record = record._replace(user=None, both=None)
             yield record
-    jobs.clear()
 
 
-def _folded(job: _Job, reading: Reading) -> Record | None:
-    row = job.row
+def _folded(run: Run, reading: Reading) -> Record | None:
+    row = _record(run.row, reading) if run.row else None
     counted = row is not None and (row.user or row.system or row.both)
-    if counted and not any(fields[-1] or fields[-2] for _, fields in job.steps):
+    if counted and not any(step.fields[-1] or step.fields[-2] for step in run.steps.values()):
         return row
     steps: Record | None = None
-    for step in job.steps:
+    for step in run.steps.values():
         record = _record(step, reading)
         steps = steps if record is None else _added(steps, record)
     if row is None or steps is None:
@@ -129,8 +130,8 @@ def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
 
-def _rows(reading: Reading) -> Iterator[tuple[_Row, bool]]:
-    """Each row, and whether its job still runs."""
+def _rows(reading: Reading) -> Iterator[Row]:
+    """Each row of a job or a step."""
     header: list[str] = []
     delimiter = "|"
     for number, line in reading.source.lines():
@@ -140,17 +141,19 @@ def _rows(reading: Reading) -> Iterator[tuple[_Row, bool]]:
                 columns = _columns(header)
                 width, named = len(header), columns.get("jobname")
                 state = columns.get("state")
+                starts = [columns[name] for name in ("start", "submit") if name in columns]
                 picked = _picker(columns, width)
             continue
         fields = line.split(delimiter)
         if len(fields) > width and named is not None:
             fields = _mended(fields, named, len(fields) - width, delimiter)
-        if len(fields) != width or fields == header:
+        if len(fields) != width or fields == header or "\0" in line:
             _odd_line(fields, line, header, reading, number)
             continue
         row = picked(fields)
         if row[0][:1].isdigit():
-            yield (number, row), state is not None and fields[state].startswith(_RUNNING)
+            running = state is not None and fields[state].startswith(_RUNNING)
+            yield Row(number, row, " ".join([fields[at] for at in starts]), running)
         else:
             reading.losses.count("damaged-line", reading.at(number))
     if not header:
@@ -210,9 +213,9 @@ def _picker(columns: Mapping[str, int], width: int) -> Callable[[list[str]], tup
     return lambda fields: pick([*fields, ""])
 
 
-def _record(row: _Row, reading: Reading) -> Record | None:
+def _record(row: Row, reading: Reading) -> Record | None:
     """The row's times; None, and counted, where it has no elapsed time."""
-    number, fields = row
+    number, fields = row.line, row.fields
     job, name, owner, node, start, end, raw, clock, total, user, system, *rest = fields
     allocated, cpus, most_read, most_written = rest
     real = _elapsed(raw, clock, start, end)
