@@ -349,6 +349,29 @@ def test_sacct_in_other_shapes(text: str, message: str, tmp_path: Path) -> None:
     assert "sacct -P" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize("lead", ["\t", "        ", ""])
+def test_verbose_times_that_were_pasted(lead: str, tmp_path: Path) -> None:
+    lines = ('Command being timed: "./a.out"', "User time (seconds): 0,76", "System time (seconds): 180,10",
+             "Percent of CPU this job got: 11%",
+             "Elapsed (wall clock) time (h:mm:ss or m:ss): 26:27,30", "Exit status: 0")  # fmt: skip
+    text = "Warning: the program's own line\n" + "".join(f"{lead}{line}\n" for line in lines)
+    read = files(written(tmp_path, text))
+    assert [one[:4] for one in read.records()] == [("./a.out", 1587.3, 0.76, 180.1)]
+    assert not read.losses.counts
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "./a.out  0,50s user 0,25s system 15% cpu 5,000 total",
+        "0,50u 0,25s 0:05,00 15,0% 0+0k 0+0io 0pf+0w",
+        "0,50user 0,25system 0:05,00elapsed 15%CPU (0avgtext+0avgdata 0maxresident)k",
+    ],
+)
+def test_shells_write_the_comma_of_the_locale(line: str, tmp_path: Path) -> None:
+    assert times(written(tmp_path, line + "\n")) == [(5.0, 0.5, 0.25)]
+
+
 SACCT = "JobID|User|ElapsedRaw|UserCPU|SystemCPU|AllocCPUS|State"
 
 

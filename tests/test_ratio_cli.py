@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from iodock.cli.run import run as run_command
+from iodock.ratio.record import CURES
 from iodock.ratio.tables import COLUMNS, HISTORY_COLUMNS
 from synthetic import process_row, write_store
 
@@ -206,3 +208,9 @@ def test_history_as_a_chart(ending: str, year: Path, tmp_path: Path) -> None:
 def test_history_of_short_jobs_only(year: Path) -> None:
     assert "--min-real 0" in failed(1, "--history", FIXTURES / "bash.log")
     assert "134 jobs" in good("--history", year, "--user", "u1", "--min-real", 0)
+
+
+@pytest.mark.parametrize("loss", sorted(CURES))
+def test_every_loss_is_explained(loss: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(["explain", loss]) == 0
+    assert CURES[loss] in capsys.readouterr().out

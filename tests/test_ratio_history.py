@@ -56,6 +56,13 @@ def test_what_is_left_out_is_counted() -> None:
     assert found.bins[-1].jobs == 1
 
 
+def test_jobs_above_one_count_as_one_in_every_number() -> None:
+    found = history([job(0.5), job(8640.0)])
+    assert found.above_one == 1
+    assert (found.mean, found.mean_by_hours) == (pytest.approx(0.75), pytest.approx(0.75))
+    assert found.deciles[-1] == pytest.approx(0.95)
+
+
 def test_nothing_left() -> None:
     assert history_of([job(0.5, 10)], "jobs", 60.0, None) is None
 

@@ -13,6 +13,7 @@ import click
 
 from iodock import _native, analyses, rules
 from iodock.cli import application
+from iodock.ratio.record import CURES
 from iodock.reference import rule_page, thresholds
 from iodock.relations.keys import KEYS
 from iodock.relations.profile import DERIVED
@@ -76,7 +77,7 @@ def losses_page() -> str:
     intro = (
         "What could not be read, kept or known is counted under these names and shown with every result.\n"
     )
-    rows = [[f"`{name}`", cure] for name, cure in sorted(_native.known_losses())]
+    rows = [[f"`{name}`", cure] for name, cure in sorted((*_native.known_losses(), *CURES.items()))]
     return "\n".join([GENERATED, "# Losses\n", intro, table(["name", "what to do"], rows)])
 
 

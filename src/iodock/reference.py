@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iodock import _native, analyses, rules
+from iodock.ratio.record import CURES
 from iodock.relations.keys import KEYS
 from iodock.relations.profile import DERIVED
 from iodock.rules.base import Rule
@@ -148,4 +149,5 @@ def _calls() -> list[Explanation]:
 
 
 def _losses() -> list[Explanation]:
-    return [Explanation(name, "losses", "loss", cure) for name, cure in _native.known_losses()]
+    known = [*_native.known_losses(), *CURES.items()]
+    return [Explanation(name, "losses", "loss", cure) for name, cure in known]

@@ -2,6 +2,8 @@
 
 0.8u 12.3s 26:27.30 0.8% 0+0k 0+0io 0pf+0w
 ./a.out  0.80s user 12.30s system 0% cpu 26:27.30 total
+
+Fractions are written with the locale's comma, too.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ from iodock.ratio.clocks import clock_seconds
 from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
-_CSH = re.compile(r"(?<![\w.])(\d+\.\d+)u (\d+\.\d+)s (\d+:[\d:.]+) \d+(?:\.\d+)?%")
+_CSH = re.compile(r"(?<![\w.,])(\d+[.,]\d+)u (\d+[.,]\d+)s (\d+:[\d:.,]+) \d+(?:[.,]\d+)?%")
 _ZSH = re.compile(
-    r"^(.*?)\s*(?<![\w.])(\d+\.\d+)s user (\d+\.\d+)s system \d+% cpu ([\d:.]+) total\s*$", re.M
+    r"^(.*?)\s*(?<![\w.,])(\d+[.,]\d+)s user (\d+[.,]\d+)s system \d+% cpu ([\d:.,]+) total\s*$", re.M
 )
 
 

@@ -1,7 +1,8 @@
 """GNU `time -v` and GNU `time` without options.
 
 Source: the manual of GNU time 1.9, and outputs of it. What the program itself wrote may stand before,
-between and, without a line break, directly in front.
+between and, without a line break, directly in front. Its tabs may have become blanks, or be lost where it was
+pasted.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from iodock.ratio.record import Record
 
 BLOCK_BYTES = 512
 """GNU time counts file-system inputs and outputs in blocks of this size (getrusage)."""
-_COMMAND = re.compile(r'\tCommand being timed: "(.*)"$')
-_FIELD = re.compile(r"\t([A-Z][^:]*(?: \([^)]*\))?): (.*)$")
+_COMMAND = re.compile(r'(?:^|\s)Command being timed: "(.*)"$', re.M)
 _ELAPSED = "Elapsed (wall clock) time (h:mm:ss or m:ss)"
-_LINE = re.compile(r"(\d+\.\d\d)user (\d+\.\d\d)system (\d+:[\d:.]+)elapsed (?:\d+|\?)%CPU")
+_USER, _SYSTEM = "User time (seconds)", "System time (seconds)"
+_READ, _WRITTEN, _STATUS = "File system inputs", "File system outputs", "Exit status"
+_NAMES = "|".join(map(re.escape, (_ELAPSED, _USER, _SYSTEM, _READ, _WRITTEN, _STATUS)))
+_FIELD = re.compile(rf"\s*({_NAMES}): (.*)$")
+_LINE = re.compile(r"(\d+[.,]\d\d)user (\d+[.,]\d\d)system (\d+:[\d:.,]+)elapsed (?:\d+|\?)%CPU")
 _INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
 
 
 def sniff_verbose(sample: Sample) -> float:
     """Certain of the two lines that nothing else writes."""
-    found = [name in sample.text for name in ("\tCommand being timed: ", f"\t{_ELAPSED}: ")]
-    return sum(found) / 2
+    return (bool(_COMMAND.search(sample.text)) + (f"{_ELAPSED}: " in sample.text)) / 2
 
 
 def read_verbose(reading: Reading) -> Iterator[Record]:
@@ -40,7 +43,7 @@ def read_verbose(reading: Reading) -> Iterator[Record]:
         elif found := _FIELD.match(line):
             first = first or number
             fields[found[1]] = found[2]
-            if found[1] == "Exit status":
+            if found[1] == _STATUS:
                 yield from _verbose(fields, reading, first)
                 fields, first = {}, 0
     yield from _verbose(fields, reading, first)
@@ -51,7 +54,7 @@ def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Re
         return
     at = reading.at(line)
     real = clock_seconds(fields.get(_ELAPSED, ""))
-    user = clock_seconds(fields.get("User time (seconds)", ""))
+    user = clock_seconds(fields.get(_USER, ""))
     if real is None or user is None:
         reading.losses.count("damaged-line", at)
         return
@@ -59,9 +62,9 @@ def _verbose(fields: dict[str, str], reading: Reading, line: int) -> Iterator[Re
         name=fields.get("") or f"{reading.source.name}:{line}",
         real=real,
         user=user,
-        system=clock_seconds(fields.get("System time (seconds)", "")),
+        system=clock_seconds(fields.get(_SYSTEM, "")),
         at=at,
-        io_bytes=block_bytes(fields.get("File system inputs"), fields.get("File system outputs")),
+        io_bytes=block_bytes(fields.get(_READ), fields.get(_WRITTEN)),
     )
 
 

@@ -17,7 +17,7 @@ _ABOVE_ONE = 1.05
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A hundredth of the axis; the last one holds what lies above 1, too."""
+    """A hundredth of the axis; the last one holds 1, as which what lies above counts, too."""
 
     lower: float
     upper: float
@@ -37,7 +37,8 @@ class History:
     """Ten, twenty, ..., ninety per cent of the jobs lie below; the fifth is the median."""
     bins: tuple[Bin, ...]
     above_one: int
-    """Jobs with more user time than their cores can give: their cores are not known rightly."""
+    """Jobs with more user time than their cores can give: their cores are not known rightly. Everywhere they
+    count as 1."""
     too_short: int
     """Left out: shorter than asked for."""
     without_ratio: int
@@ -61,13 +62,14 @@ class _Sums:
     too_short: int = 0
     without_ratio: int = 0
 
-    def add(self, value: float, hours: float) -> None:
+    def add(self, share: float, hours: float) -> None:
+        self.above_one += share > _ABOVE_ONE
+        value = min(share, 1.0)
         self.values.append(value)
         place = min(int(value * BINS), BINS - 1)
         self.jobs[place] += 1
         self.hours[place] += hours
         self.weighted += value * hours
-        self.above_one += value > _ABOVE_ONE
 
 
 def history_of(

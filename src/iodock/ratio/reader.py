@@ -9,7 +9,6 @@ from functools import cached_property
 from iodock.ratio.record import Losses, Record
 from iodock.ratio.source import Source
 
-
 _NUL_SHARE = 0.01
 
 

@@ -64,7 +64,7 @@ def read(reading: Reading) -> Iterator[Record]:
 
 def _jobs(reading: Reading) -> Iterator[tuple[int, str]]:
     """Line and job of each row, read as fast as can be; names of damaged rows among them do no harm."""
-    place = -1
+    place, delimiter = -1, ""
     for number, line in reading.source.lines():
         if place >= 0:
             fields = line.split(delimiter, place + 1)
