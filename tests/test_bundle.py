@@ -126,3 +126,11 @@ def test_a_damaged_store_is_named_not_its_copy(tmp_path: Path, capsys: pytest.Ca
     (store / "files.parquet").unlink()
     assert run_command(["bundle", "--anonymous", str(store), "-o", str(tmp_path / "b.tar.gz")]) == 1
     assert f"{store / 'files.parquet'}: is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["b.tar.gz", "b.tgz", "b.TGZ", "b.tar", "b.gz", "b"])
+def test_its_folder_is_called_as_the_archive_without_its_ending(tmp_path: Path, name: str) -> None:
+    store = mixed_store(tmp_path / "mixed.iodock")
+    assert run_command(["bundle", str(store), "-o", str(tmp_path / name)]) == 0
+    with tarfile.open(tmp_path / name) as opened:
+        assert {one.split("/")[0] for one in opened.getnames()} == {"b"}

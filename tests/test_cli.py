@@ -322,26 +322,6 @@ def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
     assert shown.splitlines()[1].split() == ["my_calls", "dur"]
 
 
-@pytest.mark.parametrize(
-    ("ends", "status"),
-    [("-o out.txt >&- 2>&- <&-", 0), ("2>&-", 0), (">&-", 1), (">&- 2>&-", 1), (">/dev/full", 1)],
-)
-def test_streams_that_are_closed(mixed_path: Path, tmp_path: Path, ends: str, status: int) -> None:
-    command = f"{sys.executable} -m iodock diagnose {mixed_path} {ends}"
-    done = subprocess.run(["sh", "-c", command], cwd=tmp_path, timeout=60, check=False, capture_output=True)
-    assert done.returncode == status
-    # Data that nobody gets is an error, and it is said where it can be.
-    assert (b"error: " in done.stderr) == (status == 1 and "2>&-" not in ends)
-
-
-@pytest.mark.parametrize("verb", ["record -o run.iodock", "volume"])
-@pytest.mark.parametrize("end", ["2>&-", "2>/dev/full", "2</dev/null", "2> >(exec true)"])
-def test_a_stderr_that_cannot_be_written_costs_no_exit_status(tmp_path: Path, verb: str, end: str) -> None:
-    command = f"{sys.executable} -m iodock {verb} -- sh -c 'sleep 0.2; exit 3' {end}"
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, timeout=60, check=False, capture_output=True)
-    assert (done.returncode, done.stdout, done.stderr) == (3, b"", b"")
-
-
 DAMAGE = {
     "source": '{"schema": 1, "source": [1]}',
     "losses": '{"schema": 1, "losses": 5}',

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from iodock.store import Store
 from iodock.store.anonymous import anonymous_copy
 
 MOST_ROWS = 10_000
+_ENDING = re.compile(r"(\.tar\.gz|\.tgz|\.taz|\.tar|\.gz)$", re.IGNORECASE)
 _TABLES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("summary", {"kind": ["all"]}, N_("calls: count, failures, time, bytes")),
     ("files", {"top": MOST_ROWS}, N_("files: what was touched, the costliest first")),
@@ -63,7 +65,7 @@ def write_bundle(
 def _write(
     store: Store, target: Path, text: Language, settings: Settings, anonymous: bool, progress: Progress
 ) -> None:
-    root = target.name.removesuffix(".gz").removesuffix(".tar")
+    root = _ENDING.sub("", target.name) or "bundle"
     part = target.with_name(f".{target.name}.part")
     try:
         with tarfile.open(part, "w:gz") as archive:
@@ -86,17 +88,20 @@ def _members(
     from iodock.views.report import report_html
 
     found = diagnose(store, settings)
-    yield "READ-ME.txt", _read_me(store, text, anonymous).encode()
+    yield "READ-ME.txt", _read_me(store, text, anonymous).encode("utf-8", "backslashreplace")
     yield "findings.txt", diagnosis_text(found, text, False).encode("utf-8", "backslashreplace")
     yield "findings.json", diagnosis_json(found, text).encode("utf-8", "backslashreplace")
-    yield "environment.json", _environment(store).encode()
-    yield "manifest.json", json.dumps(store.manifest.raw, indent=1, ensure_ascii=False).encode()
+    yield "environment.json", _environment(store).encode("utf-8", "backslashreplace")
+    yield (
+        "manifest.json",
+        json.dumps(store.manifest.raw, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace"),
+    )
     yield "mounts.csv", _csv(store, _MOUNTS_SQL)
     Profile(store).need(["slow_calls"])
     yield "slow-calls.csv", _csv(store, _SLOW_SQL)
     for name, arguments, _ in _TABLES:
         yield f"{name}.csv", _analysis(store, name, arguments)
-    yield "report.html", report_html(store, text.code).encode()
+    yield "report.html", report_html(store, text.code).encode("utf-8", "backslashreplace")
 
 
 def _analysis(store: Store, name: str, arguments: dict[str, Any]) -> bytes:

@@ -78,7 +78,8 @@ def command(
     )
     written = _written(comparison, wanted, language_in(spoken(lang)), output == "-")
     with destination(output) as out:
-        out.write(written.encode())
+        # A store's name may hold any bytes.
+        out.write(written.encode("utf-8", "backslashreplace"))
 
 
 def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -34,7 +34,7 @@ def command(store: str, output: str | None, force: bool, lang: str | None, quiet
             _spare_other_files(target)
         page = report_html(opened, language=spoken(lang))
     with destination(target) as out:
-        out.write(page.encode("utf-8"))
+        out.write(page.encode("utf-8", "backslashreplace"))
     if target != "-" and not quiet:
         click.echo(str(Path(target)))
 

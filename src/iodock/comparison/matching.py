@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from iodock.comparison.sums import RunSums
-from iodock.store.engine import Engine, quoted
+from iodock.store import quoted
+from iodock.store.engine import Engine
 
 NO_FILE = -1
 """Key of calls without a file."""

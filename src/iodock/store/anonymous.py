@@ -20,6 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iodock.store.schema import FOLDS
+
 _SYSTEM = re.compile(r"/(usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(/|$)")
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 _KNOWN = re.compile(
@@ -71,8 +73,11 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     for table in ("calls.parquet", "errnos.parquet", *parts):
         shutil.copy(store / table, into / table)
     # Numbers only.
-    if (store / "folds").exists():
-        shutil.copytree(store / "folds", into / "folds")
+    for fold in FOLDS:
+        # One that can't be read is not needed.
+        if (store / fold.files).is_file():
+            (into / fold.files).parent.mkdir(exist_ok=True)
+            shutil.copy(store / fold.files, into / fold.files)
     _rewrite(store, into, "files.parquet", {"name": names.path, "folder": names.path, "pattern": names.path,
                                             "name_raw": _nothing, "host": _host(names)})  # fmt: skip
     _rewrite(store, into, "processes.parquet", {"host": _host(names)})
@@ -87,7 +92,7 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
 def _mount_points(store: Path) -> set[str]:
     """Of the table of mounts and of the files."""
     tables = [one for one in (store / "mounts.parquet", store / "files.parquet") if one.exists()]
-    read = (pq.read_table(one, columns=["mount_point"])["mount_point"].unique().to_pylist() for one in tables)
+    read = (_read(one, ["mount_point"])["mount_point"].unique().to_pylist() for one in tables)
     return {one for mounts in read for one in mounts if one}
 
 
@@ -99,10 +104,16 @@ def _nothing(text: object) -> None:
     return None
 
 
+def _read(path: Path, columns: list[str] | None = None) -> pa.Table:
+    # An opened file, as its name may be no UTF-8.
+    with path.open("rb") as file:
+        return pq.read_table(file, columns=columns)
+
+
 def _rewrite(store: Path, into: Path, table: str, columns: dict[str, Callable[[Any], Any]]) -> None:
     if not (store / table).exists():
         return
-    rows = pq.read_table(store / table)
+    rows = _read(store / table)
     for name, change in columns.items():
         place = rows.schema.get_field_index(name)
         if place >= 0:

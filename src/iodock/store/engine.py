@@ -1,4 +1,4 @@
-"""The SQL engine under a store. DuckDB is named here and nowhere else."""
+"""The SQL engine under a store. Nothing outside of this room names DuckDB."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from iodock.errors import QueryError, RequestError, StoreError
 from iodock.store.schema import FOLDS, TABLES, StoreTable
+from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
 
 MEMORY_LIMIT = "600MB"
 THREADS = 2
@@ -35,11 +36,23 @@ KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
+# What rows of the tables made at import look like: bytes that changed in them need not be noticed otherwise.
+_CREDIBLE = {
+    "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
+    "AND call_id IN (SELECT id FROM calls)",
+    "stored_opens": "count > 0 AND utid IN (SELECT utid FROM processes)",
+    "stored_slow_calls": "dur > 0 AND direction <= 2 AND call_id IN (SELECT id FROM calls)",
+}
 
-def quoted(text: str) -> str:
-    """A SQL string literal."""
-    return "'" + text.replace("'", "''") + "'"
 
+_WRONG_QUERY = (
+    duckdb.ParserException,
+    duckdb.SyntaxException,
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.InterruptException,
+)
+_WRONG_VALUE = (duckdb.ConversionException, duckdb.OutOfRangeException)
 
 _engines: weakref.WeakSet[Engine] = weakref.WeakSet()
 
@@ -68,50 +81,46 @@ class Engine:
             }
         )
         _engines.add(self)
-        self._folds: set[str] = set()
+        self._folds: dict[str, bool] = {}
+        self._stored: StoredTables | None = None
         if folder is not None:
+            self._stored = StoredTables(folder, self._connection)
             for table in TABLES:
-                self._make_view(folder, table, rows)
+                self._make_view(table, self._stored.view(table, rows))
             for table in FOLDS:
-                if (folder / table.files).exists():
-                    self._make_view(folder, table, rows)
-                    self._folds.add(table.name)
+                # They are only an aid: one that is damaged counts as none.
+                with contextlib.suppress(StoreError):
+                    self._make_view(table, self._stored.view(table, rows))
             self._connection.execute(CALLS_SEEN)
 
-    def _make_view(self, folder: Path, table: StoreTable, rows: Mapping[str, int]) -> None:
-        paths = sorted(folder.glob(table.files))
-        if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
-            hint = "the store was copied or deleted in part: import or record again"
-            raise StoreError(f"{folder / table.files}: is missing", hint)
-        try:
-            self._connection.execute(f'CREATE VIEW "{table.name}" AS {self._select(table, paths)}')
-        except duckdb.Error as error:
-            message = f"{folder / table.files}: can't be read: {_first_line(error)}"
-            raise StoreError(message, "the file is damaged: import or record again") from error
-
-    def _select(self, table: StoreTable, paths: Sequence[Path]) -> str:
-        wanted = {column.name: column.type for column in table.columns}
-        if not paths:
-            nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in wanted.items())
-            return f"SELECT {nulls} WHERE false"
-        names = ", ".join(quoted(_literal_path(path)) for path in paths)
-        source = (
-            f"read_parquet([{names}], union_by_name=true)" if len(paths) > 1 else f"read_parquet({names})"
-        )
-        there = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-        missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
-        return f"SELECT {', '.join(['*', *missing])} FROM {source}"
+    def _make_view(self, table: StoreTable, select: str | None) -> None:
+        if select is not None:
+            self._connection.execute(f'CREATE VIEW "{table.name}" AS {select}')
 
     def has_fold(self, name: str) -> bool:
-        """Whether the store has this table of those made of events at import."""
-        return name in self._folds
+        """Whether the store has this table of those made of events at import, and whole."""
+        if name not in self._folds:
+            self._folds[name] = self._take_fold(name)
+        return self._folds[name]
+
+    def _take_fold(self, name: str) -> bool:
+        seen = "SELECT count(*) FROM duckdb_views() WHERE view_name = "
+        try:
+            if not self._connection.execute(seen + quoted(name)).fetchall()[0][0]:
+                return False
+            # Small, and damage shows when all of it is read.
+            self.hold(name)
+            credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, true)) FROM "{name}"'
+            return self._connection.execute(credible).fetchall()[0][0] is not False
+        except (QueryError, duckdb.Error):
+            return False
 
     def table(self, sql: str) -> pa.Table:
         """The whole answer to a SELECT. Raises QueryError."""
         try:
             return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
-            raise _query_error(error) from error
+            raise self._query_error(error) from error
 
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
         """The answer to a SELECT, batch by batch, in the order of the rows of its first table. Raises
@@ -120,7 +129,7 @@ class Engine:
             self._connection.execute(KEEP_ORDER)
             return self._connection.sql(sql).to_arrow_reader(rows)
         except duckdb.Error as error:
-            raise _query_error(error) from error
+            raise self._query_error(error) from error
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:
         """The answer to a SELECT as one column of text: each row as a JSON object, before it a comma and a
@@ -139,7 +148,7 @@ class Engine:
         try:
             self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {sql}')
         except duckdb.Error as error:
-            raise _query_error(error) from error
+            raise self._query_error(error) from error
 
     def bring(self, name: str, rows: pa.Table) -> None:
         """Keeps rows that are not of this store as a table of that name."""
@@ -160,7 +169,7 @@ class Engine:
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()
         except duckdb.Error as error:
-            raise _query_error(error) from error
+            raise self._query_error(error, asked=True) from error
 
     def interrupt(self) -> None:
         """Stops the query that runs, from another thread."""
@@ -171,21 +180,24 @@ class Engine:
     def close(self) -> None:
         """Frees the engine's memory."""
         self._connection.close()
+        if self._stored is not None:
+            self._stored.close()
 
+    def _query_error(self, error: Exception, asked: bool = False) -> QueryError:
+        """ASKED: a user wrote the query, so that it may be wrong itself."""
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return QueryError(
+                f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
+            )
+        if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
+            # What the engine says of a page that can't be unpacked does not tell that it is one.
+            where = self._stored.damaged(TABLES)
+            if where is None and isinstance(error, _WRONG_VALUE):
+                where = self._stored.folder
+            if where is not None:
+                return QueryError(f"{where}: is damaged: {self._named(error)}", AGAIN)
+        return QueryError(self._named(error), "tables: " + ", ".join(table.name for table in TABLES))
 
-def _literal_path(path: Path) -> str:
-    """The path with what would be a wildcard bracketed."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
-
-
-def _query_error(error: duckdb.Error) -> QueryError:
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return QueryError(f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys")
-    # A page that can't be unpacked is "invalid input" to the engine.
-    if isinstance(error, duckdb.IOException) or "Failed to read file" in str(error):
-        return QueryError(f"the store can't be read: {_first_line(error)}", "import or record again")
-    return QueryError(_first_line(error), "tables: " + ", ".join(table.name for table in TABLES))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().split("\n")[0]
+    def _named(self, error: Exception) -> str:
+        said = first_line(error)
+        return said if self._stored is None else self._stored.named(said)
