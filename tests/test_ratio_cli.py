@@ -214,3 +214,9 @@ def test_history_of_short_jobs_only(year: Path) -> None:
 def test_every_loss_is_explained(loss: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(["explain", loss]) == 0
     assert CURES[loss] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_the_shortest_job_has_a_length(value: str, year: Path) -> None:
+    done = ratio("--history", year, "--min-real", value)
+    assert done.returncode == 2 and "--min-real" in done.stderr and not done.stdout

@@ -60,6 +60,14 @@ def test_thresholds_of_a_rule(tmp_path: Path) -> None:
         ("[severity]\nhigh = 0.02\nlow = 0.1\n", "[severity] medium = 0.05 is below low = 0.1"),
         ("[severity]\nhigh = 0.01\n", "[severity] high = 0.01 is below medium = 0.05"),
         ("[ratio]\nio_below = 0.9\n", "[ratio] compute_above = 0.8 is below io_below = 0.9"),
+        ("[severity]\nhigh = 50\n", "high = 50 is not a share from 0 to 1"),
+        ("[severity]\nhigh = nan\n", "high = nan is not a number from 0 on"),
+        ("[ratio]\ncompute_above = 80\n", "compute_above = 80 is not a share from 0 to 1"),
+        ('[file_systems."/home"]\nread_bytes_per_s = inf\n', '[file_systems."/home"] read_bytes_per_s = inf'),
+        ('[file_systems."/home"]\nmetadata_per_s = nan\n', "metadata_per_s = nan"),
+        ('[file_systems."/home"]\nstripe_count = 0\n', "stripe_count = 0 is not a number above 0"),
+        ('[file_systems."home"]\nstripe_count = 2\n', '[file_systems."home"] is not a mount point'),
+        ('[file_systems."/a"]\nstripe_count = 2\n[file_systems."/a/"]\n', "stands there twice"),
         ("severity = 3\n", "severity"),
         ("rules = 3\n", "rules = 3 is not a section"),
         ("rules = []\n", "rules = [] is not a section"),
@@ -78,6 +86,25 @@ def test_a_wrong_threshold_is_named(tmp_path: Path) -> None:
     with pytest.raises(RequestError) as caught:
         found.of_rule("some-rule", Thresholds)
     assert caught.value.hint == "did you mean least"
+
+
+@pytest.mark.parametrize("value", ["50", "nan", "inf"])
+def test_a_share_of_a_rule_is_at_most_1(tmp_path: Path, value: str) -> None:
+    found = load(written(tmp_path, f"[rules.some-rule]\nleast_share = {value}\n"))
+
+    @dataclass(frozen=True)
+    class Limits:
+        least_share: float = 0.5
+
+    with pytest.raises(RequestError, match=r"site\.toml: \[rules\.some-rule\] least_share = "):
+        found.of_rule("some-rule", Limits)
+
+
+@pytest.mark.parametrize(("given", "mount"), [("/dev/shm/", "/dev/shm"), ("//home", "/home"), ("/", "/")])
+def test_mount_points_are_as_the_kernel_writes_them(tmp_path: Path, given: str, mount: str) -> None:
+    found = load(written(tmp_path, f'[file_systems."{given}"]\nstripe_count = 4\n'))
+    system = found.file_system(mount)
+    assert system is not None and system.stripe_count == 4
 
 
 def test_no_such_file(tmp_path: Path) -> None:

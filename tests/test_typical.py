@@ -46,6 +46,20 @@ def test_few_calls_and_other_mounts_are_not_compared(tmp_path: Path) -> None:
     assert diagnosed(few, Settings(file_systems=HOME)).remarks == ()
 
 
+@pytest.mark.parametrize(("typical", "fast"), [(3_400, False), (3_300, True), (10, True)])
+def test_a_rate_far_above_the_typical_one_is_no_file_system_s(
+    tmp_path: Path, typical: float, fast: bool
+) -> None:
+    store = stats(tmp_path, 100)
+    settings = Settings(file_systems={"/data": FileSystem(metadata_per_s=typical)})
+    usual, found = diagnosed(store), diagnosed(store, settings)
+    (before,), (after,) = of_rule(usual, "stat-storm"), of_rule(found, "stat-storm")
+    assert after.confidence == pytest.approx(before.confidence + (0 if fast else 0.1))
+    (remark,) = found.remarks
+    assert ("a cache answered" in remark.text) == fast
+    assert ("as usual there" in remark.text) != fast
+
+
 @pytest.mark.parametrize(("size", "compared"), [(4096, True), (4097, False)])
 def test_small_reads_and_writes_have_rates_of_their_own(tmp_path: Path, size: int, compared: bool) -> None:
     log = Trace()

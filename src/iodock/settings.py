@@ -15,6 +15,7 @@ systems.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -131,12 +132,23 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         source=source,
         severity=severity,
         ratio=ratio,
-        file_systems={
-            mount: _filled(FileSystem, values, f'[file_systems."{mount}"]', source)
-            for mount, values in systems.items()
-        },
+        file_systems=_by_mount(systems, source),
         rules={name: _section(rules, name, source) for name in rules},
     )
+
+
+def _by_mount(systems: Mapping[str, Any], source: Path) -> Mapping[str, FileSystem]:
+    """By mount point as the kernel writes it, which has no slash at its end."""
+    found: dict[str, FileSystem] = {}
+    for given, values in systems.items():
+        where = f'[file_systems."{given}"]'
+        if not given.startswith("/"):
+            raise RequestError(f"{source}: {where} is not a mount point", "mount points begin with /")
+        mount = "/" + os.path.normpath(given).strip("/")
+        if mount in found:
+            raise RequestError(f"{source}: {where} stands there twice", f'write one [file_systems."{mount}"]')
+        found[mount] = _filled(FileSystem, values, where, source)
+    return found
 
 
 def _check_rising(where: str, limits: object, names: tuple[str, ...], source: Path) -> None:
@@ -168,7 +180,21 @@ def _filled(kind: type[T], values: object, where: str, source: Path | None) -> T
             raise _unknown(f"{where} {name}", name, names, source)
         if not _fits(value, hints[name]):
             raise RequestError(f"{source}: {where} {name} = {value!r} is not {_shown(hints[name])}")
+        if limit := _beyond(kind, name, value):
+            raise RequestError(f"{source}: {where} {name} = {value!r} is not {limit}")
     return kind(**values)
+
+
+def _beyond(kind: type, name: str, value: Any) -> str | None:
+    """What a number must be that can't be what its name says; None for any other value."""
+    if isinstance(value, (bool, str)):
+        return None
+    if kind is FileSystem and value <= 0:
+        return "a number above 0"
+    is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
+    if (is_share or name.rpartition("_")[2] == "share") and value > 1:
+        return "a share from 0 to 1"
+    return None
 
 
 def _fits(value: object, hint: Any) -> bool:
@@ -176,7 +202,8 @@ def _fits(value: object, hint: Any) -> bool:
     for kind in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):
         if get_origin(kind) is Literal and value in get_args(kind):
             return True
-        if kind is float and isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0:
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if kind is float and is_number and 0 <= value < math.inf:  # type: ignore[operator]
             return True
         if kind is int and type(value) is int and value >= 0:
             return True

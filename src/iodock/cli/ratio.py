@@ -41,6 +41,12 @@ def _positive(context: click.Context, parameter: click.Parameter, value: float |
     return value
 
 
+def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not 0 <= value < float("inf"):
+        raise RequestError(f"--min-real must be a number of seconds from 0 on, not {value:g}")
+    return value
+
+
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--from", "source_format", metavar="FORMAT", help="what the files are; default: recognised")
@@ -71,6 +77,7 @@ def _positive(context: click.Context, parameter: click.Parameter, value: float |
 @click.option(
     "--min-real",
     type=click.FloatRange(0),
+    callback=_seconds,
     default=60.0,
     show_default=True,
     metavar="SECONDS",

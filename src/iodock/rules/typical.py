@@ -19,8 +19,11 @@ LEAST_CALLS = 200
 """Fewer calls say nothing about a file system."""
 SLOW_SHARE = 0.5
 """Below this share of the typical rate the file system was slower than usual."""
+FAST_FACTOR = 3.0
+"""Above this multiple of the typical rate the file system was not what answered."""
 SURER, LESS_SURE = 0.1, -0.2
-"""Confidence in a cost: more where the rate was as usual, less where it was the server that was slow."""
+"""Confidence in a cost: more where the rate was as usual, less where it was the server that was slow. A rate
+far above it says nothing."""
 OF_RULES: dict[str, tuple[Work, ...]] = {
     "stat-storm": ("metadata",),
     "metadata-heavy": ("metadata",),
@@ -49,6 +52,11 @@ class Pace:
         """Whether it was far slower than usual."""
         return self.measured < SLOW_SHARE * self.typical
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether it was far quicker than the file system can be: a cache, or a wrong typical value."""
+        return self.measured > FAST_FACTOR * self.typical
+
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
@@ -75,13 +83,15 @@ class Comparison:
         ]
         if not chosen:
             return 0.0
-        return LESS_SURE if any(one.is_slow for one in chosen) else SURER
+        if any(one.is_slow for one in chosen):
+            return LESS_SURE
+        return 0.0 if any(one.is_fast for one in chosen) else SURER
 
     def remarks(self) -> Iterator[Message]:
         """What a reader is told of it."""
         for pace in self.paces:
             yield Message(
-                (_SLOW if pace.is_slow else _USUAL)[pace.work],
+                (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],
                 {"mount": pace.mount_point, "measured": round(pace.measured), "typical": round(pace.typical)},
             )
         for crowd in self.crowds:
@@ -177,6 +187,20 @@ _SLOW: dict[Work, str] = {
         "{mount}: {measured} small writes a second by one process, where {typical} are typical: the file "
         "system was slower than usual, so the costs above are not the program's alone. iodock bundle "
         "collects what an administrator needs."
+    ),
+}
+_FAST: dict[Work, str] = {
+    "metadata": N_(
+        "{mount}: {measured} metadata calls a second by one process, far more than the {typical} that are "
+        "typical: a cache answered, or the typical value in the settings is too low."
+    ),
+    "small reads": N_(
+        "{mount}: {measured} small reads a second by one process, far more than the {typical} that are "
+        "typical: a cache answered, or the typical value in the settings is too low."
+    ),
+    "small writes": N_(
+        "{mount}: {measured} small writes a second by one process, far more than the {typical} that are "
+        "typical: a cache took them, or the typical value in the settings is too low."
     ),
 }
 _USUAL: dict[Work, str] = {
