@@ -20,6 +20,8 @@ from iodock.capture import import_logs
 from iodock.diagnosis import diagnose
 from iodock.relations import faults
 from iodock.store import Store
+from iodock.store.anonymous import anonymous_copy
+from iodock.views.report.run import report_html
 
 ROOT = Path(__file__).parent.parent
 IODOCK = [sys.executable, "-m", "iodock"]
@@ -186,6 +188,7 @@ def made_store(
     folder: Path, offsets: Sequence[int], *, major: bool = True, name: str = "/data/index"
 ) -> Path:
     """A run of 10 s whose one task faults at these offsets of one file, evenly over the time."""
+    folder.mkdir(exist_ok=True)
     log = folder / "log"
     log.write_text(
         f'7 0.000000 openat(AT_FDCWD, "{name}", O_RDONLY) = 3 <0.000010>\n'
@@ -232,6 +235,61 @@ def test_gaps_count_in_rising_runs_only(tmp_path: Path) -> None:
     (row,) = shown(store, Path("/data/index"))
     assert (row["faults"], row["pages"], row["ranges"]) == (13, 13, 4)
     assert row["touched_bytes"] == 148 * page
+
+
+def test_an_anonymous_copy_keeps_page_faults(tmp_path: Path) -> None:
+    copy = anonymous_copy(made_store(tmp_path, scattered(100)), tmp_path / "copy.iodock")
+    (row,) = iodock.open(copy).show("maps").to_arrow().to_pylist()
+    assert row["faults"] == 100 and "index" not in row["file"]
+
+
+def test_the_report_has_a_table_of_what_was_touched(tmp_path: Path) -> None:
+    with Store.open(made_store(tmp_path, [index * 65536 for index in range(10)])) as store:
+        page = report_html(store)
+        japanese = report_html(store, "ja")
+    section = page.split("Read and written through maps")[1].split("</table>")[0]
+    assert "/data/index" in section and "in order" in section and "580 KiB" in section
+    assert "マップを通じた読み書き" in japanese
+    with Store.open(made_store(tmp_path / "empty", [])) as store:
+        assert "Read and written through maps" not in report_html(store)
+
+
+@live
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_page_faults_outlive_a_recorder_that_is_killed(
+    program: Path, data: Path, tmp_path: Path, backend: str
+) -> None:
+    store, _ = record(tmp_path, [program, "sequential", data], "--backend", backend)
+    shutil.rmtree(store)
+    command = f"{program} sequential {data}; sleep 1.5; kill -9 $PPID; sleep 5"
+    arguments = [
+        *IODOCK,
+        "record",
+        "--quiet",
+        "-o",
+        str(store),
+        "--backend",
+        backend,
+        "--",
+        "sh",
+        "-c",
+        command,
+    ]
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -9
+    (row,) = shown(store, data)
+    assert row["touched_bytes"] == pytest.approx(96 * MIB, rel=0.02)
+
+
+def test_gaps_of_large_folios_count_where_nothing_waited(tmp_path: Path) -> None:
+    offsets = [index * MIB for index in range(10)]
+    (row,) = shown(made_store(tmp_path / "minor", offsets, major=False), Path("/data/index"))
+    assert row["touched_bytes"] == 9 * MIB + 4096 and row["pattern"] == "sequential"
+    (row,) = shown(made_store(tmp_path / "major", offsets), Path("/data/index"))
+    assert row["touched_bytes"] == 10 * 4096 and row["pattern"] == "rising"
+    aside = [offset + 4096 for offset in offsets]
+    (row,) = shown(made_store(tmp_path / "aside", aside, major=False), Path("/data/index"))
+    assert row["touched_bytes"] == 10 * 4096
 
 
 def test_random_faults_that_wait_are_found(tmp_path: Path) -> None:

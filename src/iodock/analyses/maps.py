@@ -44,7 +44,7 @@ _RANGES = (
 )
 _LIMITS = (
     "only a process's first touch of a page is a fault: later touches, and neighbours that the kernel maps "
-    "with it (up to 64 KiB), don't show; in rising runs the gaps count as touched"
+    "with it (64 KiB, in large folios up to 2 MiB), don't show; in rising runs the gaps count as touched"
 )
 _UNKNOWN = "page faults were not recorded, so what was read and written in these maps is not known"
 
@@ -94,7 +94,7 @@ def _file_rows(selection: Selection) -> str:
 counted AS (SELECT s.file_id, count(DISTINCT p.upid) AS processes, count(s.is_major) AS faults,
     count(*) FILTER (WHERE s.is_major) AS major_faults, count(DISTINCT s.offset_bytes) AS pages,
     count(s.step) AS steps, count(*) FILTER (WHERE s.step > 0) AS rising,
-    count(*) FILTER (WHERE s.step > 0 AND s.step <= {faults.FAULT_AROUND_BYTES}) AS near,
+    count(*) FILTER (WHERE {faults.NEAR}) AS near,
     min(s.ts) AS first_ts, max(s.ts) AS last_ts
   FROM {_SEEN} s LEFT JOIN processes p ON p.utid = s.utid GROUP BY 1),
 mapped AS (SELECT e.file_id, count(*) AS maps FROM events e {selection.joins} {mapped} GROUP BY 1)

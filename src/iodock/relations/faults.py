@@ -1,8 +1,9 @@
 """Page faults in mapped files, and what they say was touched.
 
 Only the first touch of a page by a process is a fault, and where neighbours are in memory already the kernel
-maps them too, up to FAULT_AROUND_BYTES around: who goes through a file in rising order shows one fault in 16
-pages. So within a rising run of faults of one task the gaps count as touched.
+maps them too, up to FAULT_AROUND_BYTES around, or the whole of a large folio: who goes through a file in
+rising order shows one fault in 16 pages, or fewer. So in a rising run of faults of one task the gaps count
+as touched.
 """
 
 from __future__ import annotations
@@ -12,6 +13,11 @@ from iodock.store import Store
 PAGE_BYTES = 4096
 FAULT_AROUND_BYTES = 65536
 """What Linux maps around a fault, of pages that are in memory (fault_around_bytes)."""
+FOLIO_BYTES = 2097152
+"""What it maps at most, where the pages lie in memory as one large folio: from its beginning on."""
+NEAR = f"""(step > 0 AND (step <= {FAULT_AROUND_BYTES}
+    OR (step <= {FOLIO_BYTES} AND offset_bytes % {2 * FAULT_AROUND_BYTES} = 0 AND NOT is_major)))"""
+"""SQL condition on a row of `steps`: all since the fault before may have been touched unseen."""
 RUN_FAULTS = 4
 """From so many faults on that rise by small steps they are a run: fewer come about by chance."""
 
@@ -34,7 +40,7 @@ def _state(store: Store) -> str | None:
 def steps(source: str = "faults", where: str = "") -> str:
     """Each fault of SOURCE with the step from the task's one before in that file (NULL for the first, and for
     pages that were there when watching began) and the number of its rising run."""
-    return f"""SELECT *, sum(CASE WHEN step > 0 AND step <= {FAULT_AROUND_BYTES} THEN 0 ELSE 1 END)
+    return f"""SELECT *, sum(CASE WHEN {NEAR} THEN 0 ELSE 1 END)
     OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts ROWS UNBOUNDED PRECEDING) AS run
 FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_bytes)
       OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts) END AS step

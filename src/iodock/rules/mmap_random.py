@@ -83,7 +83,7 @@ def _cost(found: Faults) -> int:
 def _sql(settings: Settings) -> str:
     # A fault is noted when its page is there, so up to the task's fault before lies the wait for it, and what
     # the task computed. What it can't have waited: its CPU time, and the time in calls.
-    near = f"count(*) FILTER (WHERE step > 0 AND step <= {faults.FAULT_AROUND_BYTES})"
+    near = f"count(*) FILTER (WHERE {faults.NEAR})"
     return f"""WITH stepped AS (SELECT *, ts - lag(ts) OVER (PARTITION BY utid ORDER BY ts) AS pause
   FROM ({faults.steps(where="WHERE is_major IS NOT NULL")})),
 chosen AS (SELECT s.file_id FROM stepped s JOIN files f ON f.file_id = s.file_id

@@ -20,8 +20,8 @@ _HEADS = (
     N_("Order"),
 )  # fmt: skip
 _LEAD = N_(
-    "Known from page faults: a process's first touch of each page. Up to 64 KiB around a touch don't show, "
-    "and count as touched where a file is gone through in order."
+    "Known from page faults: a process's first touch of each page. Neighbours that the kernel maps with it "
+    "don't show, and count as touched where a file is gone through in order."
 )
 
 
