@@ -8,6 +8,7 @@ import re
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from iodock.analyses import find
 from iodock.analyses.base import request
 from iodock.diagnosis import diagnose
+from iodock.errors import IodockError
 from iodock.language import N_, Language
 from iodock.relations.profile import Profile
 from iodock.settings import Settings
@@ -76,8 +78,15 @@ def _write(
                 entry.mtime = (store.manifest.raw.get("created_ns") or 0) // 1_000_000_000
                 archive.addfile(entry, io.BytesIO(content))
         part.replace(target)
+    except OSError as error:
+        # Of another file, it says by itself which.
+        if error.filename not in (None, str(part)):
+            raise
+        message = f"{target}: can't be written: {error.strerror}"
+        raise IodockError(message, "name a file elsewhere with -o") from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def _members(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.output import check_folder
 from iodock.errors import IodockError
 
 _EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -o for-the-admin.tar.gz")
@@ -44,8 +45,7 @@ def command(
     target = Path(output or f"{name}-bundle.tar.gz")
     if target.exists() and not force:
         raise IodockError(f"{target}: exists", "--force replaces it, -o names another")
-    if not target.parent.is_dir():
-        raise IodockError(f"{target}: no such folder", f"mkdir -p {target.parent}")
-    with ProgressBar("packing", quiet, "parts") as progress:
+    check_folder(str(target))
+    with ProgressBar("packing", quiet, "parts", rated=False) as progress:
         write_bundle(Path(store), target, language_in(spoken(lang)), load(settings), anonymous, progress)
     click.echo(str(target))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ _EXAMPLES = (
 
 @click.group(invoke_without_command=True, epilog=examples(_EXAMPLES))
 @language
+@quiet
 @click.pass_context
-def command(context: click.Context, lang: str | None) -> None:
+def command(context: click.Context, lang: str | None, quiet: bool) -> None:
     """The casebook: patterns that were found at real centres, as small programs before and after the change.
     Without a subcommand, list the cases."""
     if context.invoked_subcommand is None:
@@ -38,8 +40,8 @@ def command(context: click.Context, lang: str | None) -> None:
         from iodock.views.case_text import case_list
 
         click.echo(case_list(every(), _text(lang)), nl=False)
-        for error in damaged():
-            print(f"note: {error}; {error.hint}", file=sys.stderr)
+        for error in () if quiet else damaged():
+            say(f"note: {error}; {error.hint}")
 
 
 def _text(lang: str | None) -> Language:
@@ -51,7 +53,8 @@ def _text(lang: str | None) -> Language:
 @command.command(epilog=examples(("iodock cases show shell-loop", "iodock cases show shell-loop --lang ja")))
 @click.argument("name")
 @language
-def show(name: str, lang: str | None) -> None:
+@quiet
+def show(name: str, lang: str | None, quiet: bool) -> None:
     """Print a case's page: what you see, why, the change, and when it does not help."""
     from iodock.casebook import find
     from iodock.views.case_text import case_text
@@ -154,7 +157,8 @@ def _print_sides(recorded: CaseRun, settings: Settings, text: Language) -> None:
 @click.option("--change", default="", help="what was changed")
 @click.option("--beyond", default="", help="when it does not help")
 @click.option("--force", is_flag=True, help="replace a case of that name")
-def add(name: str, before: str, after: str, force: bool, **texts: str) -> None:
+@quiet
+def add(name: str, before: str, after: str, force: bool, quiet: bool, **texts: str) -> None:
     """Add a case of your own from two stores. Names of files, hosts and programs are made up first; it lies
     in $IODOCK_CASES or ~/.local/share/iodock/cases."""
     from iodock.casebook.site import add_case

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
-from iodock.cli.output import destination
+from iodock.cli.output import check_folder, destination
 
 _EXAMPLES = (
     "iodock diagnose run.iodock",
@@ -46,6 +46,7 @@ def command(
     from iodock.store import Store
 
     text = language_in(spoken(lang))
+    check_folder(output)
     with Store.open(store) as opened:
         found = diagnose(opened, load(settings))
     if form == "json":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
-from iodock.cli.output import destination
+from iodock.cli.output import check_folder, destination
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def command(
     from iodock.settings import load
 
     before, after = _sides(stores)
+    check_folder(output)
     wanted = form or _by_ending(output)
     comparison = compare(
         before, after, per=per, settings=load(settings), most_files=top, every_file=wanted == "csv"

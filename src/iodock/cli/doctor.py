@@ -6,12 +6,13 @@ import sys
 
 import click
 
-from iodock.cli.options import examples
+from iodock.cli.options import examples, quiet
 
 
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))
 @click.option("--format", "form", type=click.Choice(("table", "json")), default="table", help="what to write")
-def command(form: str) -> int:
+@quiet
+def command(form: str, quiet: bool) -> int:
     """Say what this machine allows (ptrace, perf, BPF, kernel, file systems) and what follows from it. Exit
     status 1 if programs can't be recorded here."""
     from iodock.doctor import examine

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples
+from iodock.cli.options import examples, quiet
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("name", required=False)
-def command(name: str | None) -> None:
+@quiet
+def command(name: str | None, quiet: bool) -> None:
     """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored
     table, a system call, a family or class of calls, or a loss. Without a name, list what can be
     explained."""

@@ -12,6 +12,7 @@ import click
 from iodock._native import known_formats
 from iodock.cli.naming import free_name, name_of_log
 from iodock.cli.options import examples, quiet
+from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 _EXAMPLES = (
@@ -97,5 +98,5 @@ def command(
     counts = f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"
     print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
     for loss in found.losses:
-        print(f"note: {loss.name} ({loss.count:,}): {loss.cure}", file=sys.stderr)
-    print(f"next: iodock show summary {shlex.quote(str(store))}", file=sys.stderr)
+        say(f"note: {loss.name} ({loss.count:,}): {loss.cure}")
+    say(f"next: iodock show summary {shlex.quote(str(store))}")

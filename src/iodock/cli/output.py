@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +14,7 @@ from iodock.errors import IodockError, RequestError
 DATA_FORMATS = ("table", "csv", "json", "parquet")
 CHART_FORMATS = ("png", "svg", "pdf", "html")
 BINARY_FORMATS = ("parquet", "png", "pdf")
+_ELSEWHERE = "name a file elsewhere with -o"
 
 
 def chosen_format(wanted: str | None, output: str | None) -> str:
@@ -49,8 +50,14 @@ def destination(output: str | None) -> Iterator[BinaryIO]:
         part.replace(path)
     except FileNotFoundError as error:
         raise IodockError(f"{output}: no such folder", f"mkdir -p {path.parent}") from error
+    except OSError as error:
+        # Of another file, it says by itself which.
+        if error.filename not in (None, str(part)):
+            raise
+        raise IodockError(f"{output}: can't be written: {error.strerror}", _ELSEWHERE) from error
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 def check_folder(output: str | None) -> None:
@@ -61,4 +68,4 @@ def check_folder(output: str | None) -> None:
     if not folder.is_dir():
         raise IodockError(f"{output}: no such folder", f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK):
-        raise IodockError(f"{output}: you may not write there", "name another file with -o")
+        raise IodockError(f"{output}: you may not write there", _ELSEWHERE)

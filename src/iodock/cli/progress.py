@@ -13,9 +13,11 @@ PATIENCE_S = 1.0
 class ProgressBar:
     """Call it with (bytes, total bytes or None, calls) as often as you like; use it as a context manager."""
 
-    def __init__(self, label: str, quiet: bool, noun: str = "calls") -> None:
+    def __init__(self, label: str, quiet: bool, noun: str = "calls", rated: bool = True) -> None:
+        """RATED: say how many millions a second."""
         self._label = label
         self._noun = noun
+        self._rated = rated
         self._shown = not quiet and sys.stderr.isatty()
         self._started = time.monotonic()
         self._bar: Any = None
@@ -27,9 +29,8 @@ class ProgressBar:
         if self._bar is None:
             self._start()
         rate = calls / (time.monotonic() - self._started)
-        self._bar.update(
-            self._task, completed=done, total=total, rate=f"{calls:,} {self._noun}, {rate / 1e6:.2f} M/s"
-        )
+        said = f"{calls:,} {self._noun}" + (f", {rate / 1e6:.2f} M/s" if self._rated else "")
+        self._bar.update(self._task, completed=done, total=total, rate=said)
 
     def _start(self) -> None:
         from rich.console import Console

@@ -7,6 +7,7 @@ import os
 import sys
 
 from iodock import recording
+from iodock.cli.streams import say
 from iodock.errors import IodockError
 
 TYPE_CHECKING = False
@@ -109,15 +110,15 @@ def _name_of_process(pid: int) -> str:
 def _after(recorded: RecordSummary, store: str, lang: str | None, quiet: bool) -> None:
     """Tables and check-up. Whatever fails here is said, and the program's status passed on all the same."""
     for warning in recorded["warnings"] if not quiet else ():
-        print(f"warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
     if recorded["failure"]:
-        print(f"error: recording stopped early: {recorded['failure']}", file=sys.stderr)
+        say(f"error: recording stopped early: {recorded['failure']}")
     if not recorded["must_finish"]:
         return
     try:
         _finish(store, lang, quiet)
     except KeyboardInterrupt:
-        print(f"note: interrupted; {store} becomes whole when it is next opened", file=sys.stderr)
+        say(f"note: interrupted; {store} becomes whole when it is next opened")
     except (IodockError, OSError, ValueError) as error:
         from iodock.cli.run import say_error
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
-from iodock.cli.output import destination
+from iodock.cli.output import check_folder, destination
 from iodock.errors import IodockError
 
 _EXAMPLES = ("iodock report run.iodock", "iodock report run.iodock -o run.html --lang ja")
@@ -32,6 +32,7 @@ def command(store: str, output: str | None, force: bool, lang: str | None, quiet
         target = output or f"{opened.name.removesuffix('.iodock')}.html"
         if not force:
             _spare_other_files(target)
+        check_folder(target)
         page = report_html(opened, language=spoken(lang))
     with destination(target) as out:
         out.write(page.encode("utf-8", "backslashreplace"))

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from iodock.cli.registry import VERBS
+from iodock.cli.streams import say
 from iodock.errors import IodockError, RequestError
 
 FAILED, USAGE = 1, 2
@@ -116,6 +117,6 @@ def say_error(error: BaseException) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    print(f"error: {message}", file=sys.stderr)
+    say(f"error: {message}")
     if hint:
-        print(f"hint: {hint}", file=sys.stderr)
+        say(f"hint: {hint}")

@@ -10,6 +10,7 @@ import click
 
 from iodock.cli.options import examples, filter_arguments, filters, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
+from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 _TYPES: dict[str, dict[str, Any]] = {
@@ -171,6 +172,6 @@ def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
 def say_beside(answer: Any) -> None:
     """Notes and losses on stderr, where they do not disturb the data."""
     for note in answer.notes:
-        print(f"note: {note}", file=sys.stderr)
+        say(f"note: {note}")
     for loss in answer.losses:
-        print(f"note: {loss.name} ({loss.count:,}): {loss.cure}", file=sys.stderr)
+        say(f"note: {loss.name} ({loss.count:,}): {loss.cure}")

@@ -36,6 +36,15 @@ def prepare() -> None:
     )  # fmt: skip
 
 
+def say(text: str) -> None:
+    """A line on stderr. What names hold can't colour a terminal, move its cursor, or look like more lines."""
+    if not text.isprintable():
+        from iodock.views.charts.words import visible
+
+        text = visible(text)
+    print(text, file=sys.stderr)
+
+
 def _open_what_was_closed() -> None:
     """A program started with `>&-` lacks standard streams; the next files opened would take their place.
     Stdout can't be written to then: data that goes nowhere is an error, as on a full disk."""

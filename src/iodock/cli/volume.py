@@ -10,7 +10,7 @@ import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
-from iodock.errors import RequestError
+from iodock.errors import IodockError, RequestError
 
 if TYPE_CHECKING:
     from iodock.language import Language
@@ -95,7 +95,7 @@ def command(
         try:
             with destination(output) as out:
                 out.write(said.encode())
-        except OSError:
+        except (OSError, IodockError):
             # Nobody wants to run the program again for want of space.
             sys.stderr.write(said)
             raise
