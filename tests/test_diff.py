@@ -548,11 +548,13 @@ def test_a_damaged_store_is_named(kyoto: tuple[str, str], tmp_path: Path, damage
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-def test_text_fits_the_terminal(kyoto: tuple[str, str], tmp_path: Path, width: int) -> None:
+def test_text_fits_the_terminal(
+    kyoto: tuple[str, str], several: tuple[list[str], list[str]], tmp_path: Path, width: int
+) -> None:
     long = Log()
     written(long, "/very/long/" + "folder/" * 30 + "日本語の名前.dat", 123_456 // 100, 3.3)
     other = long.store(tmp_path / "long.iodock")
-    for stores in (([kyoto[0]], [kyoto[1]]), ([kyoto[0]], [other]), ([kyoto[0]] * 4, [kyoto[1]] * 4)):
+    for stores in (([kyoto[0]], [kyoto[1]]), ([kyoto[0]], [other]), several):
         into = io.StringIO()
         print_diff(compare(*stores), Console(file=into, width=width, highlight=False), ENGLISH)
         assert max(cell_len(line.rstrip()) for line in into.getvalue().splitlines()) <= width
@@ -652,3 +654,47 @@ def test_a_run_of_no_length_is_not_compared_by_its_length(tmp_path: Path) -> Non
     assert "Whether the run got faster is not known" in shown and "How long the run took" in shown
     (wall,) = (line.split() for line in shown.splitlines() if re.match(r"wall time +[^i ]", line))
     assert wall == ["wall", "time", "?", "10", "s"]
+
+
+@pytest.mark.parametrize("named", [[0, 0], [0, 1, 0], [0, 1, 2, 3, 3]])
+def test_a_run_named_twice_is_no_second_run(
+    several: tuple[list[str], list[str]], named: list[int], tmp_path: Path
+) -> None:
+    again = [several[0][at] for at in named]
+    link = tmp_path / "link.iodock"
+    link.symlink_to(again[-1])
+    for stores in (again, [*dict.fromkeys(again), str(link)]):
+        with pytest.raises(RequestError, match="twice among the runs before"):
+            compare(stores, several[1])
+        with pytest.raises(RequestError, match="twice among the runs after"):
+            compare(several[1], stores)
+
+
+def argued(path: Path, calls: int, command: list[str]) -> str:
+    log = Log()
+    log.open("/d/in")
+    log.stat("/d/in", 1 << 20)
+    log.move("read", "/d/in", calls, (1 << 20) // calls, 1.0)
+    return edited(log.store(path.with_suffix(".made")), path, captured={"command": command})
+
+
+@pytest.mark.parametrize(
+    ("calls", "command", "told"),
+    [
+        (1024, ["/bin/sum", "-n", "2"], True),
+        (1024, ["./sum", "-n", "2"], True),
+        # The same arguments: that is what a change of the program does.
+        (1024, ["./sum", "-n", "1"], False),
+        (300, ["./sum", "-n", "2"], False),
+        (1024, ["./other", "-n", "2"], False),
+        (1024, [], False),
+    ],
+)
+def test_other_arguments_and_many_more_calls_may_be_other_work(
+    tmp_path: Path, calls: int, command: list[str], told: bool
+) -> None:
+    before = argued(tmp_path / "before.iodock", 256, ["./sum", "-n", "1"])
+    after = argued(tmp_path / "after.iodock", calls, command)
+    found = said(compare([before], [after]), "work")
+    assert ("sum was started with other arguments" in found, "--per records=N,M" in found) == (told, told)
+    assert not said(compare([before], [after], per="run"), "work")

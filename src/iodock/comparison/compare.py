@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +14,7 @@ from iodock.comparison.remarks import remarks_on
 from iodock.comparison.sums import RunSums, sums_of
 from iodock.comparison.verdict import headline, sentences
 from iodock.comparison.work import unequal_work, work_of
+from iodock.errors import RequestError
 from iodock.settings import Settings, load
 from iodock.store.engine import Engine
 
@@ -33,6 +35,8 @@ def compare(
     """What changed between the stores BEFORE and those AFTER, one or more of each. PER: unit of work, as
     `--per` takes it. EVERY_FILE: also the table of all files. Raises StoreError, QueryError, RequestError."""
     chosen = settings or load()
+    _check_distinct("before", before)
+    _check_distinct("after", after)
     # The same store may stand on both sides.
     paths = list(dict.fromkeys((*before, *after)))
     # The engine works outside of Python's lock, and what it does one after the other leaves a core idle.
@@ -44,6 +48,18 @@ def compare(
         return _compared(engine, *sides, per=per, most_files=most_files, every_file=every_file)
     finally:
         engine.close()
+
+
+def _check_distinct(side: str, stores: Sequence[str]) -> None:
+    """That no run stands for several: how runs differ anyway could not be told from copies of one."""
+    seen: dict[str, str] = {}
+    for store in stores:
+        place = os.path.realpath(store)
+        if place in seen:
+            raise RequestError(
+                f"{store} is named twice among the runs {side}", "name each run once: a copy is no second run"
+            )
+        seen[place] = store
 
 
 def _compared(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from iodock.comparison.data import Remark, Work, middle
 from iodock.comparison.sums import RunSums
@@ -12,6 +13,9 @@ from iodock.language import N_
 
 EQUAL_WITHIN = 1.2
 """Amounts of work whose ratio is below this are called equal."""
+MUCH = 2.0
+"""From this ratio of the numbers of calls on, other arguments may mean other work."""
+_FEW_CALLS = 100
 _SMALL = {"files": 5, "read_bytes": 4096, "written_bytes": 4096, "size_bytes": 4096}
 """Differences up to this are not looked at."""
 _KNOWN_SHARE = 0.9
@@ -76,7 +80,10 @@ def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterato
             f"after{_ENDINGS[name]}": _middle(after, name),
         }
         yield Remark("work", Message(_TEXTS[name], values))
-    if differing:
+    told = None if differing else _other_arguments(before, after)
+    if told:
+        yield Remark("work", told)
+    if differing or told:
         yield Remark(
             "work",
             Message(
@@ -86,6 +93,27 @@ def unequal_work(before: Sequence[RunSums], after: Sequence[RunSums]) -> Iterato
                 )
             ),
         )
+
+
+def _other_arguments(before: Sequence[RunSums], after: Sequence[RunSums]) -> Message | None:
+    """What is said where one program was started with other arguments and made many more or fewer calls."""
+    sides = [{tuple(map(str, run.captured.get("command") or ())) for run in side} for side in (before, after)]
+    programs = {PurePath(command[0]).name if command else "" for side in sides for command in side}
+    if len(programs) != 1 or "" in programs or {c[1:] for c in sides[0]} == {c[1:] for c in sides[1]}:
+        return None
+    first, second = (
+        round(middle([run.manifest.rows.get("events", 0) for run in side]) or 0) for side in (before, after)
+    )
+    low, high = sorted((first, second))
+    if high - low < _FEW_CALLS or high < MUCH * low:
+        return None
+    return Message(
+        N_(
+            "The work may not have been equal: {program} was started with other arguments, and made {before} "
+            "-> {after} calls."
+        ),
+        {"program": programs.pop(), "before": first, "after": second},
+    )
 
 
 _ENDINGS = {"files": "_files", "read_bytes": "_bytes", "written_bytes": "_bytes", "size_bytes": "_bytes"}
