@@ -155,6 +155,31 @@ def test_a_store_that_was_recorded(tmp_path: Path) -> None:
     assert "has no CPU times" in failed(1, bare)
 
 
+@pytest.mark.parametrize(
+    ("file_ns", "reading", "following"),
+    [
+        (10_000_000, "between", "I/O is not the problem here"),
+        (600_000_000, "between", "iodock diagnose"),
+        (4_000_000_000, "I/O-heavy", "iodock diagnose"),
+        (None, "I/O-heavy", "step 2"),
+    ],
+)
+def test_what_a_store_has_recorded_of_its_io_counts(
+    tmp_path: Path, file_ns: int | None, reading: str, following: str
+) -> None:
+    captured = {"how": "ptrace", "command": ["true"], "wall_ns": 10_000_000_000}
+    store = Path(
+        write_store(
+            tmp_path / "run.iodock", [], [], [process_row(0, 10, cpu_user_ns=9_000_000)], captured=captured
+        )
+    )
+    manifest = json.loads((store / "manifest.json").read_text())
+    manifest["io"] = None if file_ns is None else {"any_ns": file_ns, "file_ns": file_ns}
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    [row] = rows(store)
+    assert row["reading"] == reading and row["next"].startswith(following)
+
+
 def test_a_closed_standard_input_is_empty() -> None:
     command = 'exec "$0" -m iodock ratio - <&-'
     done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False)

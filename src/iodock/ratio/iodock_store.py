@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from iodock.ratio.reader import Reader, Reading, Sample
@@ -41,10 +41,17 @@ def read(reading: Reading) -> Iterator[Record]:
         name=shlex.join(map(str, command)) or json.dumps(path),
         real=wall / NS_PER_S,
         user=row["user"] / NS_PER_S,
-        system=row["system"] / NS_PER_S,
+        system=None if row["system"] is None else row["system"] / NS_PER_S,
         cores=float(raw["ranks"]) if raw.get("ranks") else None,
         at=path,
+        io_share=_io_share(raw.get("io"), wall),
     )
+
+
+def _io_share(io: Mapping[str, int] | None, wall_ns: int) -> float | None:
+    """The share that `iodock diagnose` names; None where calls have no durations."""
+    spent = io.get("file_ns") if io else None
+    return None if spent is None or not wall_ns else spent / wall_ns
 
 
 READER = Reader("store", "an iodock store, recorded live", sniff, read)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,9 @@ Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
 _ABOVE_ONE = 1.05
 """Clocks of different fineness give a little over 1; more means more cores than were said."""
 _SYSTEM_HIGH = 0.2
+IO_FINE, IO_HEAVY = 0.05, 0.4
+"""Recorded shares of the elapsed time below which I/O is fine, and from which on it dominates: those of
+`iodock diagnose`."""
 STEP_2 = "step 2: iodock volume -- CMD"
 NOT_ONLY_IO = (
     "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "
@@ -51,11 +55,26 @@ def _read(
         why = f"user time is {share:.3g} times the elapsed time: it ran on several cores"
         missing = "say how many cores: --cores N" if not known else "check the number of cores"
         return "unknown", why, missing
+    if record.io_share is not None:
+        return _read_recorded(record, share, record.io_share, limits)
     if share < limits.io_below:
         return "I/O-heavy", _why_low(system, limits), f"{STEP_2}, and compare bytes moved with file sizes"
     if share >= limits.compute_above:
         return "compute", f"at least {limits.compute_above:g}: the CPU works", "I/O is not the problem here"
     return "between", f"from {limits.io_below:g} to {limits.compute_above:g}", f"{STEP_2}, if the run matters"
+
+
+def _read_recorded(record: Record, share: float, io: float, limits: Ratio) -> tuple[Verdict, str, str]:
+    """What was recorded says more than the CPU's idleness."""
+    why = f"recorded: {io:.1%} of the elapsed time was in calls on files"
+    following = f"iodock diagnose {shlex.quote(record.at)}"
+    if io >= IO_HEAVY:
+        return "I/O-heavy", why, following
+    if share >= limits.compute_above:
+        return "compute", why, "I/O is not the problem here"
+    if io < IO_FINE:
+        return "between", f"{why}, the rest in something else", "I/O is not the problem here"
+    return "between", why, following
 
 
 def _why_unknown(record: Record) -> tuple[str, str]:

@@ -34,6 +34,8 @@ class Record(NamedTuple):
     """User and system time together, where the source does not tell them apart."""
     io_bytes: int | None = None
     """File I/O as the source counts it, where it does."""
+    io_share: float | None = None
+    """Of the elapsed time, in calls on files, where the source has recorded them."""
 
 
 CURES: Mapping[str, str] = {
