@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -95,6 +97,33 @@ def test_damaged_pages_are_named(store: Path, table: str) -> None:
         opened.rows("SELECT * FROM files JOIN events USING (file_id)")
     assert f"{path}: is damaged: " in str(caught.value)
     assert caught.value.hint == "import or record again"
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_damage_far_into_a_long_answer_is_named(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    path = store / "events/part-00000.parquet"
+    rows = pq.read_table(path)
+    many = pa.concat_tables([rows] * 300)
+    pq.write_table(many, path, row_group_size=rows.num_rows * 30)
+    manifest = json.loads((store / "manifest.json").read_text())
+    manifest["tables"]["events"] = many.num_rows
+    (store / "manifest.json").write_text(json.dumps(manifest))
+    group = pq.read_metadata(path).row_group(8)
+    content = bytearray(path.read_bytes())
+    for number in range(group.num_columns):
+        column = group.column(number)
+        start = column.dictionary_page_offset or column.data_page_offset
+        content[start : start + 12] = b"\xff" * 12
+    path.write_bytes(content)
+    target = tmp_path / "out"
+    assert run(["show", "accesses", str(store), "--kind", "all", "--format", form, "-o", str(target)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {path}: is damaged: ") and said.endswith("hint: import or record again\n")
+    assert not target.exists()
+    assert run(["bundle", str(store), "--anonymous", "-o", str(target)]) == 1
+    assert f"error: {path}: is damaged: " in capsys.readouterr().err
 
 
 def test_a_wrong_question_is_not_called_damage(store: Path) -> None:

@@ -60,8 +60,12 @@ def write_bundle(
         with Store.open(store) as opened:
             opened.rows("SELECT 1")
         copy = anonymous_copy(store, Path(folder) / "run.iodock")
-        with Store.open(copy) as opened:
-            _write(opened, target, text, settings, True, progress)
+        try:
+            with Store.open(copy) as opened:
+                _write(opened, target, text, settings, True, progress)
+        except IodockError as error:
+            # Events are copied as they are: what is damaged there is so in the store.
+            raise type(error)(str(error).replace(str(copy), str(store)), error.hint) from error
 
 
 def _write(
@@ -80,7 +84,7 @@ def _write(
         part.replace(target)
     except OSError as error:
         # Of another file, it says by itself which.
-        if error.filename not in (None, str(part)):
+        if error.errno is None or error.filename not in (None, str(part)):
             raise
         message = f"{target}: can't be written: {error.strerror}"
         raise IodockError(message, "name a file elsewhere with -o") from error

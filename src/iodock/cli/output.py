@@ -52,7 +52,7 @@ def destination(output: str | None) -> Iterator[BinaryIO]:
         raise IodockError(f"{output}: no such folder", f"mkdir -p {path.parent}") from error
     except OSError as error:
         # Of another file, it says by itself which.
-        if error.filename not in (None, str(part)):
+        if error.errno is None or error.filename not in (None, str(part)):
             raise
         raise IodockError(f"{output}: can't be written: {error.strerror}", _ELSEWHERE) from error
     finally:

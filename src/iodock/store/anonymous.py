@@ -69,7 +69,7 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     names = anonymiser or Anonymiser(_mount_points(store))
     into.mkdir(parents=True)
     (into / "events").mkdir()
-    parts = (f"events/{part.name}" for part in sorted((store / "events").iterdir()))
+    parts = (f"events/{part.name}" for part in sorted((store / "events").glob("*.parquet")))
     for table in ("calls.parquet", "errnos.parquet", *parts):
         shutil.copy(store / table, into / table)
     # Numbers only.

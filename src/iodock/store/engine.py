@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +127,18 @@ class Engine:
         QueryError."""
         try:
             self._connection.execute(KEEP_ORDER)
-            return self._connection.sql(sql).to_arrow_reader(rows)
+            reader = self._connection.sql(sql).to_arrow_reader(rows)
         except duckdb.Error as error:
+            raise self._query_error(error) from error
+        return pa.RecordBatchReader.from_batches(reader.schema, self._batches(reader))
+
+    def _batches(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from reader
+        except (OSError, pa.ArrowException) as error:
+            # What the engine meets further on is an error of Arrow's.
+            if self._stored is None or self._stored.damaged(TABLES) is None:
+                raise
             raise self._query_error(error) from error
 
     def json_reader(self, sql: str, names: Sequence[str], rows: int = 20_000) -> pa.RecordBatchReader:

@@ -63,6 +63,8 @@ class StoredTables:
             for path in sorted(self._plain.glob(table.files)):
                 try:
                     self._connection.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
+                except duckdb.InterruptException:
+                    return None
                 except duckdb.Error:
                     return self.folder / path.relative_to(self._plain)
         return None
