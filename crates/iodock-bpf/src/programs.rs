@@ -28,7 +28,7 @@ const REQUESTS: [(&str, &str, usize); 2] =
 /// Bytes of all CPUs' buffers, and of each at least and at most.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
-const MOST_BUFFER: usize = 4 << 20;
+const MOST_BUFFER: usize = 16 << 20;
 /// Tasks followed at a time.
 const MOST_SLOTS: u32 = 1 << 16;
 
