@@ -108,6 +108,20 @@ def syncs_checkpoints(log: Trace) -> None:
         log.call("fsync(3)", took_us=5000)
 
 
+def commits_each(log: Trace) -> None:
+    log.open("/data/runs.db", flags="O_RDWR|O_CREAT")
+    for _ in range(101):
+        log.write(4096, 10)
+        log.call("fdatasync(3)", took_us=5000)
+
+
+def commits_batches(log: Trace) -> None:
+    log.open("/data/runs.db", flags="O_RDWR|O_CREAT")
+    for _ in range(90):
+        log.write(4096, 10)
+        log.call("fdatasync(3)", took_us=5000)
+
+
 def locks_again(log: Trace) -> None:
     log.open("/data/table")
     for _ in range(2005):
@@ -196,6 +210,7 @@ CASES = [
     Case("directory-scan-storm", lists_again, 100, 0.33, ("/data/in",), lists_many_once),
     Case("tiny-file-flood", creates_many, 1200, 0.24, (), creates_few),
     Case("sync-heavy", syncs_each, 101, 0.5, ("/data/journal",), syncs_checkpoints),
+    Case("sync-heavy", commits_each, 101, 0.5, ("/data/runs.db",), commits_batches, "of-a-database"),
     # Four calls are what any program needs.
     Case("metadata-heavy", locks_again, 2002, 0.401 * 2002 / 2006, ("/data/table",), locks_many_once),
     Case("process-storm", child_per_record, 400, 0.5, (), compiler_per_source),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from data_faults import CASES, IDS, Build, Case, made
+from data_faults import CASES, IDS, Build, Case, made, overwritten, written_anew
 from iodock.findings import Severity
 from iodock.store import Store
 from timed_strace import StraceLog, diagnosed, of_rule
@@ -39,6 +39,18 @@ def test_without_durations_the_calls_count(case: Case, tmp_path: Path) -> None:
     (found,) = of_rule(diagnosis, case.rule)
     assert found.cost_seconds is None and found.gain is None
     assert found.severity is Severity.MEDIUM
+
+
+def test_overwriting_waits_for_the_pages_at_the_edges(tmp_path: Path) -> None:
+    diagnosis = diagnosed(made(overwritten, tmp_path))
+    (found,) = diagnosis.worth_changing
+    assert (found.rule, found.files) == ("unaligned-requests", ("/data/field",))
+    assert found.evidence["count"] == 1000 - 16, "64 times 40,000 is a multiple of 4096"
+    assert found.cost_seconds == pytest.approx(999 * 78e-6, rel=0.01), "20 us of copying, 2 for a call"
+
+
+def test_what_is_written_anew_waits_for_no_page(tmp_path: Path) -> None:
+    assert not diagnosed(made(written_anew, tmp_path)).worth_changing
 
 
 def bash_reads_lines(log: StraceLog) -> None:

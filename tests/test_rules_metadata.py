@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from iodock.findings import Severity
@@ -69,6 +71,52 @@ def test_large_pieces_through_pipes_are_fine(tmp_path: Path) -> None:
     log = Trace()
     conversation(log, 65536)
     assert not diagnosed(log.imported(tmp_path)).worth_changing
+
+
+def cpu_of_all(path: Path, nanoseconds: int) -> Path:
+    table = path / "processes.parquet"
+    rows = pq.read_table(table)
+    times = pa.array([nanoseconds] * rows.num_rows, pa.int64())
+    pq.write_table(rows.set_column(rows.column_names.index("cpu_user_ns"), "cpu_user_ns", times), table)
+    return path
+
+
+@pytest.mark.parametrize(("cpu_ns", "found"), [(1_000_000, True), (300_000_000, False)])
+def test_large_pieces_are_named_where_nobody_computes_on_them(
+    cpu_ns: int, found: bool, tmp_path: Path
+) -> None:
+    log = Trace()
+    conversation(log, 65536)
+    diagnosis = diagnosed(cpu_of_all(log.imported(tmp_path), cpu_ns))
+    assert [one.rule for one in diagnosis.worth_changing] == (["pipe-bound"] if found else [])
+
+
+def locks_in_turn(log: Trace, took_us: int) -> None:
+    for pid in (201, 202, 203):
+        log.start(pid, "/opt/bin/collect")
+    for pid in (201, 202, 203):
+        log.open("/data/all.lock", flags="O_RDWR|O_CREAT", pid=pid)
+        for _ in range(300):
+            log.call("flock(3, LOCK_EX)", took_us=took_us, pid=pid)
+            log.call("flock(3, LOCK_UN)", took_us=2, pid=pid)
+            log.pause(10, pid)
+        log.end(pid)
+
+
+def test_processes_that_wait_for_each_others_locks_contend(tmp_path: Path) -> None:
+    log = Trace()
+    locks_in_turn(log, 1000)
+    diagnosis = diagnosed(log.imported(tmp_path))
+    (found,) = of_rule(diagnosis, "shared-file-contention")
+    assert found.evidence["count"] == 1800 and found.evidence["writers"] == 3
+    assert found.files == ("/data/all.lock",)
+    assert diagnosis.worth_changing[0].rule == "shared-file-contention"
+
+
+def test_locks_that_are_free_are_no_contention(tmp_path: Path) -> None:
+    log = Trace()
+    locks_in_turn(log, 5)
+    assert not of_rule(diagnosed(log.imported(tmp_path)), "shared-file-contention")
 
 
 def test_closes_that_write_out_are_explained_and_left(tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ def lines_into(folder: Path, name: str, compute_us: int) -> Path:
         ("/data/solver.dbg", 12, "write-in-compute-loop"),
         ("/data/debug/table.dat", 12, "small-requests"),
         ("/data/table.dat", 12, "small-requests"),
-        ("/data/debug.out", 4, "small-requests"),
+        ("/data/debug.out", 1, "small-requests"),
+        ("/data/solver.log", 4, "write-in-compute-loop"),
+        ("/data/log/table.dat", 4, "small-requests"),
+        ("/data/catalog.dat", 4, "small-requests"),
         ("/data/table.dat", 60, "write-in-compute-loop"),
     ],
 )

@@ -29,9 +29,15 @@ _SYSTEM = (
 def files(place: str) -> str:
     """SQL condition: PLACE, an alias of `place_names` or `files`, is a plain file that no database keeps."""
     return f"""({place}.kind IN ('file', 'regular', 'unknown')
-  AND NOT regexp_matches({place}.name, '^/(proc|sys)/|{_DATABASES}')
+  AND NOT regexp_matches({place}.name, '^/(proc|sys|dev/pts|dev/fd)/|^/dev/[^/]*$|{_DATABASES}')
   AND {place}.name || '-journal' NOT IN (SELECT name FROM files WHERE suffix(name, '-journal'))
   AND {place}.name || '-wal' NOT IN (SELECT name FROM files WHERE suffix(name, '-wal')))"""
+
+
+def databases(place: str) -> str:
+    """SQL condition: PLACE is a file that a database keeps; repositories are none."""
+    return f"""({place}.kind IN ('file', 'regular', 'unknown') AND NOT ({files(place)})
+  AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|/\\.git/'))"""
 
 
 def data_files(place: str) -> str:

@@ -1,9 +1,10 @@
-"""Processes hand data to each other through pipes in small pieces, and wait for each piece."""
+"""Processes hand data to each other through pipes in small pieces, or only pass it on, and wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
@@ -16,24 +17,30 @@ class Settings:
 
     least_count: int = 500
     """Fewer reads and writes of pipes than this are not worth a word."""
-    most_bytes: int = 2048
+    most_bytes: int = 3072
     """Their size on average; tools that use a buffer pass 4 KiB and more."""
     least_share: float = 0.3
     """Of the wall time in which something waited for a pipe and nothing did other I/O."""
     least_per_second: float = 100.0
     """Reads and writes a second: fewer mean that someone computes, and the pipe only shows it."""
+    least_moved_bytes: int = 67108864
+    """So much must pass through pipes in pieces that are not small."""
+    most_computing: float = 0.15
+    """Of the wall time that the processes at such pipes may compute together: they only pass data on."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all pipes between processes of the run that are used in small pieces."""
+    """One candidate: all pipes between processes of the run, if they are used in small pieces, or if nobody
+    at them does anything but pass data on."""
     row = facts.one(_SQL)
     waited = facts.overview.get("waiting_time_ns")
     if not row or row["count"] is None or not waited or not facts.wall_ns:
         return
     count, moved = int(row["count"]), int(row["bytes"] or 0)
-    if count < settings.least_count or count < settings.least_per_second * facts.wall_ns / 1e9:
+    if waited < settings.least_share * facts.wall_ns:
         return
-    if moved > settings.most_bytes * count or waited < settings.least_share * facts.wall_ns:
+    in_pieces = _is_in_pieces(count, moved, facts.wall_ns, settings)
+    if not in_pieces and not _is_passed_on(row, facts.wall_ns, settings):
         return
     values: dict[str, Scalar] = {
         "count": count,
@@ -42,7 +49,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         "waiting_share": waited / facts.wall_ns,
     }
     yield Candidate(
-        message=Message(_MESSAGE, values),
+        message=Message(_MESSAGE if in_pieces else _PASSED_ON, values),
         count=count,
         time_ns=row["time_ns"],
         evidence={"count": count, "bytes": moved, "time_ns": row["time_ns"], "waiting_ns": waited, **values},
@@ -51,17 +58,32 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         confidence=0.5,
         wall_seconds=waited / 1e9,
         gain=(0.25, 0.75),
+        advice=None if in_pieces else _ADVICE_PASSED_ON,
     )
+
+
+def _is_in_pieces(count: int, moved: int, wall_ns: int, settings: Settings) -> bool:
+    often = count >= max(settings.least_count, settings.least_per_second * wall_ns / 1e9)
+    return often and moved <= settings.most_bytes * count
+
+
+def _is_passed_on(row: Mapping[str, Any], wall_ns: int, settings: Settings) -> bool:
+    if row["cpu_ns"] is None or int(row["bytes"] or 0) < settings.least_moved_bytes:
+        return False
+    return int(row["cpu_ns"]) <= settings.most_computing * wall_ns
 
 
 # A pipe of which only one end is seen leads out of the run: whoever is there is not ours to judge.
 _SQL = """WITH used AS (SELECT u.file_id, p.upid, u.direction, sum(u.count) AS count,
     sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
-  WHERE f.kind IN ('pipe', 'fifo') AND u.direction IN (1, 2) GROUP BY ALL)
+  WHERE f.kind IN ('pipe', 'fifo') AND u.direction IN (1, 2) GROUP BY ALL),
+ours AS (SELECT * FROM used
+  WHERE file_id IN (SELECT file_id FROM used GROUP BY file_id HAVING count(DISTINCT direction) = 2))
 SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
-  CAST(sum(time_ns) AS BIGINT) AS time_ns, count(DISTINCT upid) AS processes
-FROM used WHERE file_id IN (SELECT file_id FROM used GROUP BY file_id HAVING count(DISTINCT direction) = 2)"""
+  CAST(sum(time_ns) AS BIGINT) AS time_ns, count(DISTINCT upid) AS processes,
+  (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE upid IN (SELECT upid FROM ours)) AS cpu_ns
+FROM ours"""
 
 
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
@@ -71,13 +93,26 @@ _MESSAGE = N_(
     "{processes} processes passed {count} pieces of {mean_bytes} on average through pipes; for "
     "{waiting_share} of the run something waited for a pipe, and no file was touched."
 )
+_PASSED_ON = N_(
+    "{processes} processes passed {count} pieces of {mean_bytes} on average through pipes and computed "
+    "hardly anything; for {waiting_share} of the run something waited for a pipe, and no file was touched."
+)
+_ADVICE_PASSED_ON = advise(
+    any=N_("Let the program that needs the data read the file itself, and leave out what only passes it on."),
+    python=N_("Give Popen stdin=open(file) in place of writing the file's content into its pipe."),
+    shell=N_("Write `command < file` in place of `cat file | command`; drop cat, dd and tee in between."),
+)
 
 RULE = Rule(
     name="pipe-bound",
-    title=N_("Small pieces through pipes"),
-    looks_for=N_("Runs in which waiting for pipes dominates, while small pieces pass through them."),
+    title=N_("Waiting for pipes"),
+    looks_for=N_(
+        "Runs in which waiting for pipes dominates, while small pieces pass through them, or much data that "
+        "nobody computes on."
+    ),
     why=N_(
-        "Each small piece costs two calls and often two changes between processes, who wait for each other."
+        "Each piece is copied twice, costs two calls and often two changes between processes, who wait for "
+        "each other."
     ),
     advice=advise(
         any=N_("Pass large pieces, many records at a time, or put both steps into one process."),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.rules import workers
+from iodock.rules import serial_phases, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.workers import Team, Worker
 
@@ -21,18 +21,19 @@ class Settings:
     least_work_ratio: float = 1.5
     """Bytes or calls of the busiest rank over the mean: less is no imbalance, but a slow rank
     (`straggler`)."""
-    most_alone: float = 0.85
-    """Share of the whole that one rank may have; beyond that it works alone (`serial-phases`)."""
     least_seconds: float = 0.02
     """Time beyond the mean; less says nothing."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team whose busiest worker has far more than the mean."""
+    alone = facts.settings.of_rule("serial-phases", serial_phases.Settings)
     for team in workers.teams(facts):
         busiest, mean = team.most(_time), team.mean(_time)
         excess = (busiest.time_ns - mean) / 1e9
         if excess < settings.least_seconds or not _is_unequal(team, busiest, settings):
+            continue
+        if serial_phases.works_alone(team, busiest, alone):
             continue
         values: dict[str, Scalar] = {
             "worker": busiest.number,
@@ -55,7 +56,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
-    if _works_alone(team, busiest, settings) or len(team.workers) < 3:
+    if len(team.workers) < 3:
         return False
     if busiest.time_ns < settings.least_ratio * team.mean(_time):
         return False
@@ -63,12 +64,6 @@ def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
     if team.mean(_bytes) > 0:
         return busiest.bytes >= ratio * team.mean(_bytes)
     return busiest.calls >= ratio * team.mean(_calls)
-
-
-def _works_alone(team: Team, busiest: Worker, settings: Settings) -> bool:
-    many = len(team.workers)
-    in_time = busiest.time_ns >= settings.most_alone * team.mean(_time) * many
-    return in_time and busiest.bytes >= settings.most_alone * team.mean(_bytes) * many
 
 
 def _time(one: Worker) -> int:

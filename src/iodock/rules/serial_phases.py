@@ -9,7 +9,7 @@ from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
 from iodock.rules import costs, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
-from iodock.rules.workers import Worker
+from iodock.rules.workers import Team, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,9 @@ class Settings:
     """Thresholds of `serial-phases`."""
 
     least_alone: float = 0.85
-    """Share of all workers' I/O, in time and in bytes, that one of them must have."""
+    """Share of all workers' bytes that one of them must have."""
+    least_alone_time: float = 0.6
+    """The same of their time in I/O: the others may spend theirs on files that hold little."""
     least_bytes: int = 1048576
     """It must have moved at least so much: a log of one rank is no phase."""
 
@@ -28,14 +30,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         busiest, many = team.most(_time), len(team.workers)
         if many < 3 or busiest.bytes < settings.least_bytes:
             continue
-        time, moved = team.mean(_time) * many, team.mean(_bytes) * many
-        if busiest.time_ns < settings.least_alone * time or busiest.bytes < settings.least_alone * moved:
+        if not works_alone(team, busiest, settings):
             continue
         values: dict[str, Scalar] = {
             "worker": busiest.number,
             "workers": many,
             "alone_ns": busiest.time_ns,
-            "alone_share": busiest.time_ns / time,
+            "alone_share": busiest.bytes / (team.mean(_bytes) * many),
             "moved_bytes": busiest.bytes,
         }
         yield Candidate(
@@ -49,6 +50,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             gain=(0.3, 0.9),
             at_most=Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH,
         )
+
+
+def works_alone(team: Team, one: Worker, settings: Settings) -> bool:
+    """Whether ONE moves the team's data, and the others hardly any."""
+    many = len(team.workers)
+    in_time = one.time_ns >= settings.least_alone_time * team.mean(_time) * many
+    return in_time and one.bytes >= settings.least_alone * team.mean(_bytes) * many
 
 
 def _collects(facts: Facts) -> bool:
@@ -75,12 +83,12 @@ _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes,
 FROM calls_seen WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
 ORDER BY time_ns DESC"""
 _RANKS = N_(
-    "Rank {worker} alone did {alone_share} of the I/O of {workers} ranks: {moved_bytes} in {alone_ns}, "
-    "while the others did none."
+    "Rank {worker} alone moved {alone_share} of the bytes of {workers} ranks: {moved_bytes}; it spent "
+    "{alone_ns} in I/O."
 )
 _PROCESSES = N_(
-    "One of {workers} processes side by side did {alone_share} of their I/O: {moved_bytes} in {alone_ns}, "
-    "while the others did none."
+    "One of {workers} processes side by side moved {alone_share} of their bytes: {moved_bytes}; it spent "
+    "{alone_ns} in I/O."
 )
 
 RULE = Rule(
@@ -107,4 +115,5 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS,),
     tables=("worker_io", "file_work"),
+    yields_to=("pipe-bound",),
 )

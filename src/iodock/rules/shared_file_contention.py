@@ -28,14 +28,24 @@ class Settings:
     """Share of the writes that must not follow the process's own one before."""
     least_together: float = 0.2
     """How much longer the writers' times are together than from the first to the last: they overlap."""
+    least_lock_ns: int = 50000
+    """A lock's time on average, from which on processes wait for each other."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all files that several processes wrote at the same time in interleaved pieces."""
-    faults = Faults(facts.rows(_sql(settings)))
+    """One candidate for files that several processes wrote at the same time in interleaved pieces, and one
+    for those whose locks they waited for."""
+    written = Faults(facts.rows(_sql(settings)))
+    names = set(written.files)
+    locked = Faults([row for row in facts.rows(_locks_sql(settings)) if row["name"] not in names])
+    for faults, call in ((written, "write"), (locked, "fcntl")):
+        count = faults.total("count")
+        if count >= settings.least_count and costs.worth_a_word(facts, faults.time_ns, count):
+            yield _candidate(facts, faults, call)
+
+
+def _candidate(facts: Facts, faults: Faults, call: str) -> Candidate:
     count = faults.total("count")
-    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
-        return
     values: dict[str, Scalar] = {
         "count": count,
         "writers": max(int(row["writers"]) for row in faults.rows),
@@ -43,17 +53,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         "mean_ns": faults.time_ns // count if faults.time_ns is not None else None,
         "files": faults.file_count,
     }
-    yield Candidate(
-        message=Message(_MESSAGE if facts.durations else _MESSAGE_UNTIMED, values),
+    message = _MESSAGE if facts.durations else _MESSAGE_UNTIMED
+    return Candidate(
+        message=Message(message if call == "write" else _LOCKS, values),
         count=count,
         time_ns=faults.time_ns,
         evidence={"time_ns": faults.time_ns, "bytes": faults.total("bytes"), **values},
-        query=_QUERY,
+        query=_QUERY if call == "write" else _LOCKS_QUERY,
         files=faults.files,
         file_count=faults.file_count,
-        call="write",
+        call=call,
         confidence=0.75,
         gain=(0.4, 1.2),
+        advice=None if call == "write" else _LOCKS_ADVICE,
     )
 
 
@@ -80,9 +92,43 @@ WHERE a.place IS NOT NULL OR o.scattered >= {settings.least_scattered} * o.known
 ORDER BY time_ns DESC NULLS LAST, count DESC, s.name"""
 
 
+# Who takes a lock that is free has it at once.
+def _locks_sql(settings: Settings) -> str:
+    return f"""WITH locked AS (SELECT u.file_id, q.upid, sum(u.count) AS count, sum(u.time_ns) AS time_ns,
+    min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
+  FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes q ON q.utid = u.utid
+    JOIN files f ON f.file_id = u.file_id
+  WHERE c.family IN ('fcntl', 'flock') AND {costs.files("f")} GROUP BY u.file_id, q.upid
+  HAVING sum(u.count) >= {settings.least_each}),
+shared AS (SELECT file_id, count(*) AS writers, sum(count) AS count, sum(time_ns) AS time_ns FROM locked
+  GROUP BY file_id HAVING count(*) >= 2 AND sum(time_ns) >= {settings.least_lock_ns} * sum(count)
+    AND sum(last_ts - first_ts) >= {1 + settings.least_together} * (max(last_ts) - min(first_ts)))
+SELECT p.name, count(*) AS file_count, max(s.writers) AS writers, CAST(sum(s.count) AS BIGINT) AS count,
+  CAST(sum(s.time_ns) AS BIGINT) AS time_ns, CAST(0 AS BIGINT) AS bytes
+FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name
+ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
+
+
 _QUERY = """SELECT file, pid, rank, count(*) AS writes, sum(bytes) AS bytes, avg(dur) AS mean_ns
 FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid, rank
 ORDER BY file, writes DESC"""
+_LOCKS_QUERY = """SELECT file, pid, rank, call, count(*) AS locks, sum(dur) AS time_ns, max(dur) AS longest_ns
+FROM calls_seen WHERE family IN ('fcntl', 'flock') GROUP BY file, pid, rank, call ORDER BY time_ns DESC"""
+_LOCKS = N_(
+    "Up to {writers} processes at a time waited for each other's locks of the same file: {count} calls of "
+    "{mean_ns} on average; files: {files}"
+)
+_LOCKS_ADVICE = advise(
+    any=N_(
+        "Let each process write a file or a region of its own, so that no lock is needed, or collect many "
+        "records and lock once for all of them."
+    ),
+    c=N_("Lock only the bytes that are written (fcntl with l_start and l_len), and not while computing."),
+    python=N_("Send the records to one process that writes, through a queue, in place of a lock for each."),
+    shell=N_("Let each job write its own file in place of flock, and join them with cat at the end."),
+    mpi_io=N_("Write collectively, and leave MPI_File_set_atomicity off."),
+    hdf5=N_("Set HDF5_USE_FILE_LOCKING=FALSE where each process has its own file."),
+)
 _MESSAGE = N_(
     "Up to {writers} processes at a time wrote the same file in pieces of {mean_bytes} between each other's: "
     "{count} writes of {mean_ns} on average; files: {files}"
@@ -96,7 +142,8 @@ RULE = Rule(
     name="shared-file-contention",
     title=N_("Many writers, small pieces, one file"),
     looks_for=N_(
-        "Files that several processes write at the same time, in small pieces that lie between each other's."
+        "Files that several processes write at the same time, in small pieces that lie between each other's, "
+        "or whose locks they wait for."
     ),
     why=N_(
         "The file system lets one writer at a time into a block or stripe, and hands the lock round with "
@@ -122,6 +169,6 @@ RULE = Rule(
     fine_when=N_("A log of a few lines, or a database that keeps its own locks."),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "transfers", "opens"),
+    tables=("file_work", "places", "transfers", "opens", "uses"),
     case="shared-file",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.findings import Message
+from iodock.findings import Advice, Message
 from iodock.language import N_
 from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Rule, advise
@@ -20,48 +20,66 @@ class Settings:
     """Fewer syncs than this are not worth a word."""
     most_bytes: int = 4194304
     """Written between two syncs on average; more makes a sync worth its time."""
+    least_commits: int = 100
+    """Syncs of a database and its journal, from which on it may be rows of one batch that are committed one
+    by one."""
+    most_commit_bytes: int = 65536
+    """Written to a database between two syncs on average."""
+    least_commit_share: float = 0.2
+    """Of the run's wall time that a database's syncs must take: a batch that does little else."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places with many syncs and little written for each. Databases are left out."""
-    faults = Faults(facts.rows(_sql(settings)))
-    count = faults.total("count")
-    if count < settings.least_count or not costs.worth_a_word(facts, faults.time_ns, count):
-        return
-    named = any(row["name"] is not None for row in faults.rows)
-    values = {
-        "count": count,
-        "files": faults.file_count,
-        "mean_bytes": faults.total("bytes") / count,
-    }
-    yield Candidate(
-        message=Message(_MESSAGE if named else _MESSAGE_MAPPED, values),
+    """One candidate: all places with many syncs and little written for each; one for databases that commit a
+    little again and again and do hardly anything else."""
+    plain = Faults(facts.rows(_sql(f"u.file_id IS NULL OR {costs.files('f')}", settings.most_bytes)))
+    if plain.total("count") >= settings.least_count and _is_worth(facts, plain):
+        named = any(row["name"] is not None for row in plain.rows)
+        yield _candidate(plain, _MESSAGE if named else _MESSAGE_MAPPED, 0.9)
+    kept = Faults(facts.rows(_sql(costs.databases("f"), settings.most_commit_bytes)))
+    if kept.total("count") >= settings.least_commits and _is_worth(facts, kept):
+        spent = facts.wall_of(kept.time_ns)
+        if spent is None or spent >= settings.least_commit_share * (facts.wall_seconds or 0):
+            yield _candidate(kept, _COMMITS, 0.6, _COMMITS_ADVICE)
+
+
+def _is_worth(facts: Facts, faults: Faults) -> bool:
+    return costs.worth_a_word(facts, faults.time_ns, faults.total("count"))
+
+
+def _candidate(
+    faults: Faults, message: str, confidence: float, advice: tuple[Advice, ...] | None = None
+) -> Candidate:
+    count, moved = faults.total("count"), faults.total("bytes")
+    return Candidate(
+        message=Message(message, {"count": count, "files": faults.file_count, "mean_bytes": moved / count}),
         count=count,
         time_ns=faults.time_ns,
-        evidence={"count": count, "time_ns": faults.time_ns, "written_bytes": faults.total("bytes")},
+        evidence={"count": count, "time_ns": faults.time_ns, "written_bytes": moved},
         query=_QUERY,
         files=faults.files,
-        file_count=faults.file_count if named else 0,
+        file_count=sum(int(row["file_count"]) for row in faults.rows),
         call=faults.rows[0]["call"],
-        confidence=0.9,
+        confidence=confidence,
         gain=costs.CALLS_GO,
+        advice=advice,
     )
 
 
 # msync and sync name no file.
-def _sql(settings: Settings) -> str:
+def _sql(wanted: str, most_bytes: int) -> str:
     return f"""WITH synced AS (SELECT p.place, p.name, u.file_id, arg_max(c.name, u.count) AS call,
     sum(u.count) AS count, sum(u.time_ns) AS time_ns
   FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN places p ON p.file_id = u.file_id
     LEFT JOIN files f ON f.file_id = u.file_id
-  WHERE c.class = 'sync' AND (u.file_id IS NULL OR {costs.files("f")}) GROUP BY p.place, p.name, u.file_id),
+  WHERE c.class = 'sync' AND ({wanted}) GROUP BY p.place, p.name, u.file_id),
 written AS (SELECT file_id, sum(written_bytes) AS bytes FROM file_work GROUP BY file_id)
 SELECT s.name, count(s.file_id) AS file_count, any_value(s.call) AS call,
   CAST(sum(s.count) AS BIGINT) AS count, CAST(sum(coalesce(w.bytes, 0)) AS BIGINT) AS bytes,
   CAST(sum(s.time_ns) - avg(s.time_ns / s.count) AS BIGINT) AS time_ns
 FROM synced s LEFT JOIN written w ON w.file_id = s.file_id
 GROUP BY s.place, s.name
-HAVING sum(coalesce(w.bytes, 0)) <= {settings.most_bytes} * sum(s.count)
+HAVING sum(coalesce(w.bytes, 0)) <= {most_bytes} * sum(s.count)
 ORDER BY time_ns DESC NULLS LAST, count DESC, s.name NULLS LAST"""
 
 
@@ -69,6 +87,18 @@ _QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, max(dur) 
 WHERE class = 'sync' GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_("{count} syncs, with {mean_bytes} written between two of them on average; files: {files}")
 _MESSAGE_MAPPED = N_("{count} syncs of mapped memory or of everything")
+_COMMITS = N_(
+    "{count} syncs of a database and its journal, with {mean_bytes} written between two of them on average: "
+    "each change seems to be committed by itself; files: {files}"
+)
+_COMMITS_ADVICE = advise(
+    any=N_("Put many changes into one transaction (BEGIN ... COMMIT), a thousand rows or all of a step."),
+    python=N_("Call connection.commit() once after the loop, and use executemany in place of execute."),
+    shell=N_("Give sqlite3 one script that begins with BEGIN; and ends with COMMIT;."),
+    administrator=N_(
+        "SQLite: PRAGMA journal_mode=WAL and synchronous=NORMAL need a sync for each checkpoint only."
+    ),
+)
 
 RULE = Rule(
     name="sync-heavy",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
@@ -28,9 +29,13 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places with mostly unaligned requests of a page or
-    more. Of each request's time the share of the page that an aligned one would not touch is the cost."""
+    more. Of each request's time the share of the page that an aligned one would not touch is the cost; where
+    a file is overwritten, what the requests take beyond copying, for they wait for pages from the disk."""
     for direction, verb in ((1, "read"), (2, "write")):
-        faults = Faults(facts.rows(_sql(direction, settings, facts)))
+        rows = facts.rows(_sql(direction, settings, facts))
+        if direction == 2:
+            rows += _waiting(facts, settings, {row["place"] for row in rows})
+        faults = Faults(rows)
         count = faults.total("count")
         cost = faults.sum_of("extra_ns")
         if not faults or not costs.worth_a_word(facts, cost, count):
@@ -74,6 +79,39 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     )
 
 
+def _waiting(facts: Facts, settings: Settings, known: set[int]) -> list[dict[str, Any]]:
+    """Places whose files were there before and are overwritten piece by piece, much slower than memory is
+    copied. Without durations there are none."""
+    copying = f"({facts.tracing_ns + _CALL_NS} * t.count + t.bytes / {costs.WRITE_BYTES_PER_S} * 1e9)"
+    sql = transfers.by_place(
+        {
+            "count": "sum(t.unaligned)",
+            "time_ns": "sum(t.time_ns)",
+            "extra_ns": f"sum(t.time_ns - {copying})",
+            "bytes": "sum(t.bytes)",
+        },
+        where=f"""t.direction = 2 AND t.pattern = 2 AND t.bytes >= {PAGE_BYTES} * t.count
+  AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}""",
+        having=f"""sum(t.unaligned) >= greatest({settings.least_count}, 0.7 * sum(t.count))
+  AND sum(t.time_ns) >= {_MUCH_SLOWER} * sum({copying})""",
+        first="extra_ns",
+    )
+    slow = [row for row in facts.rows(sql) if row["place"] not in known]
+    if not slow:
+        return []
+    places = ", ".join(str(row["place"]) for row in slow)
+    old = facts.rows(_OVERWRITTEN.format(places=places))
+    return [row for row in slow if {"place": row["place"]} in old]
+
+
+_CALL_NS = 2000
+_MUCH_SLOWER = 2
+# Opened for writing, neither made nor emptied: O_ACCMODE, O_CREAT and O_TRUNC of Linux.
+_OVERWRITTEN = """SELECT DISTINCT p.place FROM events e JOIN places p ON p.file_id = e.file_id
+WHERE p.place IN ({places}) AND e.flags & 3 <> 0 AND e.flags & 576 = 0 AND e.errno_id IS NULL
+  AND e.call_id IN (SELECT id FROM calls WHERE family = 'open')"""
+
+
 def _query(direction: int) -> str:
     side = "read" if direction == 1 else "write"
     return f"""SELECT file, bytes, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
@@ -114,11 +152,12 @@ RULE = Rule(
         hdf5=N_("Call H5Pset_alignment(access_list, 65536, 1 << 20) before the file is made."),
     ),
     fine_when=N_(
-        "The file is read piece after piece, or written in pieces of many pages: then the edges hardly count."
+        "The file is read piece after piece, or written anew in pieces of many pages: then the edges hardly "
+        "count."
     ),
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names"),
+    tables=("transfers", "place_names", "places"),
     yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
 )

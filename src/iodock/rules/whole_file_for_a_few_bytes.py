@@ -27,8 +27,7 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: files that short commands read whole, each anew, or that a process opens anew for each
-    result. All readings but one are the cost."""
+    """One candidate: files that short commands read whole, each anew. All readings but one are the cost."""
     faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -51,35 +50,29 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# A process counts as often as it opened the file, if it read it whole each time.
+# A process that reads the file several times itself is the business of `redundant-reads`.
 def _sql(settings: Settings) -> str:
     return f"""WITH work AS (SELECT u.file_id, q.upid, CAST(sum(u.count) AS BIGINT) AS count,
     sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns FROM uses u JOIN processes q ON q.utid = u.utid
   WHERE u.direction = 1 AND u.bytes > 0 AND u.side = 0 GROUP BY u.file_id, q.upid),
-opened AS (SELECT u.file_id, q.upid, sum(u.count) AS opens FROM uses u JOIN calls c ON c.id = u.call_id
-    JOIN processes q ON q.utid = u.utid
-  WHERE c.family = 'open' AND u.errno_id IS NULL GROUP BY u.file_id, q.upid),
 output AS (SELECT q.upid, coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2), 0) AS written,
-    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS taken,
-    coalesce(sum(u.count) FILTER (WHERE u.direction = 2), 0) AS writes
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS taken
   FROM uses u JOIN processes q ON q.utid = u.utid GROUP BY q.upid),
 sizes AS (SELECT w.file_id, max(coalesce(f.size_bytes, w.bytes)) AS size FROM work w
   JOIN files f ON f.file_id = w.file_id GROUP BY w.file_id HAVING size >= {settings.least_size_bytes}),
-readers AS (SELECT w.file_id, w.upid, w.count, w.bytes, w.time_ns, o.written,
-    greatest(1, floor(w.bytes / s.size + 0.1)) AS times
+readers AS (SELECT w.file_id, w.upid, w.count, w.bytes, w.time_ns, o.written
   FROM work w JOIN sizes s ON s.file_id = w.file_id JOIN output o ON o.upid = w.upid
-    LEFT JOIN opened d ON d.file_id = w.file_id AND d.upid = w.upid LEFT JOIN programs g ON g.upid = w.upid
-  WHERE w.bytes >= {settings.least_part} * s.size AND o.written <= {settings.most_output} * o.taken AND CASE
-    WHEN w.bytes < 1.9 * s.size THEN coalesce(g.own, false)
-    ELSE d.opens >= 0.9 * (w.bytes / s.size) AND o.writes >= 0.5 * d.opens END)
+    JOIN programs g ON g.upid = w.upid
+  WHERE w.bytes BETWEEN {settings.least_part} * s.size AND 1.9 * s.size
+    AND o.written <= {settings.most_output} * o.taken AND g.own)
 SELECT p.name, count(DISTINCT r.file_id) AS file_count, CAST(sum(r.count) AS BIGINT) AS count,
-  CAST(sum(r.times) AS BIGINT) AS times, CAST(sum(r.bytes) AS BIGINT) AS bytes,
+  count(*) AS times, CAST(sum(r.bytes) AS BIGINT) AS bytes,
   CAST(sum(r.written) AS BIGINT) AS written,
-  CAST(sum(r.time_ns) * (1 - count(DISTINCT r.file_id) / sum(r.times)) AS BIGINT) AS time_ns
+  CAST(sum(r.time_ns) * (1 - count(DISTINCT r.file_id) / count(*)) AS BIGINT) AS time_ns
 FROM readers r JOIN places l ON l.file_id = r.file_id JOIN place_names p ON p.place = l.place
   LEFT JOIN processes k ON k.utid = r.upid
 WHERE {costs.data_files("p")} AND k.rank IS NULL GROUP BY p.place, p.name
-HAVING sum(r.times) >= {settings.least_times} * count(DISTINCT r.file_id)
+HAVING count(*) >= {settings.least_times} * count(DISTINCT r.file_id)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
@@ -96,8 +89,8 @@ RULE = Rule(
     name="whole-file-for-a-few-bytes",
     title=N_("A whole file is read for a few bytes"),
     looks_for=N_(
-        "Files that are read from beginning to end again and again, by short commands or for each result "
-        "anew, while less than a hundredth of it is written."
+        "Files that short commands read from beginning to end again and again, each of them anew, while less "
+        "than a hundredth of it is written."
     ),
     why=N_("The time grows with the records times the size of the file, where one pass over it would do."),
     advice=advise(

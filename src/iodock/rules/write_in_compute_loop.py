@@ -27,8 +27,9 @@ class Settings:
     """Share of the moments in that span in which the process must have written."""
     least_pause_ns: int = 50000
     """Computing between two writes on average: with less, the program only writes."""
-    least_named_pause_ns: int = 5000
-    """The same for files whose names say that they hold debug output: more than it takes to format a line."""
+    least_named_pause_ns: int = 1500
+    """The same for files whose names say that they hold a program's log or debug output, if it reads less
+    than it writes there: more than it takes to format a line."""
     least_compute: float = 0.5
     """Computing as a share of computing and I/O of the process."""
 
@@ -85,16 +86,19 @@ busy AS (SELECT p.upid, sum(u.time_ns) AS io_ns,
     {facts.tracing_ns} * sum(u.count) AS tracing_ns
   FROM uses u JOIN processes p ON p.utid = u.utid
   WHERE u.file_id IS NOT NULL AND u.side IN (0, 1, 3) GROUP BY p.upid),
+readers AS (SELECT w.upid, sum(w.read_bytes) AS read_bytes FROM file_work w
+    JOIN files f ON f.file_id = w.file_id WHERE {costs.data_files("f")} GROUP BY w.upid),
 spread AS (SELECT a.upid, count(DISTINCT m.moment) AS moments FROM moments m
   JOIN actors a ON a.actor = m.actor
   WHERE m.direction = 2 AND a.actor > 0 GROUP BY a.upid),
 seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life,
     b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
     s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
-    CASE WHEN regexp_matches(lower(f.name), '{_DEBUG}') THEN {settings.least_named_pause_ns}
-      ELSE {settings.least_pause_ns} END AS least_pause
+    CASE WHEN regexp_matches(lower(f.name), '{_DEBUG}') AND coalesce(r.read_bytes, 0) <= w.written_bytes
+      THEN {settings.least_named_pause_ns} ELSE {settings.least_pause_ns} END AS least_pause
   FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
     JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid JOIN computing c ON c.upid = w.upid
+    LEFT JOIN readers r ON r.upid = w.upid
   WHERE {_small_writes(settings)} AND {costs.files("f")}),
 found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns,
     least(life - least(life, stopped_ns), cpu_ns) AS compute_ns FROM seen)
@@ -110,7 +114,7 @@ WHERE w.span >= {settings.least_span} * w.life
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-_DEBUG = r"(debug|dbg|verbose)[^/]*$"
+_DEBUG = r"(debug|dbg|verbose|residual|(^|[^a-z])(log|trace|diag|progress|monitor)s?([^a-z/]|$))[^/]*$"
 _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns,
   min(ts) AS first_ts, max(ts) AS last_ts
 FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
