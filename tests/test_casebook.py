@@ -101,6 +101,11 @@ def test_names_that_are_none(name: str, tmp_path: Path) -> None:
     assert run_command(["cases", "add", name, "--before", "x", "--after", "y", "--title", "t"]) == 2
 
 
+@pytest.mark.parametrize(("name", "title"), [("small-writes", "ours"), ("ours", " "), ("ours", "a\nb")])
+def test_names_that_are_taken_and_titles_that_are_none(name: str, title: str) -> None:
+    assert run_command(["cases", "add", name, "--before", "x", "--after", "y", "--title", title]) == 2
+
+
 def test_unknown_case() -> None:
     with pytest.raises(RequestError, match="no such case: nothing"):
         find("nothing")

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from iodock.casebook.case import TEXTS, site_folder
+from iodock.casebook.case import OWN_CASES, TEXTS, site_folder
 from iodock.diagnosis import diagnose
 from iodock.errors import IodockError, RequestError
 from iodock.settings import Settings
@@ -20,8 +20,7 @@ def add_case(
 ) -> Path:
     """Adds a case of two stores to the site's folder; gives its folder. TEXTS: keys of `TEXTS`, `title` at
     least. Raises RequestError, IodockError, StoreError."""
-    if not name or any(not (letter.isalnum() or letter == "-") for letter in name):
-        raise RequestError(f"{name!r} is not a name for a case", "small letters, digits and hyphens")
+    _check(name, texts)
     folder = site_folder() / name
     if folder.exists() and not force:
         raise IodockError(f"{folder}: exists", "--force replaces it")
@@ -39,6 +38,16 @@ def add_case(
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def _check(name: str, texts: Mapping[str, str]) -> None:
+    if not name or any(not (letter.isalnum() or letter == "-") for letter in name):
+        raise RequestError(f"{name!r} is not a name for a case", "small letters, digits and hyphens")
+    if (OWN_CASES / name).exists():
+        raise RequestError(f"{name}: a case of that name comes with iodock", "choose another name")
+    title = texts.get("title", "")
+    if not title.strip() or not title.isprintable():
+        raise RequestError(f"{title!r} is not a title", "one line that says what the case is about")
 
 
 def _copy(before: Path, after: Path, part: Path, settings: Settings) -> list[str]:

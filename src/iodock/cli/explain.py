@@ -43,7 +43,8 @@ def command(name: str | None, quiet: bool) -> None:
         raise _unknown(name, [entry.name for entry in entries])
     for entry in found:
         click.echo(f"{entry.name}  ({entry.what})")
-        click.echo(f"  {entry.text}")
+        for line in entry.text.splitlines():
+            click.echo(_wrapped(line))
 
 
 def _listed(entries: list[Explanation]) -> Iterator[str]:
@@ -52,7 +53,19 @@ def _listed(entries: list[Explanation]) -> Iterator[str]:
         by_group.setdefault(entry.group, []).append(entry.name)
     for group, names in by_group.items():
         yield f"{group}:"
-        yield click.wrap_text("  ".join(sorted(set(names))), 100, "  ", "  ")
+        yield click.wrap_text("  ".join(sorted(set(names))), _width(), "  ", "  ")
+
+
+def _wrapped(line: str) -> str:
+    """A line, at most as wide as the terminal; what follows stands two columns further in."""
+    indent = " " * max(2, len(line) - len(line.lstrip()))
+    return click.wrap_text(line.strip(), _width(), indent, indent + "  ")
+
+
+def _width() -> int:
+    from iodock.views.table import terminal_width
+
+    return min(100, terminal_width() or 100)
 
 
 def _unknown(name: str, names: list[str]) -> RequestError:
