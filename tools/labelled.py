@@ -54,11 +54,15 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Places:
-    """Folders of one set: its sources, what is built from them, and where stores are kept (or None)."""
+    """One set's folders: its sources, what is built from them, where stores are kept (or None); and how it is
+    recorded."""
 
     sources: Path
     built: Path
     keep: Path | None
+    backend: str = "auto"
+    again: bool = False
+    """Diagnose the stores that were kept, without recording."""
 
 
 def ending_in(name: str, table: dict[str, list[str]]) -> list[str] | None:
@@ -169,7 +173,8 @@ def background(label: Label, places: Places, folder: Path) -> Iterator[None]:
 
 def recorded(label: Label, places: Places, folder: Path, store: Path) -> None:
     """Records the run into `store`; its streams go through a shell where the label names files for them."""
-    command = [iodock(), "record", "--quiet", "-o", str(store), "--", *command_of(label, places)]
+    how = ["--quiet", "--backend", places.backend, "-o", str(store)]
+    command = [iodock(), "record", *how, "--", *command_of(label, places)]
     ends = [f"<{label.stdin}"] * bool(label.stdin) + [f">{label.stdout}"] * bool(label.stdout)
     if ends:
         command = ["sh", "-c", f'exec "$@" {" ".join(ends)}', "sh", *command]
@@ -193,10 +198,11 @@ def outcome(label: Label, places: Places) -> Outcome:
         folder, store = Path(name, "work"), (places.keep or Path(name)) / f"{label.name}.iodock"
         folder.mkdir()
         try:
-            shutil.rmtree(store, ignore_errors=True)
-            command_of(label, places)
-            prepare(label, places, folder)
-            recorded(label, places, folder, store)
+            if not (places.again and store.exists()):
+                shutil.rmtree(store, ignore_errors=True)
+                command_of(label, places)
+                prepare(label, places, folder)
+                recorded(label, places, folder, store)
             found = diagnosed(store)
         except Unrunnable as reason:
             return Outcome(label, skipped=str(reason))
@@ -220,13 +226,15 @@ def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def outcomes_of(sources: Path, only: Sequence[str], jobs: int, keep: Path | None) -> list[Outcome]:
+def outcomes_of(sources: Path, keep: Path | None, options: argparse.Namespace) -> list[Outcome]:
     labels = labelled_score.read_labels(sources / "labels.toml")
-    chosen = [label for label in labels if not only or label.name in only]
-    with tempfile.TemporaryDirectory(prefix="labelled-built-") as built, ThreadPoolExecutor(jobs) as pool:
+    chosen = [label for label in labels if not options.only or label.name in options.only]
+    pool = ThreadPoolExecutor(options.jobs)
+    with tempfile.TemporaryDirectory(prefix="labelled-built-") as built, pool:
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
-        places = Places(sources.resolve(), Path(built), keep.resolve() if keep else None)
+            keep = keep.resolve()
+        places = Places(sources.resolve(), Path(built), keep, options.backend, options.again)
         return [told(one) for one in pool.map(lambda label: outcome(label, places), chosen)]
 
 
@@ -303,6 +311,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time; more than 1 disturbs the times")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the stores in DIR/SET")
+    parser.add_argument(
+        "--again", action="store_true", help="diagnose stores kept before, record what is missing"
+    )
+    parser.add_argument("--backend", default="auto", help="how to record: as iodock record has it")
     parser.add_argument("--format", choices=["text", "markdown"], default="text")
     return parser.parse_args(argv)
 
@@ -313,7 +325,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         sets = sets_in(options.sets)
         parts = {
-            name: outcomes_of(path, options.only, options.jobs, options.keep and options.keep / name)
+            name: outcomes_of(path, options.keep and options.keep / name, options)
             for name, path in sets.items()
         }
         if not any(parts.values()):
