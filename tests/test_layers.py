@@ -27,6 +27,8 @@ LEVELS = {
     "rules": 5,
     "diagnosis": 6,
     "volume": 6,
+    "health": 4,
+    "probe": 5,
     "casebook": 7,
     "reference": 6,
     "comparison": 7,
