@@ -43,13 +43,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# A listing begins with an open, or with a seek back to the start (rewinddir).
+# A listing begins with an open, or with a seek back to the start (rewinddir). Libraries make more calls on the
+# open folder: fstat, and Go's runtime four of fcntl.
 def _sql(settings: Settings) -> str:
     return f"""WITH listed AS (SELECT u.file_id, s.upid,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
     coalesce(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL), 0)
       + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
-    sum(u.time_ns) FILTER (WHERE c.family IN ('getdents', 'open', 'close') OR c.class = 'seek') AS time_ns
+    sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id
     JOIN processes s ON s.utid = u.utid
   WHERE f.kind = 'directory' GROUP BY u.file_id, s.upid)
