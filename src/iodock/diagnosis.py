@@ -7,7 +7,18 @@ from collections.abc import Iterable, Sequence
 from iodock import rules
 from iodock.analyses.overview import PART
 from iodock.errors import RequestError
-from iodock.findings import MOST_FILES, Advice, Diagnosis, Finding, Gain, Message, Severity, Silence, Verdict
+from iodock.findings import (
+    IO_FINE,
+    MOST_FILES,
+    Advice,
+    Diagnosis,
+    Finding,
+    Gain,
+    Message,
+    Severity,
+    Silence,
+    Verdict,
+)
 from iodock.language import N_
 from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
@@ -18,8 +29,6 @@ from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
 
-FINE_SHARE = 0.05
-"""Below this share of the wall time in I/O, I/O is not the problem."""
 LEAST_UNTRACED = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
 SHARED_COST = 0.5
@@ -237,7 +246,7 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
     if not worth:
         text = (
             N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing.")
-            if share < FINE_SHARE
+            if share < IO_FINE
             else N_("{io_share} of the run was I/O, and it is done well: nothing worth changing.")
         )
         return Message(text, values)
@@ -252,7 +261,7 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
         return Message(
             N_("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
         )
-    if not facts.calls or (share is not None and share < FINE_SHARE):
+    if not facts.calls or (share is not None and share < IO_FINE):
         return Message(N_("Next: if the program is slow, look at its computation, not at its I/O."))
     return Message(
         N_(

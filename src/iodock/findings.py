@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 
 Scalar = str | int | float | bool | None
 
+IO_FINE = 0.05
+"""Below this share of the wall time in I/O, I/O is not the problem."""
+IO_HEAVY = 0.4
+"""From this share on I/O dominates."""
+
 
 class Severity(enum.Enum):
     """How much of the run a finding costs; the limits are settings (`[severity]`)."""

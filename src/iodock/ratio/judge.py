@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Literal
 
+from iodock.findings import IO_FINE, IO_HEAVY
 from iodock.ratio.record import Record, system_share, utilisation
 from iodock.settings import Ratio
 
@@ -13,9 +14,6 @@ Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
 _ABOVE_ONE = 1.05
 """Clocks of different fineness give a little over 1; more means more cores than were said."""
 _SYSTEM_HIGH = 0.2
-IO_FINE, IO_HEAVY = 0.05, 0.4
-"""Recorded shares of the elapsed time below which I/O is fine, and from which on it dominates: those of
-`iodock diagnose`."""
 STEP_2 = "step 2: iodock volume -- CMD"
 NOT_ONLY_IO = (
     "low CPU use is not only I/O: a program that sleeps, waits for the network, a licence, a lock or a "

@@ -43,8 +43,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# A listing begins with an open, or with a seek back to the start (rewinddir). Libraries make more calls on the
-# open folder: fstat, and Go's runtime four of fcntl.
+# A listing begins with an open, or with a seek back to the start (rewinddir). Libraries make more calls on
+# the open folder: fstat, and Go's runtime four of fcntl.
 def _sql(settings: Settings) -> str:
     return f"""WITH listed AS (SELECT u.file_id, s.upid,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,

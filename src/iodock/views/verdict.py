@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from iodock.findings import IO_FINE, IO_HEAVY
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import visible
@@ -40,8 +41,8 @@ _FINE_ADVICE = N_(
 class Thresholds:
     """From which share of the wall time on I/O is worth a look, and from which it dominates."""
 
-    some: float = 0.05
-    heavy: float = 0.4
+    some: float = IO_FINE
+    heavy: float = IO_HEAVY
 
 
 @dataclass(frozen=True, slots=True)
