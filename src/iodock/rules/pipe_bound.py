@@ -39,6 +39,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     count, moved = int(row["count"]), int(row["bytes"] or 0)
     if waited < settings.least_share * facts.wall_ns:
         return
+    # Reads of single bytes are told by `bytewise-read`.
+    if int(row["read_bytes"] or 0) < 2 * int(row["reads"] or 0):
+        return
     in_pieces = _is_in_pieces(count, moved, facts.wall_ns, settings)
     if not in_pieces and not _is_passed_on(row, facts.wall_ns, settings):
         return
@@ -82,6 +85,8 @@ ours AS (SELECT * FROM used
   WHERE file_id IN (SELECT file_id FROM used GROUP BY file_id HAVING count(DISTINCT direction) = 2))
 SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
   CAST(sum(time_ns) AS BIGINT) AS time_ns, count(DISTINCT upid) AS processes,
+  CAST(sum(count) FILTER (WHERE direction = 1) AS BIGINT) AS reads,
+  CAST(sum(bytes) FILTER (WHERE direction = 1) AS BIGINT) AS read_bytes,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE upid IN (SELECT upid FROM ours)) AS cpu_ns
 FROM ours"""
 
