@@ -1,0 +1,79 @@
+"""`iodock bench`: other people's benchmarks, read and run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.output import destination
+
+if TYPE_CHECKING:
+    from iodock.health.measurements import Measurements
+
+_EXAMPLES = (
+    "iodock bench show ior-*.txt mdtest.out",
+    "iodock bench show results/2026.11.21-03.00.00 --format json -o io500.json",
+)
+FORMATS = ("table", "json", "csv")
+
+
+@click.group(epilog=examples(_EXAMPLES))
+def command() -> None:
+    """Results of IOR, mdtest, IO500, fio, elbencho, IOzone, md-workbench and h5bench as one kind of
+    measurements, and sweeps of IOR and mdtest over many settings."""
+
+
+@command.command(epilog=examples(_EXAMPLES))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--from", "benchmark", metavar="NAME", help="what the files are of; default: recognised")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")
+@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@language
+@quiet
+def show(
+    files: tuple[str, ...],
+    benchmark: str | None,
+    form: str | None,
+    output: str | None,
+    lang: str | None,
+    quiet: bool,
+) -> None:
+    """Read results of benchmarks, whichever program wrote them, into one table of measurements. FILE may be
+    the folder of an IO500 result."""
+    from iodock.health import readers
+    from iodock.health.measurements import joined
+
+    together = joined(readers.read(Path(file), benchmark) for file in files)
+    write(together, form, output, lang)
+
+
+def write(measurements: Measurements, form: str | None, output: str | None, lang: str | None) -> None:
+    """As a table, JSON or CSV, by FORM or by the ending of OUTPUT."""
+    ending = Path(output or "").suffix.lstrip(".")
+    chosen = form or (ending if ending in FORMATS else "table")
+    with destination(output) as out:
+        out.write(_rendered(measurements, chosen, output, lang).encode("utf-8", "backslashreplace"))
+
+
+def _rendered(measurements: Measurements, form: str, output: str | None, lang: str | None) -> str:
+    from iodock.language import language_in
+
+    if form == "json":
+        from iodock.health.measurements_json import text_of
+
+        return text_of(measurements)
+    if form == "csv":
+        from iodock.views.measurements_csv import render as rows
+
+        return rows(measurements)
+    from iodock.views.measurements_text import render
+    from iodock.views.table import terminal_width
+
+    colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = terminal_width() if output is None else None
+    return render(measurements, language_in(spoken(lang)), (), width, colour)

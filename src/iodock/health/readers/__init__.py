@@ -1,0 +1,73 @@
+"""Results of other benchmarks as measurements: every reader, and which one a file is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iodock.errors import RequestError
+from iodock.health.measurements import MeasurementError, Measurements
+from iodock.health.readers import (
+    elbencho,
+    fio,
+    h5bench,
+    io500,
+    iodock_json,
+    ior,
+    iozone,
+    md_workbench,
+    mdtest,
+)
+from iodock.health.readers.base import Reader, Source
+
+READERS: tuple[Reader, ...] = (
+    ior.READER,
+    mdtest.READER,
+    io500.READER,
+    fio.READER,
+    elbencho.READER,
+    iozone.READER,
+    md_workbench.READER,
+    h5bench.READER,
+    iodock_json.READER,
+)
+_LEAST = 0.3
+"""Less sure than this is a guess."""
+_TIE = 0.04
+
+
+def names() -> tuple[str, ...]:
+    """What `--from` takes."""
+    return tuple(reader.name for reader in READERS)
+
+
+def read(path: Path, name: str | None = None) -> Measurements:
+    """What a file or a result's folder holds, read as NAME says or as recognised. Raises MeasurementError;
+    RequestError for a name that is none."""
+    source = Source(path)
+    if name is not None:
+        reader = next((one for one in READERS if one.name == name), None)
+        if reader is None:
+            raise RequestError(f"no such benchmark: {name}", f"benchmarks: {', '.join(names())}")
+        return reader.read(source)
+    return recognise(source).read(source)
+
+
+def recognise(source: Source) -> Reader:
+    """The reader that is surest of it. Raises MeasurementError where none is, or two are alike."""
+    sure = sorted(((reader.sniff(source), reader) for reader in READERS), key=lambda one: -one[0])
+    (best, first), (second, other) = sure[0], sure[1]
+    if best < _LEAST:
+        hint = f"say what it is: --from {'|'.join(names())}"
+        raise MeasurementError(f"{source.path}: {_why_not(source)}", hint)
+    if best - second <= _TIE:
+        message = f"{source.path}: may be of {first.name} or of {other.name}"
+        raise MeasurementError(message, f"say which: --from {first.name}")
+    return first
+
+
+def _why_not(source: Source) -> str:
+    if source.path.is_dir():
+        return "is a folder without a result of IO500"
+    if not source.text:
+        return "is empty or no text"
+    return "is no benchmark result that is recognised"

@@ -1,0 +1,205 @@
+"""What a reader is, what it gets to read, and how rows that repeat one another become one cell."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean, median
+
+from iodock.health.measurements import Cell, Latency, MeasurementError, Measurements, repeated
+
+_MOST_BYTES = 64 << 20
+_MOST = 1e30
+"""What is larger was damaged, and would overflow in another unit."""
+_SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
+_POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file, or the folder of a whole result."""
+
+    path: Path
+
+    @cached_property
+    def text(self) -> str:
+        """The whole file, unpacked; empty for a folder or where it is no text. Raises MeasurementError."""
+        if self.path.is_dir():
+            return ""
+        try:
+            content = _content(self.path)
+        except OSError as error:
+            said = error.strerror or str(error)
+            raise MeasurementError(f"{self.path}: {said}", "name files of benchmark results") from error
+        except EOFError as error:
+            raise MeasurementError(f"{self.path}: its gzip data is cut", "copy it again") from error
+        if len(content) > _MOST_BYTES:
+            raise MeasurementError(f"{self.path}: too large for a benchmark's result (above 64 MiB)")
+        return "" if b"\0" in content else content.decode("utf-8", "replace").replace("\r\n", "\n")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @property
+    def start(self) -> str:
+        """As much as tells what it is."""
+        return self.text[: 64 << 10]
+
+    def at(self, line: int) -> str:
+        """A place, to be shown."""
+        return f"{self.path}:{line}"
+
+    def wrong(self, line: int, what: str, hint: str) -> MeasurementError:
+        return MeasurementError(f"{self.at(line)}: {what}", hint)
+
+    def line_of(self, offset: int) -> int:
+        """The line of a place in `text`."""
+        return self.text.count("\n", 0, offset) + 1
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise MeasurementError(f"{path}: is no file" if path.exists() else f"{path}: no such file or folder")
+    with path.open("rb") as file:
+        start = file.read(_MOST_BYTES + 1)
+    if start[:2] == b"\x1f\x8b":
+        with gzip.open(path) as packed:
+            return packed.read(_MOST_BYTES + 1)
+    return start
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A foreign benchmark whose results can be read."""
+
+    name: str
+    document: str
+    """What it reads, for help pages."""
+    sniff: Callable[[Source], float]
+    """0 to 1: how sure it is that a file is its own."""
+    read: Callable[[Source], Measurements]
+    """Raises MeasurementError where there is no result in it."""
+
+
+class Repeats:
+    """Cells in the order in which they come; those that differ in the value only are repeats of one."""
+
+    def __init__(self) -> None:
+        self._templates: dict[tuple[object, ...], Cell] = {}
+        self._values: dict[tuple[object, ...], list[float]] = {}
+        self._latencies: dict[tuple[object, ...], list[Latency]] = {}
+
+    def add(self, cell: Cell) -> None:
+        """One repeat of a cell, with its value, latency and seconds."""
+        variant = tuple(sorted(cell.variant.items()))
+        key = (cell.test, cell.operation, cell.size_bytes, cell.processes, cell.nodes, cell.unit, variant)
+        self._templates.setdefault(key, cell)
+        self._values.setdefault(key, []).append(cell.value)
+        if cell.latency_ns is not None:
+            self._latencies.setdefault(key, []).append(cell.latency_ns)
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Each with all its repeats."""
+        return tuple(
+            replace(repeated(cell, self._values[key]), latency_ns=together(self._latencies.get(key, ())))
+            for key, cell in self._templates.items()
+        )
+
+
+def together(several: Iterable[Latency]) -> Latency | None:
+    """Latencies of repeats as one: extremes are extremes, of percentiles the median, as there is no more."""
+    given = tuple(several)
+    if len(given) < 2:
+        return given[0] if given else None
+    counts = [one.count for one in given if one.count is not None]
+    return Latency(
+        p50=_over(median, [one.p50 for one in given]),
+        p99=_over(median, [one.p99 for one in given]),
+        p99_9=_over(median, [one.p99_9 for one in given]),
+        max=_over(max, [one.max for one in given]),
+        min=_over(min, [one.min for one in given]),
+        mean=_over(fmean, [one.mean for one in given]),
+        count=sum(counts) if counts else None,
+    )
+
+
+def _over(function: Callable[[list[float]], float], values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return function(known) if known else None
+
+
+def number(text: object) -> float | None:
+    """A finite number from 0 on, or None: benchmarks print no others."""
+    try:
+        value = float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return None
+    return value if 0 <= value < _MOST else None
+
+
+def whole(text: object) -> int | None:
+    """A whole number from 0 on, or None."""
+    value = number(text)
+    return None if value is None else int(value)
+
+
+def size(text: str | None) -> int | None:
+    """`1 MiB`, `47008 bytes`, `16m`, `4k` in bytes: in benchmarks all prefixes are powers of 1024."""
+    found = _SIZE.match((text or "").strip())
+    amount = number(found[1]) if found else None
+    if found is None or amount is None:
+        return None
+    return round(amount * _POWERS[found[2].lower() or " "])
+
+
+def words(command: str | None) -> list[str]:
+    """A command line's words; split at blanks where its quotes don't match."""
+    try:
+        return shlex.split(command or "")
+    except ValueError:
+        return (command or "").split()
+
+
+def option(command: list[str], *names: str) -> str | None:
+    """The value of an option, given as `-t 1m`, `-t1m`, `-t=1m` or `--name=1m`."""
+    for at, word in enumerate(command):
+        for name in names:
+            if word == name and at + 1 < len(command):
+                return command[at + 1]
+            if word.startswith(f"{name}="):
+                return word[len(name) + 1 :]
+            if (
+                not name.startswith("--")
+                and word.startswith(name)
+                and word[len(name) : len(name) + 1].isdigit()
+            ):
+                return word[len(name) :]
+    return None
+
+
+def date(text: str | None, *forms: str) -> str | None:
+    """A date in one of the forms as ISO 8601, or None. Benchmarks write it without a zone."""
+    for form in forms:
+        try:
+            return datetime.strptime((text or "").strip(), form).isoformat()
+        except ValueError:
+            continue
+    return None
+
+
+CTIME = "%a %b %d %H:%M:%S %Y"
+
+
+def sample_spread(population: float | None, mean: float, count: int | None) -> float | None:
+    """The spread of `count` values from their population standard deviation, as older tools print it."""
+    if population is None or not count or count < 2 or mean == 0:
+        return None
+    return population * math.sqrt(count / (count - 1)) / abs(mean)

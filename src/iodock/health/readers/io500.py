@@ -1,0 +1,184 @@
+"""IO500: a result's folder, or its `result_summary.txt` or `result.txt` alone.
+
+Source: the IO500 benchmark's output (io500/src/main.c) and submissions. Phases with `ior` are GiB/s, others
+kIOPS, and the scores geometric means of them. A phase that the rules call invalid is kept, with a note.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+from iodock.health.measurements import Cache, Cell, MeasurementError, Measurements, Protocol, Unit
+from iodock.health.readers import ior, mdtest
+from iodock.health.readers.base import Reader, Source, number, whole
+
+GIB = 1 << 30
+_PHASE = re.compile(
+    r"^\[\s*RESULT(-invalid)?\s*\]\s+([\w-]{1,60})\s+([\d.]+) (GiB/s|kIOPS)\s*: time ([\d.]+) seconds"
+    r"( ?\[INVALID\])?"
+)
+_SCORE = re.compile(
+    r"^\[\s*SCORE(-invalid)?\s*\] Bandwidth ([\d.]+) GiB/s : IOPS ([\d.]+) kiops : TOTAL ([\d.]+)"
+    r"( ?\[INVALID\])?"
+)
+_SECTION = re.compile(r"^\[([\w-]{1,60})\]\s*$")
+_VERSION = re.compile(r"^IO500 version (\S+)", re.MULTILINE)
+_WHAT = {
+    "write": "file-create",
+    "stat": "file-stat",
+    "read": "file-read",
+    "delete": "file-remove",
+    "rnd4K-easy-read": "read",
+}
+_HINT = "name the folder that holds result_summary.txt, as io500 wrote it"
+
+
+def sniff(source: Source) -> float:
+    """Sure of a folder with a result, and of either of its files."""
+    if source.path.is_dir():
+        return 0.95 if _inside(source.path) else 0.0
+    start = source.start
+    if _VERSION.search(start) and "[" in start:
+        return 0.95
+    return 0.9 if re.search(r"^\[ior-easy-write\]", start, re.MULTILINE) and "t_delta" in start else 0.0
+
+
+def read(source: Source) -> Measurements:
+    """A cell for each phase, and the three scores. Raises MeasurementError without a phase."""
+    folder = source.path if source.path.is_dir() else source.path.parent
+    summary = _inside(folder) if source.path.is_dir() else source.path
+    if summary is None:
+        raise MeasurementError(f"{source.path}: no result of IO500 in this folder", _HINT)
+    said = Source(summary)
+    cells, invalid = _phases(said) if _VERSION.search(said.start) else _sections(said)
+    if not cells:
+        raise said.wrong(len(said.lines), "no phase of IO500 has a result", "let io500 run to its end")
+    protocol = _protocol(said, folder, invalid)
+    detailed = tuple(_detailed(cell, folder) for cell in cells)
+    return Measurements(protocol, detailed)
+
+
+def _inside(folder: Path) -> Path | None:
+    """The file with the phases; results are often one folder deeper, named by date."""
+    for place in (folder, *sorted(one for one in folder.iterdir() if one.is_dir())[:50]):
+        for name in ("result_summary.txt", "result.txt"):
+            if (place / name).is_file():
+                return place / name
+    return None
+
+
+def _protocol(said: Source, folder: Path, invalid: list[str]) -> Protocol:
+    version = _VERSION.search(said.start)
+    result = (
+        Source(said.path.with_name("result.txt")) if said.path.with_name("result.txt").is_file() else said
+    )
+    members = dict(
+        re.findall(r"^([\w-]+)\s+= *(.*)$", result.text.split("[ior-easy-write]")[0], re.MULTILINE)
+    )
+    times = re.findall(r"^; (?:START|END) (\S+ \S+)$", result.text, re.MULTILINE)
+    notes = (f"invalid by the rules of the IO500: {', '.join(invalid)}",) if invalid else ()
+    return Protocol(
+        tool="io500",
+        version=version[1] if version else members.get("version"),
+        started=times[0].replace(" ", "T") if times else None,
+        finished=times[-1].replace(" ", "T") if len(times) > 1 else None,
+        target=members.get("result-dir"),
+        settings={"processes": whole(members.get("procs"))} if members.get("procs") else {},
+        notes=notes,
+    )
+
+
+def _phases(said: Source) -> tuple[list[Cell], list[str]]:
+    cells, invalid = [], []
+    for line, text in enumerate(said.lines, 1):
+        if phase := _PHASE.match(text):
+            value = number(phase[3])
+            if phase[1] or phase[6]:
+                invalid.append(phase[2])
+            if value:
+                cells.append(_cell(phase[2], value, phase[4] == "GiB/s", number(phase[5]), said.at(line)))
+        elif score := _SCORE.match(text):
+            if score[1] or score[5]:
+                invalid.append("SCORE")
+            cells.extend(_scores((score[2], score[3], score[4]), said.at(line)))
+    return cells, invalid
+
+
+def _sections(said: Source) -> tuple[list[Cell], list[str]]:
+    """Those of result.txt, where there is no summary."""
+    cells: list[Cell] = []
+    name, members = "", dict[str, str]()
+    for line, text in enumerate([*said.lines, "[end]"], 1):
+        if section := _SECTION.match(text):
+            score = number(members.get("score"))
+            if score:
+                seconds = number(members.get("t_delta"))
+                cells.append(_cell(name, score, name.startswith("ior"), seconds, said.at(line - 1)))
+            elif name == "SCORE" and "SCORE" in members:
+                texts = (members.get("BW", ""), members.get("MD", ""), members["SCORE"])
+                cells.extend(_scores(texts, said.at(line - 1)))
+            name, members = section[1], {}
+        elif "=" in text:
+            key, _, value = text.partition("=")
+            members[key.strip()] = value.strip()
+    return cells, []
+
+
+def _cell(phase: str, value: float, transfer: bool, seconds: float | None, source: str) -> Cell:
+    test, _, what = phase.rpartition("-")
+    operation = what if transfer else "find" if phase == "find" else _WHAT.get(what, what)
+    return Cell(
+        test=f"io500-{test or phase}",
+        operation=operation,
+        size_bytes=None,
+        processes=None,
+        nodes=None,
+        value=value * (GIB if transfer else 1000),
+        unit=Unit.BYTES_PER_S if transfer else Unit.OPERATIONS_PER_S,
+        repeats=1,
+        spread=None,
+        cache=Cache.UNKNOWN if operation == "read" else None,
+        seconds=seconds,
+        source=source,
+    )
+
+
+def _scores(texts: tuple[str, str, str], source: str) -> list[Cell]:
+    names = ("bandwidth", "metadata", "total")
+    units = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S, Unit.SCORE)
+    factors = (GIB, 1000, 1)
+    return [
+        Cell("io500-score", name, None, None, None, value * factor, unit, 1, None, source=source)
+        for name, unit, factor, text in zip(names, units, factors, texts, strict=True)
+        if (value := number(text)) is not None
+    ]
+
+
+def _detailed(cell: Cell, folder: Path) -> Cell:
+    """CELL with the processes, nodes, size and variant that the output of its own phase tells."""
+    what = {"file-create": "write", "file-stat": "stat", "file-read": "read", "file-remove": "delete"}
+    name = f"{cell.test.removeprefix('io500-')}-{what.get(cell.operation, cell.operation)}.txt"
+    own = next(
+        (Path(cell.source.rsplit(":", 1)[0]).parent / name for _ in (1,) if cell.source), folder / name
+    )
+    if not own.is_file() or cell.test == "io500-score":
+        return cell
+    reader = ior.READER if cell.unit is Unit.BYTES_PER_S else mdtest.READER
+    try:
+        first = reader.read(Source(own)).cells[0]
+    except MeasurementError:
+        return cell
+    return replace(
+        cell,
+        processes=first.processes,
+        nodes=first.nodes,
+        size_bytes=first.size_bytes,
+        variant=first.variant,
+        cache=first.cache if cell.cache is not None else None,
+        cache_reason=first.cache_reason,
+    )
+
+
+READER = Reader("io500", "IO500: the folder of a result, result_summary.txt, result.txt", sniff, read)

@@ -1,0 +1,270 @@
+"""IOR 2.10 to 4.1: its text, its JSON and its CSV.
+
+Source: IOR's own output code and runs of each version. Bandwidth is in MiB/s of 2^20 bytes. Its OPs of 2.10
+and its latencies change their meaning between versions, so they are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from statistics import fmean
+
+from iodock.health.measurements import Cache, Cell, Json, Measurements, Protocol, Unit, repeated
+from iodock.health.readers.base import (
+    CTIME,
+    Reader,
+    Source,
+    date,
+    number,
+    option,
+    sample_spread,
+    size,
+    whole,
+    words,
+)
+
+MIB = 1 << 20
+_BANNER = re.compile(r"^IOR-(\S+): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
+_ACCESS = {"single-shared-file": "shared-file", "file-per-process": "file-per-process"}
+_ERROR = re.compile(
+    r"^(?:ior (?:ERROR|FATAL ERROR): (?P<said>.*)|(?P<parameter>Unrecognized parameter .*)"
+    r"|\*\* error \*\*\s*(?P<old>.*)|(?P<abort>MPI_ABORT was invoked.*))$",
+    re.MULTILINE,
+)
+
+
+@dataclass
+class Row:
+    """One line of a result: an operation of one iteration, or of all of them."""
+
+    operation: str
+    line: int
+    bandwidth: float | None
+    """Bytes/s."""
+    seconds: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    spread: float | None = None
+    of_all: bool = False
+    size_bytes: int | None = None
+    processes: int | None = None
+
+
+@dataclass
+class Run:
+    """One test: its settings under IOR's names, and its rows."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    """A whole output."""
+
+    version: str | None = None
+    began: str | None = None
+    finished: str | None = None
+    command: str | None = None
+    machine: str | None = None
+    runs: list[Run] = field(default_factory=list)
+
+
+def sniff(source: Source) -> float:
+    """Sure of the banner, and of members that only IOR's JSON has."""
+    start = source.start
+    if _BANNER.search(start):
+        return 0.95
+    if '"Command line"' in start and '"Parameters"' in start and '"tests"' in start:
+        return 0.95
+    return 0.95 if start.startswith("access,bw(MiB/s),") else 0.0
+
+
+def read(source: Source) -> Measurements:
+    """Every test in it. Raises MeasurementError where IOR measured nothing, with what it said itself."""
+    from iodock.health.readers import ior_json, ior_text
+
+    if source.start.startswith("access,bw(MiB/s),"):
+        result = ior_text.read_csv(source)
+    elif '"tests"' in source.start:
+        result = ior_json.read(source)
+    else:
+        result = ior_text.read_text(source)
+    found = _BANNER.search(source.start)
+    result.version = result.version or (found[1] if found else None)
+    cells = tuple(cell for run in result.runs for cell in _cells(run, result, source))
+    error = _first_error(source)
+    if not cells:
+        raise _nothing(source, error)
+    return Measurements(_protocol(result, source, error), cells)
+
+
+def _first_error(source: Source) -> tuple[int, str] | None:
+    found = [(source.line_of(one.start()), one) for one in _ERROR.finditer(source.text)]
+    # IOR's own words say more than those of MPI around them.
+    own = next(((line, one) for line, one in found if not one["abort"]), None) or next(iter(found), None)
+    if own is None:
+        return None
+    groups = own[1].groupdict()
+    return own[0], next((text.strip() for text in groups.values() if text), "an error")
+
+
+def _nothing(source: Source, error: tuple[int, str] | None) -> Exception:
+    if error is None:
+        return source.wrong(
+            len(source.lines),
+            "IOR's output ends before any result",
+            "let the run end, and copy its whole output",
+        )
+    line, said = error
+    if "summaryFormat" in said:
+        hint = "IOR before 3.2 writes no JSON: run it without -O summaryFormat, and read its text"
+    elif "xfer-size == block-size" in said:
+        hint = (
+            "IOR refused its options, so nothing was measured: use -b as large as -t with -s above 1, or -s 1"
+        )
+    else:
+        hint = "IOR stopped, so nothing was measured: mend what it says and run it again"
+    return source.wrong(line, f"IOR stopped before any result: {said}", hint)
+
+
+def _protocol(result: Result, source: Source, error: tuple[int, str] | None) -> Protocol:
+    first = result.runs[0].settings
+    settings: dict[str, Json] = {
+        "segments": whole(first.get("segments")),
+        "block_bytes": _exact(first.get("blocksize"), result, "-b"),
+        "stonewalling_seconds": number(first.get("stonewallingTime")),
+    }
+    notes = [] if error is None else [f"{source.at(error[0])}: IOR reported an error: {error[1]}"]
+    return Protocol(
+        tool="ior",
+        version=result.version,
+        started=date(result.began, CTIME),
+        finished=date(result.finished, CTIME),
+        host=(result.machine or "").split(" ")[-1] or None,
+        target=first.get("test filename"),
+        command=result.command,
+        settings={name: value for name, value in settings.items() if value is not None},
+        notes=tuple(notes),
+    )
+
+
+def _cells(run: Run, result: Result, source: Source) -> list[Cell]:
+    """One per operation: the rows of all iterations, or the one row that tells of all."""
+    cells = []
+    for operation in dict.fromkeys(row.operation for row in run.rows):
+        rows = [row for row in run.rows if row.operation == operation]
+        if operation == "remove":
+            cells.append(_removal(rows, run, result, source))
+            continue
+        rows = [row for row in rows if row.bandwidth is not None]
+        if rows:
+            cells.append(_transfer(rows, run, result, source))
+    return [cell for cell in cells if cell is not None]
+
+
+def _transfer(rows: list[Row], run: Run, result: Result, source: Source) -> Cell:
+    first = rows[0]
+    values = [row.bandwidth for row in rows if row.bandwidth is not None]
+    times = [row.seconds for row in rows if row.seconds is not None]
+    cached, reason = _cache(first.operation, run, result)
+    cell = Cell(
+        test="ior",
+        operation=first.operation,
+        size_bytes=_exact(run.settings.get("xfersize"), result, "-t") or first.size_bytes,
+        processes=_processes(run) or first.processes,
+        nodes=_nodes(run),
+        value=values[0],
+        unit=Unit.BYTES_PER_S,
+        repeats=whole(run.settings.get("repetitions")),
+        spread=first.spread,
+        cache=cached,
+        cache_reason=reason,
+        minimum=first.minimum,
+        maximum=first.maximum,
+        variant=_variant(run, result),
+        volume_bytes=size(run.settings.get("aggregate filesize")),
+        seconds=fmean(times) if times else None,
+        source=source.at(first.line),
+    )
+    return cell if first.of_all else repeated(cell, values)
+
+
+def _removal(rows: list[Row], run: Run, result: Result, source: Source) -> Cell | None:
+    times = [row.seconds for row in rows if row.seconds is not None]
+    if not times:
+        return None
+    cell = Cell(
+        test="ior",
+        operation="file-remove",
+        size_bytes=None,
+        unit=Unit.SECONDS,
+        processes=_processes(run),
+        nodes=_nodes(run),
+        value=times[0],
+        repeats=1,
+        spread=None,
+        variant=_variant(run, result),
+        source=source.at(rows[0].line),
+    )
+    return repeated(cell, times)
+
+
+def _variant(run: Run, result: Result) -> dict[str, str]:
+    settings = run.settings
+    said = {
+        "api": settings.get("api"),
+        "access": _ACCESS.get(settings.get("access", ""), settings.get("access")),
+        "collective": {"collective": "yes", "independent": "no"}.get(settings.get("type", "")),
+        "block_bytes": str(_exact(settings.get("blocksize"), result, "-b") or ""),
+        "stripe_bytes": str(size(settings.get("Lustre stripe size")) or ""),
+        "stripe_count": settings.get("stripe count"),
+        "order": "random" if settings.get("ordering in a file", "").startswith("random") else None,
+    }
+    if said["api"] == "POSIX":
+        said["collective"] = None
+    return {name: value for name, value in said.items() if value}
+
+
+def _exact(rounded: str | None, result: Result, name: str) -> int | None:
+    """A size that IOR prints rounded (`45.91 KiB`), as exact as its command line has it."""
+    shown, asked = size(rounded), size(option(words(result.command), name))
+    if shown is None or asked is None:
+        return shown
+    return asked if abs(asked - shown) <= 0.01 * shown else shown
+
+
+def _processes(run: Run) -> int | None:
+    return whole(run.settings.get("tasks")) or whole(run.settings.get("clients", "").split(" ")[0]) or None
+
+
+def _nodes(run: Run) -> int | None:
+    known = whole(run.settings.get("nodes"))
+    if known:
+        return known
+    found = re.search(r"\((\d{1,9}) per node\)", run.settings.get("clients", ""))
+    each = whole(run.settings.get("clients per node")) or (whole(found[1]) if found else None)
+    processes = _processes(run)
+    return -(-processes // each) if each and processes else None
+
+
+def _cache(operation: str, run: Run, result: Result) -> tuple[Cache | None, str | None]:
+    if operation != "read":
+        return None, None
+    command = words(result.command)
+    direct = {"-B", "--posix.odirect", "useO_DIRECT=1"} & {*command, run.settings.get("direct", "")}
+    if direct:
+        return Cache.UNCACHED, "O_DIRECT"
+    shifted = run.settings.get("ordering inter file", "").startswith(("constant task offset", "random task"))
+    if shifted and (_nodes(run) or 1) > 1:
+        return Cache.UNCACHED, "read by another node than wrote it"
+    return Cache.UNKNOWN, None
+
+
+def spread_of_population(deviation: float | None, mean: float, count: int | None) -> float | None:
+    """IOR prints the population's standard deviation (of 2 runs: half their distance)."""
+    return sample_spread(deviation, mean, count)
+
+
+READER = Reader("ior", "IOR 2.10 to 4.1: text, JSON, CSV", sniff, read)

@@ -1,0 +1,84 @@
+"""IOR's JSON (`-O summaryFormat=JSON`, from 3.2 on).
+
+3.2.1 puts a banner before it and closes its brackets wrongly, and what is cut has no end. So it is not read
+as one document: every object that holds no other one is read by itself, in the order in which they stand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from iodock.health.readers.base import Source, number
+from iodock.health.readers.ior import MIB, Result, Row, Run
+
+_INNERMOST = re.compile(r'\{(?:[^{}"]|"(?:\\.|[^"\\])*")*\}')
+_MEMBER = re.compile(r'"(Version|Began|Finished|Command line|Machine)"\s*:\s*("(?:\\.|[^"\\])*")')
+_NAMES = {
+    "Version": "version",
+    "Began": "began",
+    "Finished": "finished",
+    "Command line": "command",
+    "Machine": "machine",
+}
+
+
+def read(source: Source) -> Result:
+    """Every test; objects that are damaged are left out."""
+    result = Result()
+    for found in _MEMBER.finditer(source.text):
+        if getattr(result, _NAMES[found[1]]) is None:
+            setattr(result, _NAMES[found[1]], _text(found[2]))
+    line, last = 1, 0
+    for found in _INNERMOST.finditer(source.text):
+        line += source.text.count("\n", last, found.start())
+        last = found.start()
+        try:
+            _take(json.loads(found[0]), line, result)
+        except ValueError:
+            continue
+    return result
+
+
+def _text(quoted: str) -> str:
+    try:
+        return str(json.loads(quoted))
+    except ValueError:
+        return quoted.strip('"')
+
+
+def _take(one: dict[str, Any], line: int, result: Result) -> None:
+    if "transferSize" in one and "api" in one:
+        result.runs.append(Run(_parameters(one)))
+    elif "xfersize" in one and result.runs:
+        said = {name: str(value) for name, value in one.items()}
+        # What the parameters say exactly is rounded here.
+        result.runs[-1].settings = {**said, **result.runs[-1].settings}
+    elif "access" in one and result.runs:
+        result.runs[-1].rows.append(_row(one, line))
+
+
+def _parameters(one: dict[str, Any]) -> dict[str, str]:
+    said = {
+        "api": one.get("api"),
+        "test filename": one.get("testFileName"),
+        "xfersize": one.get("transferSize"),
+        "blocksize": one.get("blockSize"),
+        "segments": one.get("segmentCount"),
+        "repetitions": one.get("repetitions"),
+        "nodes": one.get("nodes") or None,
+        "direct": "useO_DIRECT=1" if one.get("useO_DIRECT") else None,
+        "stonewallingTime": one.get("deadlineForStonewall") or None,
+    }
+    return {name: str(value) for name, value in said.items() if value is not None}
+
+
+def _row(one: dict[str, Any], line: int) -> Row:
+    bandwidth = number(one.get("bwMiB"))
+    return Row(
+        str(one["access"]),
+        line,
+        None if bandwidth is None else bandwidth * MIB,
+        seconds=number(one.get("totalTime")),
+    )

@@ -1,0 +1,101 @@
+"""md-workbench: one line a phase, with the latencies of each kind of operation.
+
+Source: md-workbench.c of the IOR repository. A phase's `obj/s` is the rate of each kind of operation in it,
+every object is once read, looked at, created and deleted. Quantiles in brackets: least, 25, 50, 75, 90,
+99 %, most. One digit a task stands in `Nodemap`: 1 for a task on the first node.
+"""
+
+from __future__ import annotations
+
+import re
+
+from iodock.health.measurements import Cell, Json, Latency, Measurements, Protocol, Unit
+from iodock.health.readers.base import Reader, Repeats, Source, number, option, whole, words
+
+_PHASE = re.compile(r"^(precreate|benchmark|cleanup) process .*?([\d.]+) obj/s")
+_OPERATION = re.compile(r"\b(read|stat|create|delete)\(([^()]*)\)")
+_TOTAL = re.compile(
+    r"^MD-Workbench total objects: .*?\(version: ([^)]*)\)(?: time: (\S+ \S+))?", re.MULTILINE
+)
+_NAMES = {"read": "file-read", "stat": "file-stat", "create": "file-create", "delete": "file-remove"}
+_USUAL_BYTES = 3901
+
+
+def sniff(source: Source) -> float:
+    """Sure of the line with the objects' total."""
+    return 0.95 if _TOTAL.search(source.start) else 0.0
+
+
+def read(source: Source) -> Measurements:
+    """A cell for each phase and kind of operation; iterations of the benchmark phase are repeats. Raises
+    MeasurementError without a phase."""
+    command = _member(source, "Args")
+    given = words(command)
+    nodemap = _member(source, "Nodemap") or ""
+    repeats = Repeats()
+    for line, text in enumerate(source.lines, 1):
+        phase = _PHASE.match(text)
+        if phase is None:
+            continue
+        rate = number(phase[2])
+        for operation, quantiles in _OPERATION.findall(text) if rate is not None else ():
+            repeats.add(_cell(source, line, (phase[1], operation, quantiles), rate or 0.0, given, nodemap))
+    cells = repeats.cells()
+    if not cells:
+        hint = "let md-workbench run to its end, and copy its whole output"
+        raise source.wrong(len(source.lines), "no phase of md-workbench in it", hint)
+    return Measurements(_protocol(source, command, given), cells)
+
+
+def _member(source: Source, name: str) -> str | None:
+    found = re.search(rf"^{name}: *(.*)$", source.text, re.MULTILINE)
+    return found[1].strip() if found else None
+
+
+def _protocol(source: Source, command: str | None, given: list[str]) -> Protocol:
+    total = _TOTAL.search(source.text)
+    settings: dict[str, Json] = {
+        "objects_per_process": whole(option(given, "-I")),
+        "data_sets_per_process": whole(option(given, "-D")),
+        "precreated_objects": whole(option(given, "-P")),
+    }
+    return Protocol(
+        tool="md-workbench",
+        version=total[1] if total else None,
+        started=total[2].replace(" ", "T") if total and total[2] else None,
+        target=option(given, "-o"),
+        command=command,
+        settings={name: value for name, value in settings.items() if value is not None},
+    )
+
+
+def _cell(
+    source: Source, line: int, said: tuple[str, str, str], rate: float, given: list[str], nodemap: str
+) -> Cell:
+    phase, operation, quantiles = said
+    alone = bool(nodemap) and set(nodemap) == {"1"}
+    return Cell(
+        test="md-workbench",
+        operation=_NAMES[operation],
+        size_bytes=None,
+        processes=len(nodemap) or None,
+        nodes=1 if alone else None,
+        value=rate,
+        unit=Unit.OPERATIONS_PER_S,
+        repeats=1,
+        spread=None,
+        latency_ns=_latency(quantiles),
+        variant={"phase": phase, "file_bytes": option(given, "-S") or str(_USUAL_BYTES)},
+        source=source.at(line),
+    )
+
+
+def _latency(quantiles: str) -> Latency | None:
+    seconds = [number(one.strip().removesuffix("s")) for one in quantiles.split(",")]
+    if len(seconds) != 7 or None in seconds:
+        return None
+    least, _, middle, _, _, high, most = ((one or 0.0) * 1e9 for one in seconds)
+    return Latency(p50=middle, p99=high, max=most, min=least)
+
+
+READER = Reader("md-workbench", "md-workbench: text", sniff, read)

@@ -1,0 +1,142 @@
+"""Measurements in the terminal: how they were taken, one row a cell, and what was remarked."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from iodock.health.measurements import Cell, Measurements, Protocol
+from iodock.language import N_, Language
+from iodock.views.charts.words import visible
+from iodock.views.measurements_words import (
+    in_common,
+    operation_text,
+    size_text,
+    spread_text,
+    test_text,
+    time_text,
+    value_text,
+    variant_text,
+)
+
+WIDTH_WITHOUT_TERMINAL = 160
+MOST_ROWS = 2_000
+
+
+@dataclass(frozen=True)
+class _Column:
+    heading: str
+    text: Callable[[Cell], str]
+    right: bool = True
+
+
+def render(
+    measurements: Measurements,
+    text: Language,
+    remarks: Sequence[str] = (),
+    width: int | None = None,
+    colour: bool = False,
+) -> str:
+    """All of it. REMARKS are sentences; WIDTH is in cells, None without a terminal."""
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=width or WIDTH_WITHOUT_TERMINAL,
+        force_terminal=colour,
+        no_color=not colour,
+        highlight=False,
+    )
+    for protocol in measurements.protocol.parts or (measurements.protocol,):
+        for line in _protocol(protocol, text):
+            console.print(Text(visible(line), style="dim"))
+    if measurements.cells:
+        console.print(_table(measurements.cells, text))
+    else:
+        console.print(text.gettext(N_("no cell was measured")))
+    for sentence in remarks:
+        console.print(Text(f"- {sentence}"), soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+def _protocol(protocol: Protocol, text: Language) -> list[str]:
+    said = [" ".join(one for one in (protocol.tool, protocol.version) if one)]
+    said += [one for one in (protocol.started, protocol.host, protocol.file_system, protocol.target) if one]
+    lines = [", ".join(one for one in said if one)]
+    return [*lines, *(text.gettext(N_("note: {note}"), note=note) for note in protocol.notes)]
+
+
+def _table(cells: Sequence[Cell], text: Language) -> Table:
+    common = in_common(cells)
+    several = len({_file(cell) for cell in cells}) > 1
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    if common:
+        table.caption = variant_text(common)
+        table.caption_justify = "left"
+    shown = cells[:MOST_ROWS]
+    columns = [
+        column for column in _columns(text, common, several) if any(column.text(cell) for cell in shown)
+    ]
+    for column in columns:
+        # What is cut can still be told apart; numbers are never cut.
+        table.add_column(
+            column.heading,
+            justify="right" if column.right else "left",
+            no_wrap=column.right,
+            overflow="fold",
+        )
+    for cell in shown:
+        table.add_row(*(Text(column.text(cell)) for column in columns))
+    if len(cells) > len(shown):
+        table.add_row(text.gettext(N_("... {n} more; --format csv has all"), n=len(cells) - len(shown)))
+    return table
+
+
+def _columns(text: Language, common: dict[str, str], several: bool) -> list[_Column]:
+    return [
+        _Column(text.gettext(N_("test")), lambda cell: test_text(cell.test, text), right=False),
+        _Column(
+            text.gettext(N_("operation")), lambda cell: operation_text(cell.operation, text), right=False
+        ),
+        _Column(text.gettext(N_("how")), lambda cell: variant_text(cell.variant, common), right=False),
+        _Column(text.gettext(N_("size")), lambda cell: size_text(cell.size_bytes)),
+        _Column(text.gettext(N_("processes")), lambda cell: _count(cell.processes)),
+        _Column(text.gettext(N_("nodes")), lambda cell: _count(cell.nodes)),
+        _Column(text.gettext(N_("value")), lambda cell: value_text(cell.value, cell.unit)),
+        _Column(text.gettext(N_("spread")), lambda cell: spread_text(cell.spread)),
+        _Column(text.gettext(N_("repeats")), lambda cell: _count(cell.repeats)),
+        _Column(text.gettext(N_("best")), lambda cell: _best(cell)),
+        _Column("p50", lambda cell: time_text(cell.latency_ns.p50 if cell.latency_ns else None)),
+        _Column("p99", lambda cell: time_text(cell.latency_ns.p99 if cell.latency_ns else None)),
+        _Column(
+            text.gettext(N_("longest")),
+            lambda cell: time_text(cell.latency_ns.max if cell.latency_ns else None),
+        ),
+        _Column(text.gettext(N_("cache")), lambda cell: _cache(cell, text), right=False),
+        _Column(text.gettext(N_("from")), lambda cell: visible(_file(cell)) if several else "", right=False),
+    ]
+
+
+def _file(cell: Cell) -> str:
+    place = (cell.source or "").rsplit("/", 1)[-1]
+    name, colon, line = place.rpartition(":")
+    return name if colon and line.isdigit() else place
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _best(cell: Cell) -> str:
+    return value_text(cell.best, cell.unit) if cell.best != cell.value else ""
+
+
+def _cache(cell: Cell, text: Language) -> str:
+    return "" if cell.cache is None else text.gettext(CACHES[cell.cache.value])
+
+
+CACHES = {"cached": N_("cached"), "uncached": N_("uncached"), "unknown": N_("unknown")}
