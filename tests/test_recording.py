@@ -128,7 +128,9 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     folder = tmp_path_factory.mktemp("killed")
     program = "import os, time\nf = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\n"
     program += "while os.write(f, b'x' * 997): time.sleep(0.001)\n"
-    command = [*IODOCK, "record", "-q", "-o", "run.iodock", "--", sys.executable, "-S", "-c", program]
+    # By rewrite the program would go on: see test_recording_rewrite.
+    command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", "run.iodock", "--"]
+    command += [sys.executable, "-S", "-c", program]
     with subprocess.Popen(command, cwd=folder) as recorder:
         wait_until((folder / "out.dat").exists)
         time.sleep(3.5)
@@ -202,7 +204,9 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
     program = "import os\nfor i in range(60000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
-    command = [*IODOCK, "record", "-q", "-o", store, "--", sys.executable, "-S", "-c", program]
+    # By rewrite so many calls fit: see test_recording_rewrite.
+    command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", store, "--"]
+    command += [sys.executable, "-S", "-c", program]
     done = run(command, tmp_path)
     assert done.returncode == 9
     assert done.stdout == "".join("x" * (i % 97) for i in range(60000))
@@ -385,6 +389,17 @@ def test_an_ordinary_user_records(as_nobody: Callable[..., subprocess.CompletedP
 
 
 @needs_root
+@needs_gcc
+def test_an_ordinary_user_records_a_static_program(
+    as_nobody: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        done = as_nobody("record", "-o", "a.iodock", "--", compiled(Path(name), "hello", "-static"))
+    assert done.returncode == 0 and "recorded by ptrace: the program is static" in done.stderr
+
+
+@needs_root
 def test_an_ordinary_user_is_refused_in_words(
     as_nobody: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
@@ -551,11 +566,21 @@ UNUSUAL = {
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_unusual_programs(tmp_path: Path, name: str) -> None:
     program, status = UNUSUAL[name]
-    done = record(tmp_path, sys.executable, "-S", "-c", program)
+    # A program has one tracer.
+    by = ("--backend", "ptrace") if name == "traces itself" else ()
+    done = record(tmp_path, *by, sys.executable, "-S", "-c", program)
     assert done.returncode == status, done.stderr
     assert count(tmp_path / "run.iodock", "call = 'execve'") >= 1
     if name == "goes to the background":
         assert count(tmp_path / "run.iodock", "file LIKE '%/late' AND call = 'write'") == 1
+
+
+def test_a_program_that_traces_itself_finds_no_tracer(tmp_path: Path) -> None:
+    # Its exec stops it for its parent, who lets it go on.
+    program = "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
+    program += "os.execl('/bin/sh', 'sh', '-c', 'exit 4') if libc.ptrace(0, 0, 0, 0) == 0 else os._exit(1)"
+    assert record(tmp_path, sys.executable, "-S", "-c", program).returncode == 4
+    assert count(tmp_path / "run.iodock", "call = 'execve'") == 2
 
 
 def test_a_tree_of_processes(tmp_path: Path) -> None:

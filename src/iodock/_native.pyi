@@ -25,6 +25,8 @@ class ImportSummary(TypedDict):
 
 class RecordSummary(TypedDict):
     store: str
+    backend: str
+    reason: str
     exit_code: int | None
     exit_signal: int | None
     must_finish: bool

@@ -10,7 +10,7 @@ use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ImportError;
 use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
 use iodock_journal::JournalReader;
-use iodock_preload::calls::CallsSource;
+use iodock_preload::calls::{CallsSource, Usages};
 use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
 use std::fs::{File, TryLockError};
@@ -87,6 +87,8 @@ struct Part {
     reader: Arc<Mutex<JournalReader>>,
     /// What the `rewrite` back end kept beside the journal.
     calls: Option<CallsSource>,
+    /// What the tasks of those calls have used.
+    beside: Usages,
     host: String,
     rank: Option<i32>,
     /// To be added to its stamps.
@@ -126,6 +128,7 @@ impl Part {
             rank: meta.rank,
             clock_offset: offset.unwrap_or(0),
             reader: Arc::new(Mutex::new(reader)),
+            beside: calls.as_ref().map(CallsSource::usages).unwrap_or_default(),
             calls,
             usages: Vec::new(),
             faults: PartFaults::beside(path),
@@ -218,10 +221,13 @@ impl RecordingSink<'_> {
 
     fn take_side(&mut self) -> Result<(), ImportError> {
         for part in self.parts.iter_mut() {
-            let (samples, mounts, usages) = {
+            let (mut samples, mounts, usages) = {
                 let mut reader = part.reader();
                 (reader.take_samples(), reader.take_mounts(), reader.take_usages())
             };
+            let (more_usages, mut more_samples) = part.beside.take();
+            samples.append(&mut more_samples);
+            part.usages.extend(more_usages);
             let host = self.several_hosts.then_some(part.host.as_str());
             if !samples.is_empty() {
                 self.writer.write_samples(&samples, host)?;
@@ -344,6 +350,7 @@ fn describe(manifest: &mut Manifest, parts: &[Part]) {
     let (captured, host) = (&mut manifest.captured, &mut manifest.host);
     if captured.how.is_empty() {
         captured.how = meta.how.clone();
+        captured.why = meta.extra.get("why").cloned();
     }
     if captured.command.is_empty() {
         captured.command = meta.command.iter().map(|argument| shown(argument).into_owned()).collect();

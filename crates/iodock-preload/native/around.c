@@ -32,6 +32,7 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	struct fields fields;
 	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
+		write_usage(state, level, number == SYS_exit_group, now);
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
 	} else if (room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) {

@@ -192,6 +192,30 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 	}
 }
 
+#define SYS_ioctl 16
+#define SYS_readlink 89
+#define TIOCGPTPEER 0x5441 /* opens the other end of a pseudo-terminal, without naming it */
+#define NAME_BYTES 64
+
+static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
+{
+	u8 link[32] = "/proc/self/fd/", digits[12];
+	u32 count = 0, at = 14;
+	do
+		digits[count++] = (u8)('0' + fd % 10), fd /= 10;
+	while (fd);
+	while (count)
+		link[at++] = digits[--count];
+	link[at] = 0;
+	long bytes = confined ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
+	if (failed(bytes))
+		return;
+	name[bytes] = 0;
+	f->more |= MORE_PATH | MORE_ARGUMENT;
+	f->path = name;
+	f->argument = (s64)arguments[2];
+}
+
 /* Code, masks and times; then the fields, in the order of their bits. */
 static void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase,
 			 u64 start, u64 end, s64 result)

@@ -15,6 +15,7 @@
 #define SYS_clone 56
 #define SYS_getcwd 79
 #define SYS_getrlimit 97
+#define SYS_getrusage 98
 #define SYS_getppid 110
 #define SYS_gettid 186
 #define SYS_prctl 157
@@ -39,6 +40,8 @@
 #define CLONE_SETTLS 0x80000ul
 #define EFAULT 14
 #define RLIMIT_AS 9
+#define RUSAGE_SELF 0
+#define RUSAGE_THREAD 1
 #define PR_SET_SECCOMP 22
 #define PR_SET_TSC 26
 #define SECCOMP_MODE_STRICT 1

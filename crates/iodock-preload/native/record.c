@@ -131,6 +131,9 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	gather(&fields, shape, arguments, result);
 	if (unlikely(result < 0 && result != -EFAULT && !fields.path))
 		refused_path(state, level, shape, arguments, &fields, end);
+	u8 name[NAME_BYTES];
+	if (unlikely(arguments[1] == TIOCGPTPEER && result >= 0 && shape == &session->shapes[SYS_ioctl]))
+		name_peer(&fields, name, arguments, result);
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
 	write_fields(state, level, shape, &fields, phase, start, end, result);

@@ -15,7 +15,7 @@ typedef u16 __attribute__((aligned(1), may_alias)) unaligned_u16;
 typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 2
+#define SESSION_VERSION 3
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -131,7 +131,7 @@ struct chunk {
 
 /* First byte of a record: a call's code, 255 for those that are no calls. */
 #define CODE_CONTROL 255
-enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2 };
+enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3 };
 
 /* Second byte of a call's record. */
 #define HAS_FD 1     /* else that of the call before */

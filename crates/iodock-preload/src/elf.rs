@@ -11,6 +11,8 @@ pub struct Elf<'a> {
     pub code: Vec<Code<'a>>,
     /// Has it a dynamic linker? Static programs have none and load no library of ours.
     pub interpreter: Option<&'a [u8]>,
+    /// Made by Go's compiler: such programs make their calls themselves, even if they have a libc.
+    pub is_go: bool,
 }
 
 const X86_64: u16 = 62;
@@ -19,6 +21,7 @@ const SEGMENT_NOTE: u32 = 4;
 const SECTION_CODE: u32 = 1;
 const FLAG_EXECUTABLE: u64 = 4;
 const NOTE_BUILD_ID: u32 = 3;
+const NOTE_GO_BUILD_ID: u32 = 4;
 
 fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
@@ -41,15 +44,17 @@ pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
     if file.get(..6)? != b"\x7fELF\x02\x01" || u16_at(file, 18)? != X86_64 {
         return None;
     }
-    let mut elf = Elf { build_id: &[], code: code_sections(file).unwrap_or_default(), interpreter: None };
+    let code = code_sections(file).unwrap_or_default();
+    let mut elf = Elf { build_id: &[], code, interpreter: None, is_go: false };
     let (at, count) = (u64_at(file, 32)? as usize, u16_at(file, 56)? as usize);
     for index in 0..count {
         let at = at.checked_add(index * 56)?;
         let (offset, length) = (u64_at(file, at + 8)?, u64_at(file, at + 32)?);
         match u32_at(file, at)? {
             SEGMENT_NOTE => {
-                let found = slice(file, offset, length).and_then(build_id);
-                elf.build_id = found.unwrap_or(elf.build_id);
+                let notes = slice(file, offset, length).unwrap_or_default();
+                elf.build_id = note(notes, b"GNU\0", NOTE_BUILD_ID).unwrap_or(elf.build_id);
+                elf.is_go |= note(notes, b"Go\0\0", NOTE_GO_BUILD_ID).is_some();
             }
             SEGMENT_INTERPRETER => elf.interpreter = slice(file, offset, length),
             _ => {}
@@ -58,14 +63,15 @@ pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
     Some(elf)
 }
 
-fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+/// The content of the note of this maker and kind.
+fn note<'a>(mut notes: &'a [u8], maker: &[u8], wanted: u32) -> Option<&'a [u8]> {
     loop {
         let (name, length, kind) = (u32_at(notes, 0)?, u32_at(notes, 4)?, u32_at(notes, 8)?);
         let start = 12 + (name as usize).next_multiple_of(4);
-        if kind == NOTE_BUILD_ID && name == 4 {
-            return notes.get(start..start + length as usize);
+        if kind == wanted && notes.get(12..start)? == maker {
+            return notes.get(start..start.checked_add(length as usize)?);
         }
-        notes = notes.get(start + (length as usize).next_multiple_of(4)..)?;
+        notes = notes.get(start.checked_add((length as usize).next_multiple_of(4))?..)?;
     }
 }
 

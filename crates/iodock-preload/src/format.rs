@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -118,6 +118,7 @@ impl Shape {
 pub const CODE_CONTROL: u8 = 255;
 pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
+pub const CONTROL_USAGE: u8 = 3;
 
 pub const HAS_FD: u8 = 1;
 pub const HAS_SIZE: u8 = 2;

@@ -64,10 +64,37 @@ pub struct ProcessRecord {
     pub environment: Vec<u8>,
 }
 
+/// What a thread had used when it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageRecord {
+    pub tid: u32,
+    pub pid: u32,
+    pub time: u64,
+    pub thread: CpuTime,
+    /// With the end of its process: of all threads, and of those that have ended before.
+    pub process: Option<ProcessUsage>,
+}
+
+/// Microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    pub user: u64,
+    pub system: u64,
+}
+
+/// Moved between memory and devices: blocks of 512 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    pub cpu: CpuTime,
+    pub read_blocks: u64,
+    pub written_blocks: u64,
+}
+
 #[derive(Clone, Debug)]
 pub enum Entry {
     Call(Box<CallRecord>),
     Process(ProcessRecord),
+    Usage(UsageRecord),
     /// From here on the stream is that of another task: a child of vfork, a thread after another.
     Task {
         tid: u32,
@@ -217,8 +244,22 @@ impl ChunkReader {
                     environment,
                 }))
             }
+            CONTROL_USAGE => {
+                let thread = self.cpu_time()?;
+                let process = if self.byte()? != 0 { Some(self.process_usage()?) } else { None };
+                Some(Entry::Usage(UsageRecord { tid, pid, time, thread, process }))
+            }
             _ => None,
         }
+    }
+
+    fn cpu_time(&mut self) -> Option<CpuTime> {
+        Some(CpuTime { user: self.number()?, system: self.number()? })
+    }
+
+    fn process_usage(&mut self) -> Option<ProcessUsage> {
+        let cpu = self.cpu_time()?;
+        Some(ProcessUsage { cpu, read_blocks: self.number()?, written_blocks: self.number()? })
     }
 
     fn call(&mut self, shapes: &Shapes) -> Option<Entry> {

@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Address space for chunks; the file is sparse.
-const FILE_BYTES: u64 = 64 << 30;
+pub const FILE_BYTES: u64 = 64 << 30;
 const CHUNK_BYTES: u64 = 64 << 10;
 /// The library's name in the session's folder.
 const LIBRARY_NAME: &str = "libiodock_preload.so";

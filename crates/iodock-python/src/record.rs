@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Runs `command` and records it into `store`. Signals that ask to end are handled in Rust meanwhile, as the
-/// program would have got them. Gives a dictionary: store, exit_code, exit_signal, must_finish, warnings, failure,
+/// program would have got them. Gives a dictionary: store, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
 /// written_bytes, killed.
 #[pyfunction]
 #[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned()))]
@@ -68,6 +68,8 @@ fn run<'py>(
     };
     let dictionary = PyDict::new(py);
     dictionary.set_item("store", outcome.store.into_os_string())?;
+    dictionary.set_item("backend", outcome.backend)?;
+    dictionary.set_item("reason", outcome.reason.name())?;
     dictionary.set_item("exit_code", code)?;
     dictionary.set_item("exit_signal", signal)?;
     dictionary.set_item("must_finish", outcome.must_finish)?;

@@ -19,6 +19,7 @@ mod places;
 mod process;
 pub mod sampler;
 pub mod signals;
+mod standing;
 
 pub use backends::ProgramExit;
 pub use clock::Clock;
@@ -26,7 +27,8 @@ pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
 pub use options::{AttachOptions, RecordOptions, RecordOutcome};
 
-use backends::{Backend, Ended, Target};
+use backends::choice::{self, Choice};
+use backends::{Ended, Target};
 use control::{Control, SignalGuard};
 use iodock_journal::{Closing, JournalMeta};
 use launch::Program;
@@ -45,14 +47,12 @@ use std::thread;
 /// Nothing was recorded, and unless the store could not be made, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
     let program = Program::find(&options.command)?;
-    let (backend, remark) = backends::choose_for(&options.backend, &program)?;
+    let choice = choice::for_program(&options.backend, &program)?;
     let command = options.command.iter().map(|argument| bytes(argument)).collect();
-    let meta = meta(backend.name(), command);
+    let meta = meta(choice, command);
     let part = Part::claim(&options.store, options.force, &meta)?;
     let target = Target::Launch(Box::new(program));
-    let mut outcome = run(backend, target, part, meta, (&options.sampling, options.page_faults), cancel)?;
-    outcome.warnings.extend(remark);
-    Ok(outcome)
+    run(choice, target, part, meta, (&options.sampling, options.page_faults), cancel)
 }
 
 /// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they
@@ -61,30 +61,29 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
 /// # Errors
 /// A process is not there or may not be traced. None of them is changed.
 pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
-    let backend = backends::choose(match (&options.group, options.backend.as_str()) {
-        (Some(_), "auto") => "bpf",
-        (_, name) => name,
-    })?;
+    let choice = choice::for_running(&options.backend, options.group.is_some())?;
     let command = options.pids.first().map_or_else(Vec::new, |&pid| {
         process::command(pid).split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
     });
-    let meta = meta(backend.name(), command);
+    let meta = meta(choice, command);
     let part = Part::claim(&options.store, options.force, &meta)?;
     let target = match &options.group {
         Some(path) => Target::Group(path.clone()),
         None => Target::Attach(options.pids.clone()),
     };
-    run(backend, target, part, meta, (&options.sampling, options.page_faults), cancel)
+    run(choice, target, part, meta, (&options.sampling, options.page_faults), cancel)
 }
 
 fn bytes(text: &std::ffi::OsStr) -> Vec<u8> {
     std::os::unix::ffi::OsStrExt::as_bytes(text).to_vec()
 }
 
-fn meta(how: &str, command: Vec<Vec<u8>>) -> JournalMeta {
+fn meta(choice: Choice, command: Vec<Vec<u8>>) -> JournalMeta {
     let (rank, ranks) = parts::rank_of_this_process();
+    let mut extra = job::described(|name| std::env::var(name).ok());
+    extra.insert("why".into(), choice.reason.name().into());
     JournalMeta {
-        how: how.into(),
+        how: choice.backend.name().into(),
         host: places::host_name(),
         kernel: places::kernel(),
         cpus: thread::available_parallelism().ok().map(|count| count.get() as u32),
@@ -94,13 +93,13 @@ fn meta(how: &str, command: Vec<Vec<u8>>) -> JournalMeta {
         rank,
         ranks,
         start: Some(Clock::start().now()),
-        extra: job::described(|name| std::env::var(name).ok()),
+        extra,
         ..JournalMeta::default()
     }
 }
 
 fn run(
-    backend: &'static dyn Backend,
+    Choice { backend, reason }: Choice,
     target: Target,
     part: Part,
     meta: JournalMeta,
@@ -166,6 +165,8 @@ fn run(
     let must_finish = part.close()?;
     Ok(RecordOutcome {
         store: part.store,
+        backend: backend.name(),
+        reason,
         exit,
         must_finish,
         losses,

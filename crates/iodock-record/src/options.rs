@@ -1,5 +1,6 @@
 //! What to record, and what came of it.
 
+use crate::backends::choice::Reason;
 use crate::backends::ProgramExit;
 use crate::faults::Mode;
 use crate::sampler::Settings;
@@ -68,6 +69,9 @@ impl AttachOptions {
 #[derive(Debug)]
 pub struct RecordOutcome {
     pub store: PathBuf,
+    /// The back end that recorded it, and why that one.
+    pub backend: &'static str,
+    pub reason: Reason,
     /// The program's own end, to be passed on.
     pub exit: ProgramExit,
     /// This process has to make the tables (`iodock_import::finish_recording`). Of several ranks in one

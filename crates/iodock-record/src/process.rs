@@ -88,6 +88,34 @@ pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
 /// In ns: /proc counts CPU time in hundredths of a second on every Linux.
 const TICK: i64 = 10_000_000;
 
+/// What /proc/PID/stat says of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// It runs. A process whose first thread is a zombie runs on in its others.
+    pub runs: bool,
+    /// By a signal of job control.
+    pub stopped: bool,
+    /// When, in ticks since the machine's start.
+    pub started: u64,
+}
+
+/// `None` where there is no such process.
+pub fn stat(pid: u32) -> Option<Stat> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let at = stat.iter().rposition(|&byte| byte == b')')?;
+    // Fields are counted behind the name, which may hold anything: state is the first, then from 3.
+    let fields: Vec<&str> = std::str::from_utf8(stat.get(at + 2..)?).ok()?.split(' ').collect();
+    let (state, threads, started) = (fields.first()?, fields.get(17)?, fields.get(19)?);
+    let ended = *state == "X" || (*state == "Z" && *threads == "1");
+    Some(Stat { runs: !ended, stopped: *state == "T", started: started.parse().ok()? })
+}
+
+/// Do all of these that run stand still? False if none runs.
+pub fn all_stopped(pids: impl Iterator<Item = u32>) -> bool {
+    let mut running = pids.filter_map(stat).filter(|stat| stat.runs).peekable();
+    running.peek().is_some() && running.all(|stat| stat.stopped)
+}
+
 /// User and system CPU time of one thread, ns: the scheduler's exact sum, shared out as the clock ticks
 /// saw it.
 pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {

@@ -4,7 +4,7 @@
 
 use iodock_event::{CallClass, LossKind, Outcome, Phase, RawCall, Record, RecordSource};
 use iodock_journal::JournalReader;
-use iodock_record::backends::choose;
+use iodock_record::backends::choice::named;
 use iodock_record::{record, ProgramExit, RecordError, RecordOptions, RecordOutcome};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ struct Place(PathBuf, #[allow(dead_code)] MutexGuard<'static, ()>);
 
 /// A folder to record in, or `None`, said, where nothing can be recorded by bpf.
 fn place(name: &str) -> Option<Place> {
-    if let Err(error) = choose("bpf") {
+    if let Err(error) = named("bpf") {
         eprintln!("skipped: {error}");
         return None;
     }

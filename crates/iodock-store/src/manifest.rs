@@ -64,6 +64,9 @@ pub struct Manifest {
 pub struct Captured {
     /// `strace`, `truss`, `ptrace` ...
     pub how: String,
+    /// Why a recorder took that way: `asked`, `cheapest`, `static` ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     pub command: Vec<String>,
     pub logs: Vec<String>,
     pub exit_status: Option<i32>,

@@ -109,6 +109,8 @@ def _name_of_process(pid: int) -> str:
 
 def _after(recorded: RecordSummary, store: str, lang: str | None, quiet: bool) -> None:
     """Tables and check-up. Whatever fails here is said, and the program's status passed on all the same."""
+    if not quiet:
+        _say_how(recorded, lang)
     for warning in recorded["warnings"] if not quiet else ():
         say(f"warning: {warning}")
     if recorded["failure"]:
@@ -123,6 +125,16 @@ def _after(recorded: RecordSummary, store: str, lang: str | None, quiet: bool) -
         from iodock.cli.run import say_error
 
         say_error(error)
+
+
+def _say_how(recorded: RecordSummary, lang: str | None) -> None:
+    from iodock.cli.options import spoken
+    from iodock.cli.reasons import reason_of
+    from iodock.language import language_in
+
+    reason = reason_of(recorded["backend"], recorded["reason"], language_in(spoken(lang)))
+    if reason:
+        say(f"note: {reason}")
 
 
 def _finish(store: str, lang: str | None, quiet: bool) -> None:

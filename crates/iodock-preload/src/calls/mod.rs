@@ -8,10 +8,12 @@ mod records;
 mod source;
 mod streams;
 mod times;
+mod usages;
 
 pub use file::{CallsFile, CallsWriter};
 pub use keep::Keeper;
 pub use source::{count_lost, recover, CallsSource, Ending};
+pub use usages::Usages;
 
 /// The ending of such a file's name.
 pub const ENDING: &str = "calls";

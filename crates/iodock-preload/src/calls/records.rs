@@ -4,16 +4,19 @@ use super::births::{is_fork, Birth, Births};
 use super::source::Ending;
 use super::streams::Streams;
 use super::times::Times;
+use super::usages::Usages;
 use crate::reader::{CallRecord, Entry, Part, ProcessRecord};
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::ranks::rank_among;
 use iodock_event::{
-    Action, Batch, ErrnoId, LossKind, Outcome, Phase, RawCall, Record, Role, Start, TaskEnd, Text, NO_FD,
-    UNKNOWN,
+    Action, Batch, DescriptorSnapshot, ErrnoId, LossKind, Outcome, Phase, RawCall, Record, Role, Start,
+    TaskEnd, Text, NO_FD, UNKNOWN,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 
 const MFD_CLOEXEC: u64 = 1;
+/// `S_IFCHR >> 12`
+const CHARACTER_DEVICE: u8 = 2;
 /// A thread may be taken off its CPU between a call's end and the process's: a process that has called exit
 /// ends this much later.
 const STRAGGLER_NS: i64 = 100_000_000;
@@ -29,6 +32,7 @@ pub struct Records {
     /// Calls in flight whose beginning is written.
     entered: HashSet<(u32, u64)>,
     programs: u64,
+    pub usages: Usages,
     /// When the last call ended, ns.
     last: i64,
 }
@@ -46,6 +50,7 @@ impl Records {
             leaving: VecDeque::new(),
             entered: HashSet::new(),
             programs: 0,
+            usages: Usages::default(),
             last: UNKNOWN,
         }
     }
@@ -61,6 +66,7 @@ impl Records {
                 }
             }
             Entry::Process(process) => self.program(stream, process, streams),
+            Entry::Usage(usage) => self.usages.add(&usage, self.last),
             Entry::Call(call) => self.call(*call, streams),
         }
     }
@@ -152,6 +158,19 @@ impl Records {
         }
         let entered = !self.entered.is_empty() && self.entered.remove(&(call.tid, call.start));
         self.push(&call, if entered { Phase::Exit } else { Phase::Whole });
+        if action == Action::Ioctl && call.result >= 0 {
+            self.peer(&call);
+        }
+    }
+
+    /// An ioctl that names a file has opened it: the other end of a pseudo-terminal.
+    fn peer(&mut self, call: &CallRecord) {
+        let Some(path) = &call.path else { return };
+        let target = self.batch.push_text(path);
+        let (tid, fd, flags) = (call.pid, call.result as i32, call.argument as u64);
+        let (position, stat_type, stat_size) = (UNKNOWN, CHARACTER_DEVICE, UNKNOWN);
+        let opened = DescriptorSnapshot { tid, fd, target, position, flags, stat_type, stat_size };
+        self.batch.records.push(Record::Descriptor(opened));
     }
 
     /// A descriptor means what it meant when a call began: calls of the same process that are in flight
@@ -199,6 +218,10 @@ impl Records {
 
     /// Ends the processes that called exit by `until`: all that their other threads did is told by then.
     fn end_left(&mut self, until: i64) {
+        if self.leaving.front().is_none_or(|&(_, _, at)| at >= until) {
+            return;
+        }
+        self.usages.settle(until);
         while self.leaving.front().is_some_and(|&(_, _, at)| at < until) {
             let Some((pid, exit_code, now)) = self.leaving.pop_front() else { return };
             for tid in self.births.ended(pid) {
@@ -211,6 +234,7 @@ impl Records {
     /// have succeeded; processes that called no exit were killed, the first one as `ending` says.
     pub fn finish(&mut self, root: u32, ending: &Ending) {
         self.end_left(i64::MAX);
+        self.usages.settle(i64::MAX);
         let mut execs: Vec<_> = self.execs.drain().map(|(_, exec)| exec).collect();
         execs.sort_by_key(|exec| exec.start);
         for exec in execs {
@@ -254,7 +278,8 @@ impl Records {
             Action::Seek => i64::from(call.argument as i32),
             _ => call.argument,
         };
-        raw.path = call.path.as_ref().map_or(Text::NONE, |path| self.batch.push_text(path));
+        let path = call.path.as_ref().filter(|_| spec.action != Action::Ioctl);
+        raw.path = path.map_or(Text::NONE, |path| self.batch.push_text(path));
         raw.path2 = call.path2.as_ref().map_or(Text::NONE, |path| self.batch.push_text(path));
         if phase != Phase::Enter {
             raw.duration = self.times.ns(call.end) - raw.start;

@@ -5,6 +5,7 @@ use super::keep::Keeper;
 use super::records::Records;
 use super::streams::{Chunks, Streams};
 use super::times::Times;
+use super::usages::Usages;
 use crate::format::header;
 use crate::reader::{ChunkReader, Entry};
 use crate::session::Session;
@@ -50,6 +51,11 @@ impl CallsSource {
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
         Ok(CallsSource { name, streams, records, root, length, ending, over: false, spare: Vec::new() })
+    }
+
+    /// Where what tasks have used is found while, and after, their calls are read.
+    pub fn usages(&self) -> Usages {
+        self.records.usages.clone()
     }
 
     /// To be told before the end is reached.

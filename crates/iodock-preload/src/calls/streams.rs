@@ -77,6 +77,7 @@ pub fn time_of(entry: &Entry) -> u64 {
     match entry {
         Entry::Call(call) => call.end,
         Entry::Process(process) => process.time,
+        Entry::Usage(usage) => usage.time,
         Entry::Task { time, .. } => *time,
     }
 }

@@ -1,6 +1,7 @@
 //! Ways to see a program's calls. A back end is a folder here and a line in [`BACKENDS`].
 
 pub mod bpf;
+pub mod choice;
 pub mod ptrace;
 pub mod rewrite;
 
@@ -61,47 +62,10 @@ pub trait Backend: Sync {
     ) -> Result<Ended, RecordError>;
 }
 
-/// Every back end, the preferred first.
+/// Every back end.
 pub static BACKENDS: &[&dyn Backend] = &[&ptrace::PtraceBackend, &rewrite::RewriteBackend, &bpf::BpfBackend];
-
-/// The back end called `name`; `auto` takes the first that works here.
-pub fn choose(name: &str) -> Result<&'static dyn Backend, RecordError> {
-    if name != "auto" {
-        let found = BACKENDS.iter().find(|backend| backend.name() == name);
-        let backend = *found.ok_or_else(|| RecordError::Refused(unknown(name)))?;
-        return backend.is_available().map(|()| backend).map_err(RecordError::Refused);
-    }
-    let mut first_refusal = None;
-    for backend in BACKENDS {
-        match backend.is_available() {
-            Ok(()) => return Ok(*backend),
-            Err(refusal) => first_refusal = first_refusal.or(Some(refusal)),
-        }
-    }
-    Err(RecordError::Refused(first_refusal.unwrap_or_else(|| unknown(name))))
-}
-
-/// The back end for `program`: another than the one asked for where that would see nothing of it, and then
-/// what to tell the user.
-pub fn choose_for(
-    name: &str,
-    program: &Program,
-) -> Result<(&'static dyn Backend, Option<String>), RecordError> {
-    let backend = choose(name)?;
-    if backend.name() != "rewrite" || rewrite::reaches(&program.path) {
-        return Ok((backend, None));
-    }
-    let ptrace = choose("ptrace")?;
-    let path = program.path.display();
-    Ok((ptrace, Some(format!("{path} is static, so it loads no library of ours: recorded by ptrace"))))
-}
 
 /// A back end that follows processes, not groups of them.
 fn no_groups() -> RecordError {
     RecordError::Refused(Refusal::new("only bpf can record a cgroup", "record as root with --backend bpf"))
-}
-
-fn unknown(name: &str) -> Refusal {
-    let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name()).collect();
-    Refusal::new(format!("no back end is called {name}"), format!("choose auto or {}", known.join(", ")))
 }

@@ -38,6 +38,44 @@ pub fn refusal() -> Option<Refusal> {
     None
 }
 
+/// Does the kernel let the smallest program in? A container's filter or lockdown may forbid what capabilities
+/// allow, and before Linux 5.12 some of ours would be refused.
+pub fn is_let_in() -> bool {
+    is_new_enough(&crate::places::kernel()) && loads_a_program()
+}
+
+fn is_new_enough(release: &str) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(5), Some(12))
+}
+
+/// `r0 = 0; exit`, for a raw tracepoint. See bpf(2).
+fn loads_a_program() -> bool {
+    const PROG_LOAD: libc::c_long = 5;
+    const RAW_TRACEPOINT: u32 = 17;
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        instructions: u32,
+        code: *const u64,
+        license: *const libc::c_char,
+        rest: [u64; 3],
+    }
+    let code = [0xb7_u64, 0x95];
+    let load = Load {
+        kind: RAW_TRACEPOINT,
+        instructions: code.len() as u32,
+        code: code.as_ptr(),
+        license: c"GPL".as_ptr(),
+        rest: [0; 3],
+    };
+    // SAFETY: reads the structure and what it points to; gives a descriptor that nobody else has.
+    unsafe {
+        let program = libc::syscall(libc::SYS_bpf, PROG_LOAD, &raw const load, size_of::<Load>());
+        program >= 0 && libc::close(program as libc::c_int) == 0
+    }
+}
+
 fn has_rights(status: &str) -> bool {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok()).unwrap_or(0);
@@ -57,7 +95,13 @@ pub fn load_refusal(error: &iodock_bpf::programs::LoadError) -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use super::has_rights;
+    use super::{has_rights, is_new_enough};
+
+    #[test]
+    fn what_kernels_call_themselves() {
+        assert!(is_new_enough("5.12.0") && is_new_enough("6.1.0-13-amd64") && is_new_enough("10.0"));
+        assert!(!is_new_enough("5.4.0-generic") && !is_new_enough("4.18.0-553.el8") && !is_new_enough(""));
+    }
 
     #[test]
     fn both_rights_or_the_old_one_for_both() {

@@ -6,6 +6,7 @@ use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
 use crate::control::{Control, Received};
 use crate::process;
+use crate::standing::StopAlong;
 use iodock_bpf::programs::Programs;
 use iodock_bpf::reader::Reader;
 use iodock_event::LossKind;
@@ -60,6 +61,7 @@ pub struct Following<'a> {
     exit: Option<ProgramExit>,
     killed: u32,
     stopped: bool,
+    stopping: StopAlong,
     last_flush: i64,
 }
 
@@ -82,6 +84,7 @@ impl<'a> Following<'a> {
             exit: None,
             killed: 0,
             stopped: false,
+            stopping: StopAlong::default(),
             last_flush: clock.now(),
         }
     }
@@ -97,12 +100,23 @@ impl<'a> Following<'a> {
                 self.drain(0);
             }
             if self.clock.now() - self.last_flush >= SECOND {
+                self.stop_along();
                 self.forget_the_gone();
                 self.records.flush();
                 self.last_flush = self.clock.now();
             }
         }
         self.drain(0);
+    }
+
+    /// Stops the recorder if all that it started stands still.
+    fn stop_along(&mut self) {
+        let Purpose::Launched { root, .. } = self.purpose else { return };
+        if self.exit.is_none() {
+            let clock = self.clock;
+            let stopped = process::all_stopped(self.records.lives.processes());
+            self.stopping.heed(stopped, root, || clock.now());
+        }
     }
 
     fn goes_on(&self) -> bool {

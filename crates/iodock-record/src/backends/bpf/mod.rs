@@ -21,7 +21,7 @@ mod lives;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod records;
 
-pub use allowed::refusal as availability;
+pub use allowed::{is_let_in, refusal as availability};
 
 use super::{Backend, Ended, Target};
 use crate::clock::Clock;

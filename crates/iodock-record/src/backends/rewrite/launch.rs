@@ -2,14 +2,16 @@
 //! into the buffers. Nothing of that is read here: the program shall have the machine for itself.
 
 use super::living::Living;
-use super::root;
+use super::{room, root};
 use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
 use crate::control::{self, Control, Received};
 use crate::error::{RecordError, Refusal};
 use crate::faults::PageFaults;
 use crate::launch::{self, Program};
-use iodock_event::{LossKind, Losses};
+use crate::process;
+use crate::standing::StopAlong;
+use iodock_event::{LossKind, Losses, TaskUsage};
 use iodock_journal::{JournalError, JournalWriter};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::session::{self, Session};
@@ -17,7 +19,7 @@ use iodock_preload::watching::Watching;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
@@ -45,7 +47,7 @@ pub fn run(
         let message = format!("{what}: {}", launch::plain(&error));
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
-    let folder = Folder(place());
+    let folder = Folder(room::place());
     let session = Session::create(&folder.0, &session::tables())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     prepare(&mut program, &session);
@@ -77,6 +79,7 @@ pub fn run(
         births: 0,
         turn: Instant::now(),
         received: control.received(),
+        stopping: StopAlong::default(),
         exit: None,
         killing: false,
         killed: HashSet::new(),
@@ -112,6 +115,14 @@ impl Drop for End<'_> {
     }
 }
 
+/// A program that asked its parent to trace it (PTRACE_TRACEME) has stopped for that: nobody here wants to. Its
+/// exec stops it with SIGTRAP, of which it would die.
+fn leave_alone(pid: libc::pid_t, signal: libc::c_int) {
+    let signal = if signal == libc::SIGTRAP { 0 } else { signal };
+    // SAFETY: fails if it has ended meanwhile, which the next wait tells.
+    unsafe { libc::ptrace(libc::PTRACE_DETACH, pid, 0, signal as libc::c_long) };
+}
+
 /// What tells when a process ends, beside a wait that only a signal cuts short. Before Linux 5.3 there is
 /// none.
 fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
@@ -119,25 +130,6 @@ fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
     unsafe {
         let handle = libc::syscall(libc::SYS_pidfd_open, pid, 0) as libc::c_int;
         (handle >= 0).then(|| OwnedFd::from_raw_fd(handle))
-    }
-}
-
-/// Shared memory, or the next best place from which a library may be loaded.
-fn place() -> PathBuf {
-    let name = format!("iodock-{}-{:x}", std::process::id(), session::ticks());
-    let shared = Path::new("/dev/shm");
-    let folder = if may_hold_programs(shared) { shared.to_path_buf() } else { std::env::temp_dir() };
-    folder.join(name)
-}
-
-fn may_hold_programs(folder: &Path) -> bool {
-    let Ok(text) = std::ffi::CString::new(folder.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a NUL-terminated path and a structure to write to.
-    unsafe {
-        let mut status: libc::statvfs = std::mem::zeroed();
-        libc::statvfs(text.as_ptr(), &mut status) == 0
-            && status.f_flag & (libc::ST_NOEXEC | libc::ST_RDONLY) == 0
-            && libc::access(text.as_ptr(), libc::W_OK) == 0
     }
 }
 
@@ -178,6 +170,7 @@ struct Following<'a> {
     /// When calls were handed over last.
     turn: Instant,
     received: Received,
+    stopping: StopAlong,
     exit: Option<ProgramExit>,
     /// Everything is to be killed, also what is born meanwhile; and what was.
     killing: bool,
@@ -192,6 +185,7 @@ impl Following<'_> {
             self.wait_for_root();
             self.heed_signals();
             self.take_turn();
+            self.stop_along();
         }
         while self.others_live() {
             std::thread::sleep(PULSE);
@@ -208,18 +202,50 @@ impl Following<'_> {
         unsafe { libc::poll(&mut wanted, 1, PULSE.as_millis() as libc::c_int) };
     }
 
+    /// Stops the recorder if all that it records stands still.
+    fn stop_along(&mut self) {
+        // The first one is looked at alone, as long as it runs.
+        if self.exit.is_none() {
+            let (living, clock) = (&self.living, self.clock);
+            let stopped = process::all_stopped([self.root as u32].into_iter()) && living.all_stopped();
+            self.stopping.heed(stopped, self.root, || clock.now());
+        }
+    }
+
     fn wait_for_root(&mut self) {
         let mut status = 0;
         let how = if self.handle.is_some() { libc::WNOHANG } else { 0 };
-        // SAFETY: a plain wait for our own child.
-        if unsafe { libc::waitpid(self.root, &mut status, how) } != self.root {
-            return;
+        // SAFETY: plain waits for our own child, the first of which leaves it to be waited for.
+        unsafe {
+            let mut ended: libc::siginfo_t = std::mem::zeroed();
+            let wanted = libc::WEXITED | libc::WNOWAIT | how;
+            if libc::waitid(libc::P_PID, self.root as u32, &mut ended, wanted) != 0 || ended.si_pid() == 0 {
+                return;
+            }
+            if matches!(ended.si_code, libc::CLD_KILLED | libc::CLD_DUMPED) {
+                self.note_usage();
+            }
+            libc::waitpid(self.root, &mut status, 0);
+        }
+        if libc::WIFSTOPPED(status) {
+            return leave_alone(self.root, libc::WSTOPSIG(status));
         }
         self.exit = Some(if libc::WIFSIGNALED(status) {
             ProgramExit::Signal(libc::WTERMSIG(status))
         } else {
             ProgramExit::Code(libc::WEXITSTATUS(status))
         });
+    }
+
+    /// What the first process has used is known as long as it is a zombie. One that was not killed has told it
+    /// itself.
+    fn note_usage(&mut self) {
+        let pid = self.root as u32;
+        let Some((user, system)) = process::cpu_time(pid, pid) else { return };
+        let mut usage = TaskUsage::new(pid, self.clock.now());
+        (usage.cpu_user_ns, usage.cpu_system_ns) = (user, system);
+        let written = self.journal.usages(&[usage]);
+        self.note_journal(written);
     }
 
     /// Takes note of new processes.
@@ -267,7 +293,12 @@ impl Following<'_> {
         if samples.is_empty() {
             return;
         }
-        if let Err(error) = self.journal.samples(&samples) {
+        let written = self.journal.samples(&samples);
+        self.note_journal(written);
+    }
+
+    fn note_journal(&mut self, written: Result<(), JournalError>) {
+        if let Err(error) = written {
             self.failure.get_or_insert(format!("{error}; {}", error.hint()));
         }
     }

@@ -1,7 +1,7 @@
 //! Which of the processes recorded still run.
 
+use crate::process::{all_stopped, stat};
 use std::collections::HashMap;
-use std::fs;
 
 /// Processes, and when each was started, in ticks since the machine's start, once that was looked up.
 pub struct Living {
@@ -13,7 +13,7 @@ pub struct Living {
 
 impl Living {
     pub fn new(root: u32) -> Self {
-        let since = stat(root).map_or(0, |(_, started)| started);
+        let since = stat(root).map_or(0, |stat| stat.started);
         Living { since, started: HashMap::from([(root, since)]) }
     }
 
@@ -29,9 +29,9 @@ impl Living {
     /// Does the process run, and is it still the one that was added?
     pub fn is_alive(&mut self, pid: u32) -> bool {
         let Some(known) = self.started.get_mut(&pid) else { return false };
-        let alive = stat(pid).is_some_and(|(runs, started)| {
-            let first = std::mem::replace(known, started);
-            runs && started >= self.since && (first == 0 || first == started)
+        let alive = stat(pid).is_some_and(|stat| {
+            let first = std::mem::replace(known, stat.started);
+            stat.runs && stat.started >= self.since && (first == 0 || first == stat.started)
         });
         if !alive {
             self.started.remove(&pid);
@@ -39,22 +39,16 @@ impl Living {
         alive
     }
 
+    /// Do all that live stand still? False if none does.
+    pub fn all_stopped(&self) -> bool {
+        all_stopped(self.started.keys().copied())
+    }
+
     /// Forgets those that have ended.
     pub fn all(&mut self) -> Vec<u32> {
         let pids: Vec<u32> = self.started.keys().copied().collect();
         pids.into_iter().filter(|&pid| self.is_alive(pid)).collect()
     }
-}
-
-/// Does it run, and when was it started? A process whose first thread is a zombie runs on in its others.
-fn stat(pid: u32) -> Option<(bool, u64)> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let at = stat.iter().rposition(|&byte| byte == b')')?;
-    // Fields are counted behind the name, which may hold anything: state is the first, then from 3.
-    let fields: Vec<&str> = std::str::from_utf8(stat.get(at + 2..)?).ok()?.split(' ').collect();
-    let (state, threads, started) = (fields.first()?, fields.get(17)?, fields.get(19)?);
-    let ended = *state == "X" || (*state == "Z" && *threads == "1");
-    Some((!ended, started.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -66,7 +60,7 @@ mod tests {
         let me = std::process::id();
         let mut living = Living::new(me);
         assert!(living.is_alive(me) && living.add(1) && !living.add(1));
-        assert!(!living.is_alive(1) || stat(1) == Some((true, living.since)));
+        assert!(!living.is_alive(1) || stat(1).is_some_and(|stat| stat.started == living.since));
         assert_eq!(living.all(), [me]);
     }
 
@@ -78,7 +72,7 @@ mod tests {
         while living.is_alive(pid) {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert!(stat(pid).is_some_and(|(runs, _)| !runs));
+        assert!(stat(pid).is_some_and(|stat| !stat.runs) && !living.all_stopped());
         child.wait().expect("ended");
         assert!(stat(pid).is_none());
     }

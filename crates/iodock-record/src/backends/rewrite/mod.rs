@@ -7,9 +7,10 @@
 mod launch;
 mod living;
 mod reach;
+mod room;
 mod root;
 
-pub use reach::reaches;
+pub use reach::blind_to;
 
 use super::{Backend, Ended, Target};
 use crate::clock::Clock;
@@ -31,7 +32,7 @@ impl Backend for RewriteBackend {
                 "choose --backend ptrace",
             ));
         }
-        Ok(())
+        room::refusal().map_or(Ok(()), Err)
     }
 
     fn run(

@@ -1,7 +1,10 @@
 //! Which programs load a library of ours at all.
 
+use crate::backends::choice::Reason;
+use crate::launch::privilege;
+use iodock_preload::{elf, session};
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,20 +14,35 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// Scripts that interpret scripts, as deep as the kernel goes.
 const DEPTH: usize = 5;
 
-/// Has the program at `path` a dynamic linker, so that it heeds LD_PRELOAD? For a script that is its
-/// interpreter's. What can't be read is believed.
-pub fn reaches(path: &Path) -> bool {
+/// Why nothing, or little, of the program at `path` would be seen: `None` if it is well seen. For a script
+/// that is its interpreter's answer. What can't be read is believed to be seen.
+pub fn blind_to(path: &Path) -> Option<Reason> {
     let mut path = path.to_path_buf();
     for _ in 0..DEPTH {
-        let Some(head) = head(&path) else { return true };
+        let head = head(&path)?;
         if head.starts_with(b"\x7fELF") {
-            return iodock_preload::elf::parse(&head).is_some_and(|elf| elf.interpreter.is_some());
+            return blind_to_elf(&head).or_else(|| privilege(&path).map(|_| Reason::Privileged));
         }
         // Without such a line the shell runs it, which is dynamic.
-        let Some(next) = interpreter(&head) else { return true };
-        path = next;
+        path = interpreter(&head)?;
     }
-    true
+    None
+}
+
+fn blind_to_elf(head: &[u8]) -> Option<Reason> {
+    let Some(elf) = elf::parse(head) else { return Some(Reason::Foreign) };
+    let Some(linker) = elf.interpreter else { return Some(Reason::Static) };
+    if elf.is_go {
+        return Some(Reason::Go);
+    }
+    let linker = linker.split(|&byte| byte == 0).next().unwrap_or_default();
+    (!is_ours(Path::new(OsStr::from_bytes(linker)))).then_some(Reason::OtherLibc)
+}
+
+/// Is this the dynamic linker that has loaded us? Others come with a libc whose sites are not known.
+fn is_ours(linker: &Path) -> bool {
+    // What can't be found can't be executed either, which the kernel will say.
+    fs::canonicalize(linker).map_or(true, |linker| session::libraries().contains(&linker))
 }
 
 fn head(path: &Path) -> Option<Vec<u8>> {

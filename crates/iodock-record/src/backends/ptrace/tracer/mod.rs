@@ -13,6 +13,7 @@ use super::request;
 use super::tasks::{State, Tasks};
 use crate::clock::Clock;
 use crate::control::{Control, Received};
+use crate::standing::StopAlong;
 use iodock_event::CallId;
 use iodock_journal::JournalWriter;
 use std::{io, mem, ptr};
@@ -45,8 +46,7 @@ pub struct Tracer<'a> {
     forward: Option<(i32, i64)>,
     /// The last signal delivered to the root, and when.
     last_signal: (i32, i64),
-    /// The recorder stopped because the program had; when it went on.
-    stopped_along: Option<i64>,
+    stopping: StopAlong,
     warnings: Vec<String>,
     privileged: bool,
     now: i64,
@@ -80,7 +80,7 @@ impl<'a> Tracer<'a> {
             received: Received::default(),
             forward: None,
             last_signal: (0, i64::MIN / 2),
-            stopped_along: None,
+            stopping: StopAlong::default(),
             warnings: Vec::new(),
             privileged: crate::launch::is_root(),
             now: clock.now(),

@@ -1,0 +1,23 @@
+"""Which way of recording was taken for a program, and why: one line for the user."""
+
+from __future__ import annotations
+
+from iodock.language import N_, Language
+
+_REASONS = {
+    "cheapest": N_("recorded by {backend}: the cheapest way that sees this program's calls"),
+    "machine": N_("recorded by {backend}: rewriting calls, which is cheaper, does not work on this machine"),
+    "static": N_("recorded by {backend}: the program is static, so it can't load the recorder's library"),
+    "go": N_("recorded by {backend}: a Go program makes its calls itself, past the recorder's library"),
+    "foreign": N_("recorded by {backend}: the program is not made for x86-64, the recorder's library is"),
+    "other-libc": N_("recorded by {backend}: the program brings a C library that the recorder does not know"),
+    "privileged": N_("recorded by {backend}: the program gains privileges, and loads no library then"),
+    "running": N_("recorded by {backend}: the way for programs that run already"),
+}
+"""`captured.why` of the manifest -> what it means. A user who asked for a way needs no reason."""
+
+
+def reason_of(backend: str, reason: str, text: Language) -> str | None:
+    """Why BACKEND records, in words; None where the user asked for it."""
+    found = _REASONS.get(reason)
+    return text.gettext(found, backend=backend) if found else None

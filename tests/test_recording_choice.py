@@ -1,0 +1,110 @@
+"""Which way of recording `--backend auto` takes for a program, and what it says of that."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+IODOCK = [sys.executable, "-m", "iodock"]
+HELLO = Path(__file__).parent.parent / "fixtures" / "programs" / "hello.c"
+
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux" or os.uname().machine != "x86_64", reason="live recording is for x86-64 Linux"
+    ),
+    pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed"),
+]
+
+
+def compiled(folder: Path, *flags: str) -> Path:
+    program = folder / "hello"
+    if subprocess.run(["gcc", *flags, "-o", program, HELLO], capture_output=True, check=False).returncode:
+        pytest.skip(f"gcc makes no such programs here: {' '.join(flags)}")
+    return program
+
+
+def recorded(folder: Path, *arguments: object, limit: str = "") -> tuple[dict[str, Any], str]:
+    """`captured` of the manifest, and what was said on stderr."""
+    store = folder / "run.iodock"
+    command = [*IODOCK, "record", "--force", "-o", store, *arguments]
+    shell = ["bash", "-c", f'{limit}; exec "$@"', "bash"] if limit else []
+    done = subprocess.run(
+        [str(part) for part in (*shell, *command)],
+        cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads((store / "manifest.json").read_text())["captured"], done.stderr
+
+
+def from_outside() -> str:
+    """The way for programs that load no library, here."""
+    command = [*IODOCK, "doctor", "--format", "json"]
+    facts = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    return "bpf" if any(fact["topic"] == "BPF" and fact["state"] == "good" for fact in facts) else "ptrace"
+
+
+def test_a_dynamic_program_is_recorded_from_inside(tmp_path: Path) -> None:
+    captured, said = recorded(tmp_path, "true")
+    assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")
+    assert "note: recorded by rewrite: the cheapest way that sees this program's calls\n" in said
+
+
+def test_a_static_program_is_recorded_from_outside(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "-static")
+    way = from_outside()
+    for backend in ("auto", "rewrite"):
+        captured, said = recorded(tmp_path, "--backend", backend, program)
+        assert (captured["how"], captured["why"]) == (way, "static")
+        assert f"note: recorded by {way}: the program is static" in said
+
+
+def test_the_reason_is_said_in_the_users_language(tmp_path: Path) -> None:
+    _, said = recorded(tmp_path, "--lang", "ja", "true")
+    assert "note: rewrite で記録" in said
+    _, said = recorded(tmp_path, "--quiet", "true")
+    assert said == ""
+    captured, said = recorded(tmp_path, "--backend", "ptrace", "true")
+    assert "recorded by" not in said and captured["why"] == "asked"
+
+
+def test_a_script_is_as_its_interpreter(tmp_path: Path) -> None:
+    program, script = compiled(tmp_path, "-static"), tmp_path / "script"
+    for interpreter, why in ((program, "static"), ("/bin/sh", "cheapest")):
+        script.write_text(f"#!{interpreter}\n")
+        script.chmod(0o755)
+        assert recorded(tmp_path, script)[0]["why"] == why
+
+
+def test_a_program_with_another_dynamic_linker(tmp_path: Path) -> None:
+    ours = Path("/lib64/ld-linux-x86-64.so.2")
+    if not ours.exists():
+        pytest.skip("another C library than glibc")
+    shutil.copy(ours, tmp_path / "ld.so")
+    program = compiled(tmp_path, f"-Wl,--dynamic-linker={tmp_path / 'ld.so'}")
+    assert recorded(tmp_path, program)[0]["why"] == "other-libc"
+
+
+def test_a_32_bit_program(tmp_path: Path) -> None:
+    assert recorded(tmp_path, compiled(tmp_path, "-m32"))[0]["why"] == "foreign"
+
+
+@pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
+def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
+    (tmp_path / "main.go").write_text('package main\nimport "C"\nfunc main() { println("go") }\n')
+    environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off", "CGO_ENABLED": "1"}
+    for flags, why in (((), "go"), (("-ldflags=-linkmode=external -extldflags=-static",), "static")):
+        build = ["go", "build", *flags, "-o", "program", "main.go"]
+        subprocess.run(build, cwd=tmp_path, env=environment, check=True, timeout=300)
+        assert recorded(tmp_path, tmp_path / "program")[0]["why"] == why
+
+
+def test_where_there_is_no_room_for_the_buffers(tmp_path: Path) -> None:
+    captured, _ = recorded(tmp_path, "true", limit="ulimit -f 1000000")
+    assert (captured["how"], captured["why"]) == (from_outside(), "machine")
