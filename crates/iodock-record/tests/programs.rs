@@ -38,7 +38,8 @@ impl Place {
 
     fn record(&self, command: &[&str]) -> Result<RecordOutcome, RecordError> {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), self.store());
-        options.force = true;
+        // Whose journal holds the calls themselves, those of the dynamic linker too.
+        (options.force, options.backend) = (true, "ptrace".into());
         record(&options, Arc::default())
     }
 
