@@ -16,6 +16,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ... as one table"),
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
+    "probe": ("iodock.cli.probe", "Watch a file system with a few small operations, all day long"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "cases": ("iodock.cli.cases", "The casebook: see patterns and their cures on small programs"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),

@@ -1,0 +1,182 @@
+"""`iodock probe`: fixed-point observation of a file system."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.streams import say
+from iodock.errors import RequestError, StoreError
+
+if TYPE_CHECKING:
+    from iodock.probe.records import Late, Round
+    from iodock.probe.store import ProbeStore
+    from iodock.probe.watch import Wish
+
+_EXAMPLES = (
+    "iodock probe run /work/me -o work.probe",
+    "iodock probe mark work.probe 'server setting changed'",
+)
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_LEAST_EVERY = 1.0
+
+
+def _span(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    """Seconds, or 500ms, 5m, 1h, 1d. Raises RequestError."""
+    parts = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *(ms|s|m|min|h|d|)", value.strip())
+    seconds = float(parts[1]) * _SECONDS[parts[2]] if parts else 0.0
+    if not 0 < seconds <= 366 * 86400:
+        raise RequestError(f"--{parameter.name} {value} is not a time", "write 60, 500ms, 5m, 1h or 1d")
+    return seconds
+
+
+@click.group(epilog=examples(_EXAMPLES))
+def command() -> None:
+    """Fixed-point observation: a few small operations on a file system, or a command, again and again. Finds
+    when it was slow or did not answer, its daily pattern, and when it changed."""
+
+
+@command.command(
+    epilog=examples(
+        (
+            "iodock probe run /work/me --every 60 -o work.probe",
+            "iodock probe run --command 'ls -ltr /work/me' --every 1h -o work.probe",
+            "iodock probe run /work/me --rounds 1 -o work.probe   # from cron",
+        )
+    )
+)
+@click.argument("folder", metavar="DIR", required=False)
+@click.option("--command", "shell", metavar="COMMAND", help="watch this shell command instead of a folder")
+@click.option(
+    "--every", callback=_span, default="60", show_default=True, metavar="TIME", help="start a round so often"
+)
+@click.option("--rounds", type=click.IntRange(1), metavar="N", help="end after so many; default: never")
+@click.option(
+    "--limit",
+    callback=_span,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="longest wait for an answer",
+)
+@click.option(
+    "--size", type=click.IntRange(0, 512), default=64, show_default=True, metavar="KIB",
+    help="write and read back so much in a round, KiB",
+)  # fmt: skip
+@click.option("-o", "--output", "store", required=True, metavar="STORE", help="the probe store; added to")
+@quiet
+def run(
+    folder: str | None,
+    shell: str | None,
+    every: float,
+    rounds: int | None,
+    limit: float,
+    size: int,
+    store: str,
+    quiet: bool,
+) -> int:
+    """Make, write, sync, read back, stat, list, rename and remove one small file in a folder of its own below
+    DIR, and ask for the free space, until Ctrl-C or SIGTERM. Each operation runs in a child that is never
+    waited for beyond the limit: a hung server is recorded, and nothing else hangs. Put the store on another
+    file system."""
+    from iodock.probe.watch import Wish, watch
+
+    if (folder is None) == (shell is None):
+        raise RequestError("probe run needs a folder or a --command", "iodock probe run DIR -o STORE")
+    if every < _LEAST_EVERY:
+        raise RequestError(f"--every {every:g} is too often", f"{_LEAST_EVERY:g} s or more")
+    target = shell if shell is not None else os.path.normpath(Path.cwd() / (folder or ""))
+    wish = Wish(target, shell is not None, every, limit, size << 10, rounds)
+    with _told_to_end() as wake:
+        opened = _prepared(wish, store, quiet)
+        lost = watch(wish, opened, wake, _quiet if quiet else _tell)
+    if lost:
+        raise StoreError(f"{store}: {lost} records could not be written", "see whether its disk is full")
+    return 0
+
+
+def _prepared(wish: Wish, store: str, quiet: bool) -> ProbeStore:
+    from iodock.probe.leftovers import clean
+    from iodock.probe.place import look
+    from iodock.probe.store import ProbeStore
+
+    if wish.is_command:
+        return ProbeStore.prepared(store)
+    place = look(wish.target, min(wish.limit_s, 5.0))
+    opened = ProbeStore.prepared(store)
+    if place is None:
+        _note(f"{wish.target} does not answer; going on, and recording that", quiet)
+        return opened
+    if place.device == opened.folder.stat().st_dev:
+        _note(f"{store} lies on the file system that is watched: it hangs where that hangs", quiet)
+    if left := clean(opened, wish.target, wish.limit_s):
+        _note(f"folders of earlier rounds that can't be removed: {left}", quiet)
+    return opened
+
+
+def _note(what: str, quiet: bool) -> None:
+    if not quiet:
+        say(f"note: {what}")
+
+
+def _quiet(what: Round | Late | StoreError) -> None:
+    if isinstance(what, StoreError):
+        say(f"error: {what}; going on, and trying again")
+
+
+def _tell(what: Round | Late | StoreError) -> None:
+    """A line for what went wrong; on a terminal one for each round."""
+    from iodock.probe.records import Late
+    from iodock.views.probe_words import late_line, round_line
+
+    if isinstance(what, StoreError):
+        _quiet(what)
+    elif not isinstance(what, Late):
+        if sys.stderr.isatty() or not what.is_good:
+            say(round_line(what))
+    else:
+        say(late_line(what))
+
+
+@contextmanager
+def _told_to_end() -> Iterator[int]:
+    """A descriptor that becomes readable at Ctrl-C or SIGTERM, which end a run as they should."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    def told(number: int, frame: object) -> None:
+        os.write(writing, b"x")
+
+    before = {
+        number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield reading
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        os.close(reading)
+        os.close(writing)
+
+
+@command.command(epilog=examples(("iodock probe mark work.probe 'server setting changed'",)))
+@click.argument("store")
+@click.argument("text")
+@quiet
+def mark(store: str, text: str, quiet: bool) -> None:
+    """Write down that something was changed now: `show` then compares before and after."""
+    from iodock.probe.store import ProbeStore
+    from iodock.probe.watch import mark as write
+
+    if not text.strip():
+        raise RequestError("the text of a mark is empty", "say what was changed")
+    write(ProbeStore.open(store), text.strip())

@@ -1,0 +1,167 @@
+"""What a round does to the file system: at most 20 system calls and 1 MiB, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+MOST_BYTES = 1 << 20
+"""That a round may move, written and read back."""
+MOST_CALLS = 20
+"""On the watched file system in one round."""
+DEFAULT_SIZE = 64 << 10
+PREFIX = ".iodock-probe-"
+
+
+class Operation(StrEnum):
+    """In the order in which a round does them."""
+
+    MKDIR = "mkdir"
+    CREATE = "create"
+    WRITE = "write"
+    FSYNC = "fsync"
+    CLOSE = "close"
+    READ = "read"
+    STAT = "stat"
+    READDIR = "readdir"
+    RENAME = "rename"
+    REMOVE = "remove"
+    RMDIR = "rmdir"
+    DF = "df"
+    COMMAND = "command"
+    """Of the user, in place of all others."""
+
+
+ROUND = tuple(one for one in Operation if one is not Operation.COMMAND)
+NEEDS: dict[Operation, Operation] = {
+    Operation.CREATE: Operation.MKDIR,
+    Operation.WRITE: Operation.CREATE,
+    Operation.FSYNC: Operation.WRITE,
+    Operation.CLOSE: Operation.CREATE,
+    Operation.READ: Operation.WRITE,
+    Operation.STAT: Operation.CREATE,
+    Operation.READDIR: Operation.MKDIR,
+    Operation.RENAME: Operation.CREATE,
+    Operation.REMOVE: Operation.CREATE,
+    Operation.RMDIR: Operation.MKDIR,
+}
+"""An operation has no sense unless the one it needs was answered."""
+OPEN_FILE = (Operation.WRITE, Operation.FSYNC, Operation.CLOSE)
+"""They use the descriptor that `create` gave, so only the process that created the file can do them."""
+
+
+class WrongContent(Exception):
+    """What was read back is not what was written."""
+
+
+class Steps:
+    """The operations of one round. Only a child calls these: any of them may never return."""
+
+    def __init__(self, target: str, folder: str, size_bytes: int, made: bool = False) -> None:
+        self.target = target
+        self.folder = Path(target) / folder
+        self.file = self.folder / "probe"
+        self.renamed = self.folder / "renamed"
+        # The same in each process of a round; not compressible.
+        self.content = random.Random(folder).randbytes(size_bytes)
+        self.descriptor: int | None = None
+        self.made = made
+
+    def do(self, operation: Operation) -> dict[str, Any]:
+        """Does it; what else it found out. Raises OSError, WrongContent."""
+        return getattr(self, f"_{operation.value}")() or {}
+
+    def clean(self) -> None:
+        """Removes what this round made, if it is still there, and nothing else."""
+        if not self.made:
+            return
+        for remove in (self.file.unlink, self.renamed.unlink, self.folder.rmdir):
+            with suppress(OSError):
+                remove()
+
+    def _mkdir(self) -> None:
+        self.folder.mkdir(0o700)
+        self.made = True
+
+    def _create(self) -> None:
+        self.descriptor = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
+
+    def _write(self) -> None:
+        rest = memoryview(self.content)
+        while rest:
+            rest = rest[os.write(self._open(), rest) :]
+
+    def _fsync(self) -> None:
+        os.fsync(self._open())
+
+    def _close(self) -> None:
+        descriptor, self.descriptor = self._open(), None
+        os.close(descriptor)
+
+    def _open(self) -> int:
+        if self.descriptor is None:
+            raise OSError(9, "no open file")
+        return self.descriptor
+
+    def _read(self) -> None:
+        descriptor = os.open(self.file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            # Written back by now, so the client can let go of it: the server is asked again.
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            found = b""
+            while len(found) < len(self.content) and (
+                part := os.read(descriptor, len(self.content) - len(found))
+            ):
+                found += part
+        finally:
+            os.close(descriptor)
+        if found != self.content:
+            raise WrongContent
+
+    def _stat(self) -> None:
+        self.file.stat()
+
+    def _readdir(self) -> None:
+        with os.scandir(self.folder) as entries:
+            for _ in entries:
+                pass
+
+    def _rename(self) -> None:
+        self.file.rename(self.renamed)
+
+    def _remove(self) -> None:
+        # Where renaming got no answer nobody knows which name the file has.
+        try:
+            self.renamed.unlink()
+        except FileNotFoundError:
+            self.file.unlink()
+
+    def _rmdir(self) -> None:
+        self.folder.rmdir()
+        self.made = False
+
+    def _df(self) -> dict[str, Any]:
+        found = os.statvfs(self.target)
+        return {
+            "free_bytes": found.f_bavail * found.f_frsize,
+            "size_bytes": found.f_blocks * found.f_frsize,
+            "free_inodes": found.f_favail,
+            "inodes": found.f_files,
+        }
+
+
+class CommandSteps(Steps):
+    """A user's command as the only operation."""
+
+    def __init__(self, command: str) -> None:
+        super().__init__("/", "", 0)
+        self.command = command
+
+    def _command(self) -> dict[str, Any]:
+        status = subprocess.run(["/bin/sh", "-c", self.command], stdin=subprocess.DEVNULL, check=False)
+        return {"exit": status.returncode} if status.returncode else {}

@@ -1,0 +1,51 @@
+"""The folder to watch, looked at before the first round, in a child as everything that may hang."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from errno import ENOTDIR
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Any
+
+from iodock.errors import RequestError
+from iodock.probe.operations import Operation, Steps
+from iodock.probe.worker import Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder that answered."""
+
+    device: int
+
+
+class _Look(Steps):
+    def _stat(self) -> dict[str, Any]:  # type: ignore[override]
+        found = Path(self.target).stat()
+        if not S_ISDIR(found.st_mode):
+            raise NotADirectoryError(ENOTDIR, "is no folder")
+        return {"device": found.st_dev, "writable": os.access(self.target, os.W_OK | os.X_OK)}
+
+
+def look(target: str, seconds: float) -> Place | None:
+    """The folder; None where it does not answer in time. Raises RequestError where there is none, or none to
+    write in."""
+    worker = Worker(_Look(target, "", 0))
+    worker.ask(Operation.STAT)
+    reply = worker.reply(seconds)
+    worker.give_up()
+    if not worker.has_ended(0.2):
+        worker.kill()
+    worker.channel.close()
+    if reply is None:
+        return None
+    if reply.error is not None:
+        raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name a folder that is there")
+    if not reply.found["writable"]:
+        raise RequestError(f"{target}: you may not write there", "name a folder of yours on that file system")
+    return Place(reply.found["device"])
+
+
+_SAID = {"ENOENT": "no such folder", "ENOTDIR": "is no folder", "EACCES": "you may not look there"}
