@@ -49,24 +49,31 @@ def show(
     from iodock.health.measurements import joined
 
     together = joined(readers.read(Path(file), benchmark) for file in files)
-    write(together, form, output, lang)
+    write(together, form, output, spoken(lang))
 
 
-def write(measurements: Measurements, form: str | None, output: str | None, lang: str | None) -> None:
-    """As a table, JSON or CSV, by FORM or by the ending of OUTPUT."""
+def write(
+    measurements: Measurements, form: str | None, output: str | None, lang: str, remarks: bool = False
+) -> None:
+    """As a table (with REMARKS or without), JSON or CSV, by FORM or by the ending of OUTPUT."""
     ending = Path(output or "").suffix.lstrip(".")
     chosen = form or (ending if ending in FORMATS else "table")
     with destination(output) as out:
-        out.write(_rendered(measurements, chosen, output, lang).encode("utf-8", "backslashreplace"))
+        rendered = _rendered(measurements, chosen, output, lang, remarks)
+        out.write(rendered.encode("utf-8", "backslashreplace"))
 
 
-def _rendered(measurements: Measurements, form: str, output: str | None, lang: str | None) -> str:
+def _rendered(measurements: Measurements, form: str, output: str | None, lang: str, remarks: bool) -> str:
     from iodock.language import language_in
+    from iodock.views.measurements_words import in_common
+    from iodock.views.remarks_text import remark_text
 
+    text = language_in(lang)
+    common = in_common(measurements.cells)
     if form == "json":
         from iodock.health.measurements_json import text_of
 
-        return text_of(measurements)
+        return text_of(measurements, lambda remark: remark_text(remark, text, common))
     if form == "csv":
         from iodock.views.measurements_csv import render as rows
 
@@ -76,4 +83,4 @@ def _rendered(measurements: Measurements, form: str, output: str | None, lang: s
 
     colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = terminal_width() if output is None else None
-    return render(measurements, language_in(spoken(lang)), (), width, colour)
+    return render(measurements, text, remarks, width, colour)

@@ -23,6 +23,7 @@ from iodock.views.measurements_words import (
     value_text,
     variant_text,
 )
+from iodock.views.remarks_text import remark_text
 
 WIDTH_WITHOUT_TERMINAL = 160
 MOST_ROWS = 2_000
@@ -38,11 +39,11 @@ class _Column:
 def render(
     measurements: Measurements,
     text: Language,
-    remarks: Sequence[str] = (),
+    remarks: bool = False,
     width: int | None = None,
     colour: bool = False,
 ) -> str:
-    """All of it. REMARKS are sentences; WIDTH is in cells, None without a terminal."""
+    """All of it, with or without its REMARKS. WIDTH is in cells, None without a terminal."""
     out = io.StringIO()
     console = Console(
         file=out,
@@ -58,8 +59,8 @@ def render(
         console.print(_table(measurements.cells, text))
     else:
         console.print(text.gettext(N_("no cell was measured")))
-    for sentence in remarks:
-        console.print(Text(f"- {sentence}"), soft_wrap=True)
+    for line in _remarks(measurements, text) if remarks else ():
+        console.print(Text(line))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 
@@ -68,6 +69,16 @@ def _protocol(protocol: Protocol, text: Language) -> list[str]:
     said += [one for one in (protocol.started, protocol.host, protocol.file_system, protocol.target) if one]
     lines = [", ".join(one for one in said if one)]
     return [*lines, *(text.gettext(N_("note: {note}"), note=note) for note in protocol.notes)]
+
+
+def _remarks(measurements: Measurements, text: Language) -> list[str]:
+    if measurements.remarks:
+        common = in_common(measurements.cells)
+        said = [f"- {remark_text(remark, text, common)}" for remark in measurements.remarks]
+        return ["", text.gettext(N_("Remarks")), *said]
+    if measurements.cells and all(cell.spread is None for cell in measurements.cells):
+        return ["", text.gettext(N_("No remarks: nothing was repeated, so the spread is not known"))]
+    return ["", text.gettext(N_("No remarks: nothing changes by more than the spread"))]
 
 
 def _table(cells: Sequence[Cell], text: Language) -> Table:

@@ -1,0 +1,139 @@
+"""Remarks on single curves: along processes, and along I/O size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from iodock.findings import Message
+from iodock.health.measurements import Json, Remark
+from iodock.health.remarks import sentences, shape
+from iodock.health.remarks.curves import PROCESSES, SIZE, Curve, Point
+from iodock.health.remarks.sentences import Kind
+
+Values = Mapping[str, int | float | str]
+_BAD = math.log(0.75)
+"""Below so much of the level at larger sizes, small ones are not good."""
+
+
+def remarks_on(curve: Curve) -> Iterator[Remark]:
+    """What there is to say of a curve, the points that stand out first: the rest is judged without them."""
+    rest = curve
+    if curve.axis == PROCESSES and (top := shape.peak(curve)) is not None:
+        rest = curve.without(top)
+        yield _peak(curve, top, rest)
+    elif curve.axis == SIZE and (top := shape.peak(curve)) is not None:
+        rest = curve.without(top)
+        yield _apart(curve, top)
+    for point in shape.apart(rest):
+        rest = rest.without(point)
+        yield _apart(curve, point)
+    if len(rest.points) >= 3 and not shape.constant(rest):
+        yield from _by_processes(rest) if curve.axis == PROCESSES else _by_size(rest)
+
+
+def _by_processes(curve: Curve) -> Iterator[Remark]:
+    first, last = curve.at(curve.points[0]), curve.at(curve.points[-1])
+    if (slope := shape.proportional(curve)) is not None:
+        ends = {"first_processes": first, "last_processes": last}
+        evidence = {**ends, "exponent": round(slope, 3), **measured(curve)}
+        yield remark(
+            curve, Kind.IN_PROPORTION, sentences.IN_PROPORTION, ends, evidence, {PROCESSES: [first, last]}
+        )
+    elif (down := shape.fall(curve)) is not None:
+        yield _fall(curve, down)
+    elif (flat := shape.plateau(curve)) is not None:
+        at = curve.at(flat.start)
+        values: Values = {
+            PROCESSES: at,
+            "growth_factor": math.exp(flat.growth),
+            "first_processes": first,
+            "last_processes": last,
+        }
+        evidence = {**values, "level": math.exp(flat.level), **measured(curve)}
+        yield remark(curve, Kind.LEVELS_OFF, sentences.LEVELS_OFF, values, evidence, {PROCESSES: at})
+
+
+def _by_size(curve: Curve) -> Iterator[Remark]:
+    down = shape.fall(curve)
+    if down is not None:
+        yield _fall(curve, down)
+        return
+    flat = shape.plateau(curve)
+    start = flat.start if flat is not None else shape.jump(curve)
+    if start is None:
+        return
+    level = flat.level if flat is not None else start.y
+    below = max(point.y for point in curve.points if point.x < start.x) - level
+    if below > _BAD:
+        return
+    values = {SIZE: curve.at(start), "below_share": math.exp(below)}
+    evidence = {**values, "level": math.exp(level), **measured(curve)}
+    yield remark(
+        curve,
+        Kind.GOOD_ONLY_ABOVE_SIZE,
+        sentences.GOOD_ONLY_ABOVE_SIZE,
+        values,
+        evidence,
+        {SIZE: curve.at(start)},
+    )
+
+
+def _fall(curve: Curve, down: shape.Fall) -> Remark:
+    by_size = curve.axis == SIZE
+    values = {
+        curve.axis: curve.at(down.last),
+        "last_bytes" if by_size else "last_processes": curve.at(down.end),
+        "loss_share": 1.0 - math.exp(-down.loss),
+    }
+    evidence = {**values, "top": math.exp(down.top), **measured(curve)}
+    template = sentences.DEGRADES_BY_SIZE if by_size else sentences.DEGRADES
+    return remark(curve, Kind.DEGRADES, template, values, evidence, {curve.axis: curve.at(down.last)})
+
+
+def _peak(curve: Curve, top: Point, rest: Curve) -> Remark:
+    above = top.y - max(point.y for point in rest.points)
+    values = {PROCESSES: curve.at(top), "above_factor": math.exp(above)}
+    evidence = {**values, "value": top.cell.value, **measured(curve)}
+    return remark(
+        curve, Kind.PEAKS_ONLY_AT, sentences.PEAKS_ONLY_AT, values, evidence, {PROCESSES: curve.at(top)}
+    )
+
+
+def _apart(curve: Curve, point: Point) -> Remark:
+    where = curve.points.index(point)
+    neighbours = (curve.points[where - 1].y, curve.points[where + 1].y)
+    below = point.y < neighbours[0]
+    off = 1.0 - math.exp(point.y - min(neighbours)) if below else math.exp(point.y - max(neighbours)) - 1.0
+    by_size = curve.axis == SIZE
+    templates = {
+        (True, False): sentences.BELOW,
+        (False, False): sentences.ABOVE,
+        (True, True): sentences.BELOW_BY_SIZE,
+        (False, True): sentences.ABOVE_BY_SIZE,
+    }
+    values = {curve.axis: curve.at(point), "off_share": off}
+    evidence = {**values, "value": point.cell.value, **measured(curve)}
+    at = {PROCESSES: point.cell.processes, SIZE: point.cell.size_bytes}
+    return remark(curve, Kind.APART, templates[below, by_size], values, evidence, at)
+
+
+def measured(curve: Curve) -> dict[str, Json]:
+    """The curve itself, and how large its spread is: what anybody needs to check a remark."""
+    return {
+        "at": [curve.at(point) for point in curve.points],
+        "values": [point.cell.value for point in curve.points],
+        "spread_share": round(curve.noise.sigma, 4),
+    }
+
+
+def remark(
+    curve: Curve,
+    kind: Kind,
+    template: str,
+    values: Values,
+    evidence: Mapping[str, Json],
+    at: Mapping[str, Json],
+) -> Remark:
+    """A remark on a curve."""
+    return Remark(kind.value, {**curve.place(), **at}, Message(template, values), evidence)

@@ -1,0 +1,49 @@
+"""A remark as a line: what it speaks of, then the sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from iodock.health.measurements import Json, Remark
+from iodock.language import N_, Language
+from iodock.views.charts.units import BYTES
+from iodock.views.diagnosis_words import say
+from iodock.views.measurements_words import operation_text, test_text, variant_text
+
+_LISTED = 4
+
+
+def remark_text(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
+    """`large transfer, write, 1 MiB: levels off at 100 processes: ...`, without what COMMON to all cells."""
+    sentence = say(remark.message, text)
+    if "test" not in remark.at or not remark.message.values:
+        # Read from a file, where it is a whole line.
+        return sentence
+    return text.gettext(N_("{subject}: {sentence}"), subject=subject(remark, text, common), sentence=sentence)
+
+
+def subject(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
+    """What a remark speaks of; the numbers that its sentence tells are left out."""
+    at, values = remark.at, remark.message.values
+    parts = [test_text(str(at["test"]), text), operation_text(str(at["operation"]), text)]
+    sizes, processes = _numbers(at.get("size_bytes")), _numbers(at.get("processes"))
+    if sizes and not {"size_bytes", "first_bytes"} & set(values):
+        parts.append(_span([BYTES.text(size) for size in sizes], text))
+    if processes and not {"processes", "first_processes"} & set(values):
+        span = _span([f"{number:,}" for number in processes], text)
+        parts.append(text.gettext(N_("{processes} processes"), processes=span))
+    variant = at.get("variant")
+    if isinstance(variant, dict):
+        parts.append(variant_text({name: str(value) for name, value in variant.items()}, common or ()))
+    return text.listed(part for part in parts if part)
+
+
+def _numbers(value: Json) -> list[int]:
+    several = value if isinstance(value, list) else [value]
+    return sorted({one for one in several if isinstance(one, int)})
+
+
+def _span(shown: Sequence[str], text: Language) -> str:
+    if len(shown) <= _LISTED:
+        return text.listed(shown)
+    return text.gettext(N_("{first} to {last}"), first=shown[0], last=shown[-1])
