@@ -42,8 +42,8 @@ INDEPENDENT_OF_SIZE = N_(
 )
 LINK_LIMIT = N_("reaches {limit_share} of the limit of {limit}, {limit_bytes_per_s}")
 ABOVE_LINK_LIMIT = N_(
-    "is {limit_share} of the limit of {limit}, {limit_bytes_per_s}: what is above it comes from a cache, or the "
-    "limit is wrong"
+    "is {limit_share} of the limit of {limit}, {limit_bytes_per_s}: what is above it comes from a cache, "
+    "or the limit is wrong"
 )
 BELOW = N_("at {processes} processes the value lies {off_share} below its neighbours")
 ABOVE = N_("at {processes} processes the value lies {off_share} above its neighbours")
