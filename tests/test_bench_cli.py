@@ -18,8 +18,12 @@ FIXTURES = ROOT / "fixtures" / "bench"
 
 
 def bench(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    return iodock("bench", *arguments, **options)
+
+
+def iodock(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {"COLUMNS": "120", "LC_ALL": "C.UTF-8"}
-    command = [sys.executable, "-m", "iodock", "bench", *map(str, arguments)]
+    command = [sys.executable, "-m", "iodock", *map(str, arguments)]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=120, check=False, env=environment, **options
     )

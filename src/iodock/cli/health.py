@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLES = (
     "iodock health show scratch.json",
     "iodock health show ior-*.txt --lang ja",
+    "iodock health compare january.json today.json",
 )
 
 
@@ -50,3 +53,51 @@ def remarked(results: Sequence[str]) -> Measurements:
 
     together = joined(readers.read(Path(result)) for result in results)
     return replace(together, remarks=remarks.find(together))
+
+
+@command.command(
+    epilog=examples(
+        (
+            "iodock health compare january.json today.json",
+            "iodock health compare january.json today.json --format json --fail-on-regression",
+        )
+    )
+)
+@click.argument("base", metavar="BASE")
+@click.argument("now", metavar="NOW")
+@click.option("--format", "form", type=click.Choice(("table", "json")), help="default: table")
+@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option("--fail-on-regression", is_flag=True, help="exit with 1 if anything became slower")
+@language
+@quiet
+def compare(
+    base: str,
+    now: str,
+    form: str | None,
+    output: str | None,
+    fail_on_regression: bool,
+    lang: str | None,
+    quiet: bool,
+) -> int:
+    """Say whether a file system became slower since BASE: two results of the same check-up, taken in the same
+    way. Only what was repeated can be compared; what is left out is said."""
+    from iodock.cli.output import destination
+    from iodock.health import readers
+    from iodock.health.compare import compare as compared
+    from iodock.language import language_in
+    from iodock.views import health_compare
+    from iodock.views.table import terminal_width
+
+    found = compared(readers.read(Path(base)), readers.read(Path(now)))
+    text = language_in(spoken(lang))
+    chosen = form or ("json" if output and output.endswith(".json") else "table")
+    with destination(output) as out:
+        if chosen == "json":
+            rendered = health_compare.to_json(found, text)
+        else:
+            colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            rendered = health_compare.render(
+                found, text, terminal_width() if output is None else None, colour
+            )
+        out.write(rendered.encode("utf-8", "backslashreplace"))
+    return int(fail_on_regression and found.regressed)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from iodock.health.measurements import Cell
 
@@ -58,6 +59,7 @@ def f_tail(f: float, upper: float, lower: float) -> float:
     return incomplete_beta(lower / 2.0, upper / 2.0, lower / (lower + upper * f)) if f > 0 else 1.0
 
 
+@lru_cache(maxsize=1024)
 def t_limit(alpha: float, degrees: float) -> float:
     """The |t| that chance passes with probability ALPHA, by bisection."""
     low, high = 0.0, 1e4

@@ -1,0 +1,142 @@
+"""Comparing two check-ups of one file system: what became slower is flagged, chance is not."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from iodock.health import measurements_json
+from iodock.health.compare import Comparison, Verdict, compare
+from iodock.health.measurements import Cache, Measurements, Unit
+from iodock.language import language_in
+from iodock.views import health_compare
+from synthetic_curves import MIB, PROCESSES, SIZES, Made, made
+
+SCHEMA = Path(__file__).parent.parent / "docs" / "reference" / "health-comparison.schema.json"
+
+
+def checkup(seed: int, write: float = 1.0, stat: float = 1.0, noise: float = 0.05) -> Measurements:
+    return made(
+        [
+            Made("write", lambda p, s: write * MIB * min(p, 50), sizes=SIZES[:3]),
+            Made("read", lambda p, s: MIB * min(p, 100), sizes=SIZES[:3], cache=Cache.UNKNOWN),
+            Made("file-stat", lambda p, s: stat * 1e4 * min(p, 10), sizes=(None,), test="metadata"),
+        ],
+        noise,
+        seed,
+    )
+
+
+def verdicts(comparison: Comparison) -> dict[str, Verdict]:
+    return {change.operation: change.verdict for change in comparison.changes}
+
+
+def test_nothing_changed_is_no_regression() -> None:
+    calm = sum(not compare(checkup(seed), checkup(seed + 1000)).regressed for seed in range(100))
+    assert calm >= 95
+
+
+@pytest.mark.parametrize(("operation", "change"), [("write", 0.85), ("file-stat", 0.7)])
+def test_a_regression_is_flagged_where_it_is(operation: str, change: float) -> None:
+    hits = 0
+    for seed in range(100):
+        slower = {"write" if operation == "write" else "stat": change}
+        found = compare(checkup(seed), checkup(seed + 1000, **slower))
+        got = verdicts(found)
+        hits += got.pop(operation) is Verdict.REGRESSION and Verdict.REGRESSION not in got.values()
+    assert hits >= 95
+
+
+def test_the_interval_holds_the_truth() -> None:
+    held = 0
+    for seed in range(100):
+        change = next(
+            one
+            for one in compare(checkup(seed), checkup(seed + 1000, write=0.8)).changes
+            if one.operation == "write"
+        )
+        held += change.low <= -0.2 <= change.high
+    assert held >= 90
+
+
+def test_one_cell_alone_is_flagged() -> None:
+    base, now = checkup(1, noise=0.02), checkup(2, noise=0.02)
+    cells = [
+        replace(cell, value=cell.value * 0.5, values=())
+        if (cell.operation, cell.processes, cell.size_bytes) == ("write", 10, MIB)
+        else cell
+        for cell in now.cells
+    ]
+    found = compare(base, replace(now, cells=tuple(cells)))
+    worse = [
+        pair.now for change in found.changes for pair in change.pairs if pair.verdict is Verdict.REGRESSION
+    ]
+    assert [(cell.processes, cell.size_bytes) for cell in worse] == [(10, MIB)]
+    assert found.regressed
+
+
+def test_less_time_is_better() -> None:
+    seconds = tuple(replace(cell, unit=Unit.SECONDS) for cell in checkup(1).cells)
+    slower = tuple(replace(cell, unit=Unit.SECONDS) for cell in checkup(2, write=1.5).cells)
+    base = checkup(1)
+    found = compare(replace(base, cells=seconds), replace(base, cells=slower))
+    assert verdicts(found)["write"] is Verdict.REGRESSION
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    base, now = checkup(1), checkup(2)
+    once = tuple(
+        replace(cell, spread=None, repeats=1, values=()) if cell.test == "metadata" else cell
+        for cell in base.cells
+    )
+    cached = tuple(
+        replace(cell, cache=Cache.UNCACHED) if cell.operation == "read" else cell
+        for cell in now.cells
+        if cell.processes != PROCESSES[0]
+    )
+    protocol = replace(now.protocol, version="2", file_system="nfs4")
+    found = compare(
+        replace(base, cells=once, protocol=replace(base.protocol, version="1", file_system="lustre")),
+        replace(now, cells=cached, protocol=protocol),
+    )
+    assert set(verdicts(found)) == {"write"}
+    said = health_compare.render(found, language_in("en"))
+    for sentence in (
+        "the file systems are of different types: lustre and nfs4",
+        "measured by different versions: 1 and 2",
+        "large transfer, write, cells: 3: measured in the first only",
+        "large transfer, read, cells: 15: read from the cache in one of them only",
+        "metadata access, file stat, cells: 5: the spread is not known: too few repeats",
+    ):
+        assert sentence in said
+
+
+def test_json_fits_its_schema() -> None:
+    found = compare(checkup(1), checkup(2, write=0.6))
+    document = json.loads(health_compare.to_json(found, language_in("en")))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    assert document["regression"] is True
+    assert {one["operation"]: one["verdict"] for one in document["changes"]}["write"] == "regression"
+
+
+def test_verb_and_exit_status(tmp_path: Path) -> None:
+    from test_bench_cli import iodock
+
+    for name, result in (("base", checkup(1)), ("now", checkup(2, write=0.6))):
+        (tmp_path / f"{name}.json").write_text(measurements_json.text_of(result), encoding="utf-8")
+    base, now = tmp_path / "base.json", tmp_path / "now.json"
+    done = iodock("health", "compare", base, now)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Regression: this file system has become slower\n")
+    assert iodock("health", "compare", base, now, "--fail-on-regression").returncode == 1
+    assert iodock("health", "compare", base, base, "--fail-on-regression").returncode == 0
+    japanese = iodock("health", "compare", base, now, "--lang", "ja")
+    assert "性能低下" in japanese.stdout
+    table = iodock("health", "show", base)
+    assert (
+        "\nRemarks\n- large transfer, write, 4 KiB, 64 KiB, 1 MiB: levels off at 50 processes" in table.stdout
+    )
