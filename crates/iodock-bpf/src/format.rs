@@ -6,6 +6,8 @@ pub const CHUNK: usize = 128 << 10;
 pub const CALL_NUMBERS: usize = 512;
 /// A name as long as this was cut.
 pub const STRING_LIMIT: usize = 4096;
+/// Words of a record at most: their number has 16 bits.
+pub const MOST_WORDS: usize = 0xffff;
 
 /// What a record is, in its first word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +23,18 @@ pub enum Kind {
     Exit,
     /// Of io_uring; its number is the operation.
     Request,
+    // What follows is noted by the recorder.
+    /// A thread that is followed from now on: process and flags; rank; working directory, command.
+    Start,
+    /// An open descriptor: number and type; position; flags; size; what it leads to.
+    Descriptor,
+    /// A task that ended unseen.
+    Gone,
+    /// The rank that a process's environment names.
+    Rank,
 }
 
-pub const KINDS: [Kind; 9] = [
+pub const KINDS: [Kind; 13] = [
     Kind::Padding,
     Kind::Small,
     Kind::Positioned,
@@ -33,7 +44,19 @@ pub const KINDS: [Kind; 9] = [
     Kind::Exec,
     Kind::Exit,
     Kind::Request,
+    Kind::Start,
+    Kind::Descriptor,
+    Kind::Gone,
+    Kind::Rank,
 ];
+
+/// Flags of a [`Kind::Start`].
+pub mod start {
+    /// It ran before.
+    pub const ATTACHED: u32 = 1;
+    /// It is ours, and will execute the program.
+    pub const LAUNCHED: u32 = 2;
+}
 
 /// Bits of a plan: how a call is recorded.
 pub mod plan {

@@ -1,10 +1,13 @@
 //! Recording inside the kernel: programs on the tracepoints of system calls and of tasks' lives, which write
-//! into one buffer for each CPU; their loader; and the reader of the buffers.
+//! into one buffer for each CPU; their loader; the reader of the buffers; and what makes calls of the records
+//! when the recording has ended ([`calls`]).
 //!
 //! The programs (native/, C) know no call by name: what is kept of each comes as data ([`plans`]). They are
 //! compiled ahead of time into `recorder.bpf.o`, which the loader fits to the running kernel.
 
+pub mod calls;
 pub mod format;
+pub mod lives;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod mapping;
 pub mod plans;
@@ -12,5 +15,6 @@ pub mod plans;
 pub mod programs;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod reader;
+pub mod record;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod types;

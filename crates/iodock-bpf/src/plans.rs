@@ -24,6 +24,17 @@ impl Plans {
     }
 }
 
+impl Plans {
+    /// Differs between tables of calls that differ: raw records are read by the one that they were made with.
+    pub fn sum(&self) -> u64 {
+        let names = self.calls.iter().map(|call| call.map_or("", |call| call.spec().name));
+        let plans = self.plans.iter().flat_map(|plan| plan.to_le_bytes());
+        let bytes = plans.chain(names.flat_map(|name| name.bytes().chain([0])));
+        // FNV-1a.
+        bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    }
+}
+
 fn plan_of(spec: &CallSpec) -> u64 {
     let mut bits = plan::RECORDED;
     if is_small(spec.roles) {

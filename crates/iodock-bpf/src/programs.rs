@@ -1,5 +1,6 @@
 //! Loading the programs and their maps.
 
+use crate::calls::rounds::InCall;
 use crate::format::{cpu, slot, CHUNK};
 use crate::mapping::Mapping;
 use crate::types;
@@ -117,15 +118,6 @@ fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> Load
     let why = innermost.to_string();
     let why = why.lines().next().unwrap_or_default().to_owned();
     LoadError { what, why, errno }
-}
-
-/// A call that has begun and not ended: its beginning, monotonic ns, and its first arguments.
-#[derive(Clone, Copy, Debug)]
-pub struct InCall {
-    pub tid: u32,
-    pub start: u64,
-    pub number: usize,
-    pub arguments: [u64; 5],
 }
 
 /// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.

@@ -17,6 +17,7 @@ pub mod numbers_x86_64;
 pub mod ranks;
 pub mod record;
 pub mod sample;
+pub mod signals;
 pub mod tables;
 
 pub use calls::{Action, CallClass, CallId, CallSpec, Role};

@@ -1,32 +1,76 @@
 //! A recorder's journal and what its back end kept beside it, as one source.
 
 use iodock_event::{Batch, Clock, RecordSource, SourceError};
-use iodock_journal::JournalReader;
-use iodock_preload::calls::{self, CallsSource, Ending};
+use iodock_journal::{JournalReader, MAGIC};
+use iodock_preload::calls::{self, Ending, Usages};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+/// Calls that a back end kept unread.
+pub enum RawCalls {
+    /// Of the preloaded library.
+    Rewritten(calls::CallsSource),
+    /// Of the kernel's programs.
+    Kernel(iodock_bpf::calls::CallsSource),
+}
+
 /// The raw calls that lie beside a journal, with what a killed recorder left in its session.
-pub fn calls_beside(journal: &Path) -> Result<Option<CallsSource>, SourceError> {
+pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     let path = journal.with_extension(calls::ENDING);
     if !path.exists() {
         return Ok(None);
     }
+    if is_journal(&path) {
+        return iodock_bpf::calls::CallsSource::open(&path).map(|calls| Some(RawCalls::Kernel(calls)));
+    }
     let (file, session) = calls::recover(&path)?;
-    CallsSource::open(file, session).map(Some)
+    calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(calls)))
+}
+
+/// The kernel's records lie in frames like those of a journal.
+fn is_journal(path: &Path) -> bool {
+    let mut first = [0; MAGIC.len()];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && first == MAGIC
+}
+
+impl RawCalls {
+    fn source(&mut self) -> &mut dyn RecordSource {
+        match self {
+            RawCalls::Rewritten(calls) => calls,
+            RawCalls::Kernel(calls) => calls,
+        }
+    }
+
+    /// Where what tasks have used is found, if it is among the calls.
+    pub fn usages(&self) -> Option<Usages> {
+        match self {
+            RawCalls::Rewritten(calls) => Some(calls.usages()),
+            RawCalls::Kernel(_) => None,
+        }
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        match self {
+            RawCalls::Rewritten(calls) => calls.progress(),
+            RawCalls::Kernel(calls) => calls.progress(),
+        }
+    }
 }
 
 /// A journal as a stream's source, and behind it the calls kept beside it; the part keeps the other hand on
 /// the journal.
 pub struct JournalAndCalls {
     journal: Arc<Mutex<JournalReader>>,
-    calls: Option<CallsSource>,
+    calls: Option<RawCalls>,
     /// The journal has been read.
     over: bool,
 }
 
 impl JournalAndCalls {
-    pub fn new(journal: Arc<Mutex<JournalReader>>, calls: Option<CallsSource>) -> Self {
+    pub fn new(journal: Arc<Mutex<JournalReader>>, calls: Option<RawCalls>) -> Self {
         JournalAndCalls { journal, calls, over: false }
     }
 
@@ -41,7 +85,7 @@ impl JournalAndCalls {
             signal: closing.exit_signal.clone(),
             time: closing.end,
         });
-        if let (Some(ending), Some(calls)) = (ending, &mut self.calls) {
+        if let (Some(ending), Some(RawCalls::Rewritten(calls))) = (ending, &mut self.calls) {
             calls.set_ending(ending);
         }
     }
@@ -56,12 +100,12 @@ impl RecordSource for JournalAndCalls {
             self.over = true;
             self.tell_ending();
         }
-        self.calls.as_mut().map_or(Ok(None), CallsSource::next_batch)
+        self.calls.as_mut().map_or(Ok(None), |calls| calls.source().next_batch())
     }
 
     fn recycle(&mut self, batch: Batch) {
         match &mut self.calls {
-            Some(calls) if self.over => calls.recycle(batch),
+            Some(calls) if self.over => calls.source().recycle(batch),
             _ => self.reader().recycle(batch),
         }
     }
@@ -72,7 +116,7 @@ impl RecordSource for JournalAndCalls {
 
     fn progress(&self) -> (u64, Option<u64>) {
         let (done, all) = self.reader().progress();
-        let (more, more_in_all) = self.calls.as_ref().map_or((0, Some(0)), CallsSource::progress);
+        let (more, more_in_all) = self.calls.as_ref().map_or((0, Some(0)), RawCalls::progress);
         (done + more, all.zip(more_in_all).map(|(all, more)| all + more))
     }
 }

@@ -1,7 +1,7 @@
 //! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
 //! left is opened.
 
-use crate::beside::{calls_beside, JournalAndCalls};
+use crate::beside::{calls_beside, JournalAndCalls, RawCalls};
 use crate::faults::PartFaults;
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::merge::Stream;
@@ -10,7 +10,7 @@ use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ImportError;
 use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
 use iodock_journal::JournalReader;
-use iodock_preload::calls::{CallsSource, Usages};
+use iodock_preload::calls::Usages;
 use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
 use std::fs::{File, TryLockError};
@@ -85,8 +85,8 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
 /// One recorder's journal.
 struct Part {
     reader: Arc<Mutex<JournalReader>>,
-    /// What the `rewrite` back end kept beside the journal.
-    calls: Option<CallsSource>,
+    /// What a back end kept unread beside the journal.
+    calls: Option<RawCalls>,
     /// What the tasks of those calls have used.
     beside: Usages,
     host: String,
@@ -120,7 +120,7 @@ impl Parts {
 }
 
 impl Part {
-    fn new(reader: JournalReader, path: &Path, calls: Option<CallsSource>) -> Part {
+    fn new(reader: JournalReader, path: &Path, calls: Option<RawCalls>) -> Part {
         let meta = reader.meta();
         let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
         Part {
@@ -128,7 +128,7 @@ impl Part {
             rank: meta.rank,
             clock_offset: offset.unwrap_or(0),
             reader: Arc::new(Mutex::new(reader)),
-            beside: calls.as_ref().map(CallsSource::usages).unwrap_or_default(),
+            beside: calls.as_ref().and_then(RawCalls::usages).unwrap_or_default(),
             calls,
             usages: Vec::new(),
             faults: PartFaults::beside(path),

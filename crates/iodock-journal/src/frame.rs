@@ -21,12 +21,14 @@ pub enum FrameKind {
     Closing = 7,
     /// Maps of files and page faults in them.
     Faults = 8,
+    /// What a back end keeps unread until the recording has ended.
+    Raw = 9,
 }
 
 impl FrameKind {
     pub fn from_number(number: u32) -> Option<FrameKind> {
         use FrameKind::*;
-        [Meta, Names, Records, Samples, Mounts, Usages, Closing, Faults]
+        [Meta, Names, Records, Samples, Mounts, Usages, Closing, Faults, Raw]
             .into_iter()
             .find(|&kind| kind as u32 == number)
     }
@@ -53,11 +55,17 @@ impl FrameHeader {
 
 /// Appends a frame to `out`. `None` if the payload is too long to be one.
 pub fn put_frame(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u8]) -> Option<()> {
+    put_header(out, kind, sequence, payload)?;
+    out.extend_from_slice(payload);
+    Some(())
+}
+
+/// The same without the payload, which is to follow.
+pub fn put_header(out: &mut Vec<u8>, kind: FrameKind, sequence: u32, payload: &[u8]) -> Option<()> {
     let length = u32::try_from(payload.len()).ok()?;
     for number in [length, kind as u32, sequence, checksum(length, kind as u32, sequence, payload)] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    out.extend_from_slice(payload);
     Some(())
 }
 

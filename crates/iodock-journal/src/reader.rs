@@ -175,8 +175,8 @@ impl JournalReader {
                 self.closing = Some(Closing::decode(&self.payload)?);
                 Some(())
             }
-            // Asked for by `next_faults`.
-            Some(FrameKind::Faults) => Some(()),
+            // Asked for by `next_faults` and `next_raw`.
+            Some(FrameKind::Faults | FrameKind::Raw) => Some(()),
             // A second meta frame, or a kind of frame from a later version: not needed to go on.
             Some(FrameKind::Meta) | None => Some(()),
         }
@@ -202,6 +202,29 @@ impl JournalReader {
             }
         }
         Ok(None)
+    }
+
+    /// The next raw frame; all others are passed over. `None` at the end.
+    ///
+    /// # Errors
+    /// The file can't be read on.
+    pub fn next_raw(&mut self) -> Result<Option<&[u8]>, SourceError> {
+        while self.closing.is_none() && self.lost.is_none() {
+            let Next::Frame(kind) = self.next_frame()? else { break };
+            if kind == FrameKind::Raw as u32 {
+                return Ok(Some(&self.payload));
+            }
+            if kind == FrameKind::Closing as u32 {
+                self.closing = Closing::decode(&self.payload);
+                break;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Bytes behind the last good frame, where that is not the last of all.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost.unwrap_or(0)
     }
 
     fn lose_rest(&self, batch: &mut Batch) {

@@ -2,12 +2,12 @@
 
 use crate::encode::{has_side, DataCall, RecordEncoder};
 use crate::faults::encode_faults;
-use crate::frame::{put_frame, FrameKind, MAGIC, VERSION};
+use crate::frame::{put_frame, put_header, FrameKind, MAGIC, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{encode_mounts, encode_samples, encode_usages};
 use iodock_event::{Batch, FaultBatch, LossKind, Mount, Record, Sample, TaskUsage};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
 /// A frame is written when its records take this many bytes: a few thousand calls.
@@ -106,7 +106,7 @@ impl JournalWriter {
         writer.out.extend_from_slice(&VERSION.to_le_bytes());
         writer.out.extend_from_slice(&[0; 4]);
         writer.frame(FrameKind::Meta, &meta.encode())?;
-        writer.write_out()?;
+        writer.write_out(&[])?;
         Ok(writer)
     }
 
@@ -202,13 +202,28 @@ impl JournalWriter {
         self.write_side(FrameKind::Faults, || encode_faults(faults))
     }
 
+    /// Writes `payload` as it is, at once.
+    ///
+    /// # Errors
+    /// As `push_record`; afterwards nothing is written.
+    pub fn raw(&mut self, payload: &[u8]) -> Result<(), JournalError> {
+        if self.failed {
+            return Ok(());
+        }
+        self.frame_records()?;
+        let fits = put_header(&mut self.out, FrameKind::Raw, self.sequence, payload);
+        self.sequence = self.sequence.wrapping_add(1);
+        fits.ok_or_else(|| self.error(io::ErrorKind::FileTooLarge.into()))?;
+        self.write_out(payload)
+    }
+
     /// Writes what was collected, in one go. After it a killed recorder loses nothing of that.
     pub fn flush(&mut self) -> Result<(), JournalError> {
         if self.failed {
             return Ok(());
         }
         self.frame_records()?;
-        self.write_out()
+        self.write_out(&[])
     }
 
     /// Makes what was flushed survive a power cut too (fsync). Slow; not done otherwise.
@@ -226,7 +241,7 @@ impl JournalWriter {
         self.frame_records()?;
         let closing = Closing { written_bytes: self.written, ..closing.clone() };
         self.frame(FrameKind::Closing, &closing.encode())?;
-        let closed = self.write_out();
+        let closed = self.write_out(&[]);
         flushed.and(closed)
     }
 
@@ -236,7 +251,7 @@ impl JournalWriter {
         }
         self.frame_records()?;
         self.frame(kind, &payload())?;
-        self.write_out()
+        self.write_out(&[])
     }
 
     fn frame_records(&mut self) -> Result<(), JournalError> {
@@ -259,9 +274,10 @@ impl JournalWriter {
         fits.ok_or_else(|| self.error(io::ErrorKind::FileTooLarge.into()))
     }
 
-    fn write_out(&mut self) -> Result<(), JournalError> {
-        let result = self.file.write_all(&self.out);
-        let length = self.out.len() as u64;
+    /// Writes `out`, and `more` behind it.
+    fn write_out(&mut self, more: &[u8]) -> Result<(), JournalError> {
+        let result = write_both(&mut self.file, &self.out, more);
+        let length = (self.out.len() + more.len()) as u64;
         self.out.clear();
         match result {
             Ok(()) => {
@@ -286,4 +302,16 @@ impl JournalWriter {
         let _ = self.file.set_len(self.good_length);
         JournalError { path: self.path.clone(), source }
     }
+}
+
+/// One call to the system for both, as a rule: a long `second` is not copied first.
+fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
+    let written = loop {
+        match file.write_vectored(&[IoSlice::new(first), IoSlice::new(second)]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            written => break written?,
+        }
+    };
+    file.write_all(first.get(written..).unwrap_or_default())?;
+    file.write_all(&second[written.saturating_sub(first.len())..])
 }

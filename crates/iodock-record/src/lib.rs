@@ -18,8 +18,8 @@ mod parts;
 mod places;
 mod process;
 pub mod sampler;
-pub mod signals;
 mod standing;
+pub use iodock_event::signals;
 
 pub use backends::ProgramExit;
 pub use clock::Clock;

@@ -2,7 +2,8 @@
 //! root and a kernel that lets BPF programs in; where that is not so each test says that it was skipped.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-use iodock_event::{CallClass, LossKind, Outcome, Phase, RawCall, Record, RecordSource};
+use iodock_bpf::calls::CallsSource;
+use iodock_event::{CallClass, LossKind, Losses, Outcome, Phase, RawCall, Record, RecordSource};
 use iodock_journal::JournalReader;
 use iodock_record::backends::choice::named;
 use iodock_record::{record, ProgramExit, RecordError, RecordOptions, RecordOutcome};
@@ -30,6 +31,8 @@ fn place(name: &str) -> Option<Place> {
 
 struct Recorded {
     outcome: RecordOutcome,
+    /// Those told by the recorder, and those found afterwards.
+    losses: Losses,
     records: Vec<Record>,
     /// First path and arguments of each record.
     names: Vec<(String, String)>,
@@ -53,17 +56,17 @@ impl Place {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend) = (true, backend.into());
         let outcome = record(&options, Arc::default())?;
-        let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
-        let (mut records, mut names) = (Vec::new(), Vec::new());
-        while let Some(batch) = reader.next_batch().expect("readable") {
-            let text = |text| String::from_utf8_lossy(batch.text(text)).into_owned();
-            names.extend(batch.records.iter().map(|record| match record {
-                Record::Call(raw) => (text(raw.path), text(raw.argv)),
-                _ => Default::default(),
-            }));
-            records.extend_from_slice(&batch.records);
+        let mut recorded =
+            Recorded { outcome, losses: Losses::default(), records: Vec::new(), names: Vec::new() };
+        let journal = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
+        recorded.read(journal);
+        // What the recorder has told already.
+        recorded.losses = recorded.outcome.losses.clone();
+        let calls = store.join("journal/main.calls");
+        if calls.exists() {
+            recorded.read(CallsSource::open(&calls).expect("a file of calls"));
         }
-        Ok(Recorded { outcome, records, names })
+        Ok(recorded)
     }
 
     fn record(&self, backend: &str, command: &[&str]) -> Recorded {
@@ -80,6 +83,18 @@ impl Drop for Place {
 const SHARED: &str = "../iodock-preload/tests/programs";
 
 impl Recorded {
+    fn read(&mut self, mut source: impl RecordSource) {
+        while let Some(batch) = source.next_batch().expect("readable") {
+            let text = |text| String::from_utf8_lossy(batch.text(text)).into_owned();
+            self.names.extend(batch.records.iter().map(|record| match record {
+                Record::Call(raw) => (text(raw.path), text(raw.argv)),
+                _ => Default::default(),
+            }));
+            self.records.extend_from_slice(&batch.records);
+            self.losses.merge(&batch.losses);
+        }
+    }
+
     fn calls(&self) -> impl Iterator<Item = (&RawCall, &(String, String))> {
         self.records.iter().zip(&self.names).filter_map(|(record, names)| match record {
             Record::Call(raw) if raw.phase != Phase::Enter => Some((raw, names)),
@@ -162,7 +177,7 @@ fn every_field_is_that_of_ptrace() {
         fs::create_dir(&folder).expect("a folder to work in");
         let mine = place.record("bpf", &command);
         assert_eq!(mine.outcome.exit, ProgramExit::Code(0), "{program}");
-        assert_eq!(mine.outcome.losses.counts, BTreeMap::new(), "{program}");
+        assert_eq!(mine.losses.counts, BTreeMap::new(), "{program}");
         fs::remove_dir_all(&folder).and_then(|()| fs::create_dir(&folder)).expect("the folder anew");
         let other = place.record("ptrace", &command);
         let (ours, theirs) = (mine.fields(), other.fields());

@@ -1,10 +1,10 @@
 //! Following processes that run already, or all of a cgroup.
 
-use super::decode::Decoder;
 use super::follow::{Following, Purpose};
 use super::group::Group;
+use super::keeper::Keeper;
 use super::launch::refused;
-use super::records::Records;
+use super::round::Watch;
 use crate::backends::Ended;
 use crate::clock::Clock;
 use crate::control::Control;
@@ -44,15 +44,15 @@ fn follow(
     let plans = Plans::of_this_machine();
     let mut programs = Programs::load(&plans.plans).map_err(|error| refused(&error))?;
     programs.attach().map_err(|error| refused(&error))?;
-    let mut records = Records::new(journal, control, Decoder::new(&plans, clock.epoch()));
-    records.launched = true;
-    let mut following = Following::new(&programs, records, clock, control, purpose);
+    let (keeper, queue) = Keeper::new(journal, control, &plans, clock.epoch())?;
+    let watch = Watch::new(control, &plans, clock.epoch());
+    let mut following = Following::new(&programs, (watch, queue), clock, control, purpose);
     for &pid in pids {
         following.attach(pid).map_err(|error| {
             let message = format!("process {pid} can't be followed: {}", launch::plain(&error));
             RecordError::Refused(Refusal::new(message, "ps -e lists the processes that run"))
         })?;
     }
-    following.run();
-    Ok(following.finish())
+    let followed = following.run(keeper, || {});
+    Ok(followed.told(journal))
 }

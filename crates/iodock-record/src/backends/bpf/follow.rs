@@ -1,23 +1,25 @@
 //! Emptying the kernel's buffers until all that is followed has ended, or a signal asks to stop.
 
 use super::group::Group;
-use super::records::Records;
+use super::keeper::{Keeper, Kept, Queue};
+use super::notes;
+use super::round::Watch;
 use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
 use crate::control::{Control, Received};
 use crate::process;
 use crate::standing::StopAlong;
+use iodock_bpf::calls::rounds::{self, END, NOTES, STRAGGLER_NS};
 use iodock_bpf::programs::Programs;
 use iodock_bpf::reader::Reader;
-use iodock_event::LossKind;
-use std::io;
+use iodock_event::{LossKind, Losses};
+use iodock_journal::JournalWriter;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
+use std::{io, thread, time::Duration};
 
 /// How often the buffers are emptied: at two million calls a second a CPU fills 1 MiB meanwhile.
 const PULSE_MS: i32 = 10;
-/// A record is in its buffer this long after its time at the latest, but for interrupts; ns.
-const STRAGGLER_NS: u64 = 5_000_000;
 const SECOND: i64 = 1_000_000_000;
 
 /// What is followed.
@@ -40,20 +42,13 @@ impl Purpose {
     }
 }
 
-/// Lets this thread run before others when it has something to do: it does little, and a buffer that is not
-/// emptied in time loses records. Where that is not allowed it stays as it is.
-fn go_first() {
-    // SAFETY: a plain structure; 0 is the calling thread. Its children don't inherit it.
-    unsafe {
-        let lowest = libc::sched_param { sched_priority: libc::sched_get_priority_min(libc::SCHED_RR) };
-        libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &lowest);
-    }
-}
-
 pub struct Following<'a> {
     programs: &'a Programs,
     reader: Reader<'a>,
-    records: Records<'a>,
+    watch: Watch<'a>,
+    queue: Queue,
+    /// The recorder's own, for the next round.
+    notes: Vec<u64>,
     clock: &'a Clock,
     control: &'a Control,
     purpose: Purpose,
@@ -62,13 +57,13 @@ pub struct Following<'a> {
     killed: u32,
     stopped: bool,
     stopping: StopAlong,
-    last_flush: i64,
+    last_look: i64,
 }
 
 impl<'a> Following<'a> {
     pub fn new(
         programs: &'a Programs,
-        records: Records<'a>,
+        (watch, queue): (Watch<'a>, Queue),
         clock: &'a Clock,
         control: &'a Control,
         purpose: Purpose,
@@ -76,7 +71,9 @@ impl<'a> Following<'a> {
         Following {
             reader: Reader::new(programs),
             programs,
-            records,
+            watch,
+            queue,
+            notes: Vec::new(),
             clock,
             control,
             purpose,
@@ -85,26 +82,46 @@ impl<'a> Following<'a> {
             killed: 0,
             stopped: false,
             stopping: StopAlong::default(),
-            last_flush: clock.now(),
+            last_look: clock.now(),
         }
     }
 
-    pub fn run(&mut self) {
-        go_first();
+    /// Follows the child of ours that will execute the program.
+    pub fn root(&mut self, pid: u32, command: &[u8]) {
+        let now = self.now();
+        notes::root(&mut self.notes, pid, command, now);
+        self.watch.root(pid);
+        self.programs.follow(pid, pid);
+    }
+
+    /// To the end, on this thread, and writes what comes on another.
+    pub fn run(mut self, keeper: Keeper<'a>, begin: impl FnOnce()) -> Followed {
+        thread::scope(|scope| {
+            let keeper = scope.spawn(|| keeper.run());
+            let _first = super::first::go_first();
+            begin();
+            self.follow();
+            self.finish(|| keeper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    }
+
+    fn follow(&mut self) {
         while self.goes_on() {
             self.wait();
             self.heed_signals();
             self.look_for_members();
             self.drain(STRAGGLER_NS);
-            if self.exit.is_some() && !self.records.lives.is_empty() {
+            if self.exit.is_some() && !self.watch.lives.is_empty() {
                 self.drain(0);
             }
-            if self.clock.now() - self.last_flush >= SECOND {
+            if self.clock.now() - self.last_look >= SECOND {
                 self.stop_along();
                 self.forget_the_gone();
-                self.records.flush();
-                self.last_flush = self.clock.now();
+                self.last_look = self.clock.now();
             }
+        }
+        while !self.queue.has_room() {
+            thread::sleep(Duration::from_millis(1));
         }
         self.drain(0);
     }
@@ -114,13 +131,13 @@ impl<'a> Following<'a> {
         let Purpose::Launched { root, .. } = self.purpose else { return };
         if self.exit.is_none() {
             let clock = self.clock;
-            let stopped = process::all_stopped(self.records.lives.processes());
+            let stopped = process::all_stopped(self.watch.lives.processes());
             self.stopping.heed(stopped, root, || clock.now());
         }
     }
 
     fn goes_on(&self) -> bool {
-        let living = !self.records.lives.is_empty();
+        let living = !self.watch.lives.is_empty();
         match self.purpose {
             Purpose::Launched { .. } => self.exit.is_none() || living,
             Purpose::Attached => living && !self.stopped,
@@ -163,7 +180,7 @@ impl<'a> Following<'a> {
             return;
         };
         if cancelled || (asked && !first) || (self.exit.is_some() && (asked || keys)) {
-            for pid in self.records.lives.processes() {
+            for pid in self.watch.lives.processes() {
                 self.killed += 1;
                 // SAFETY: only sends a signal, to a process that the program made.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
@@ -181,22 +198,26 @@ impl<'a> Following<'a> {
     pub fn attach(&mut self, pid: u32) -> io::Result<()> {
         loop {
             let threads = process::threads(pid)?;
-            let new: Vec<u32> = threads.into_iter().filter(|&tid| !self.records.lives.has(tid)).collect();
+            let new: Vec<u32> = threads.into_iter().filter(|&tid| !self.watch.lives.has(tid)).collect();
             if new.is_empty() {
                 return Ok(());
             }
             for tid in new {
+                // What it does from now on ends later.
+                let now = self.now();
                 if self.programs.follow(tid, pid) {
-                    self.records.attached(tid, pid, self.clock.now());
+                    self.watch.begins(tid, pid);
+                    notes::attached(&mut self.notes, tid, pid, now);
                 }
             }
+            self.control.faults.look_at(pid);
         }
     }
 
     /// Processes that came into the cgroup otherwise than by being born there.
     fn look_for_members(&mut self) {
         let Purpose::Group(group) = &mut self.purpose else { return };
-        let new: Vec<u32> = group.members().into_iter().filter(|&pid| !self.records.lives.has(pid)).collect();
+        let new: Vec<u32> = group.members().into_iter().filter(|&pid| !self.watch.lives.has(pid)).collect();
         for pid in new {
             // It may have gone already.
             let _ = self.attach(pid);
@@ -210,41 +231,81 @@ impl<'a> Following<'a> {
         }
         let is_gone = |tid: u32, tgid: u32| !Path::new(&format!("/proc/{tgid}/task/{tid}")).exists();
         let gone: Vec<u32> =
-            self.records.lives.all().filter(|&(tid, tgid)| is_gone(tid, tgid)).map(|(tid, _)| tid).collect();
-        if !gone.is_empty() {
-            self.drain(0);
-            self.records.gone(&gone, self.clock.now());
+            self.watch.lives.all().filter(|&(tid, tgid)| is_gone(tid, tgid)).map(|(tid, _)| tid).collect();
+        if gone.is_empty() {
+            return;
+        }
+        self.drain(0);
+        let now = self.now();
+        for tid in gone.into_iter().filter(|&tid| self.watch.lives.has(tid)).collect::<Vec<_>>() {
+            notes::gone(&mut self.notes, tid, now);
+            self.watch.ends(tid, 0);
         }
     }
 
-    /// Takes all records but those of the last `age` ns.
+    /// Monotonic ns.
+    fn now(&self) -> u64 {
+        (self.clock.now() - self.clock.epoch()) as u64
+    }
+
+    /// Takes all records out of the buffers, unless too much waits to be written; of births and ends those
+    /// of the last `age` ns are not believed yet.
     fn drain(&mut self, age: u64) {
-        let now = (self.clock.now() - self.clock.epoch()) as u64;
-        let (reader, records) = (&mut self.reader, &mut self.records);
-        records.new_drain();
-        reader.drain(now - age, |record, ahead| records.take(record, ahead));
+        if !self.queue.has_room() {
+            return;
+        }
+        let end = self.now();
+        let mut round = self.queue.round();
+        let mut words = std::mem::take(&mut round.words);
+        self.watch.cuts = false;
+        self.reader.drain(&mut words, |record| self.watch.look(record, &mut round));
+        rounds::put_part(&mut words, NOTES, |out| out.append(&mut self.notes));
+        if self.watch.cuts {
+            let calls = self.watch.shared().filter_map(|tid| self.programs.in_call(tid));
+            rounds::put_in_call(&mut words, self.now(), calls);
+        }
+        self.watch.settle(end - age);
+        if !words.is_empty() {
+            rounds::put_part(&mut words, END, |out| out.push(end));
+            round.words = words;
+            self.queue.push(round);
+        }
     }
 
     /// Why the program could not be executed, if that is what happened.
-    pub fn exec_error(&self) -> Option<io::Error> {
-        let failed = !self.records.launched && self.records.exec_errno != 0;
-        failed.then(|| io::Error::from_raw_os_error(self.records.exec_errno))
+    fn exec_error(&self) -> Option<io::Error> {
+        let failed = !self.watch.launched && self.watch.exec_errno != 0;
+        failed.then(|| io::Error::from_raw_os_error(self.watch.exec_errno))
     }
 
-    pub fn finish(mut self) -> Ended {
-        let in_call =
-            self.records.lives.all().filter(|&(tid, _)| self.programs.in_call(tid).is_some()).count();
-        self.records.lose(LossKind::UnfinishedAtEnd, in_call as u64);
-        self.records.lose(LossKind::DroppedRecords, self.programs.dropped());
-        self.records.lose(LossKind::ForeignCalls, self.programs.foreign());
-        self.records.lose(LossKind::UnreachedPrograms, self.programs.untracked());
-        self.records.finish();
-        Ended {
-            exit: self.exit.unwrap_or(ProgramExit::Running),
-            failure: self.records.failure.take(),
-            losses: std::mem::take(&mut self.records.losses),
-            killed: self.killed,
-            warnings: Vec::new(),
-        }
+    fn finish(self, kept: impl FnOnce() -> Kept) -> Followed {
+        let exec_error = self.exec_error();
+        let mut losses = Losses::default();
+        let in_call = self.watch.lives.all().filter(|&(tid, _)| self.programs.in_call(tid).is_some()).count();
+        losses.add(LossKind::UnfinishedAtEnd, in_call as u64);
+        losses.add(LossKind::DroppedRecords, self.programs.dropped());
+        losses.add(LossKind::ForeignCalls, self.programs.foreign());
+        losses.add(LossKind::UnreachedPrograms, self.programs.untracked());
+        drop(self.queue);
+        let Kept { failure, lost } = kept();
+        losses.add(LossKind::DroppedRecords, lost);
+        let exit = self.exit.unwrap_or(ProgramExit::Running);
+        let ended = Ended { exit, failure, losses, killed: self.killed, warnings: Vec::new() };
+        Followed { ended, exec_error }
+    }
+}
+
+/// What came of it.
+pub struct Followed {
+    ended: Ended,
+    /// Why the program could not be executed, if that is what happened.
+    pub exec_error: Option<io::Error>,
+}
+
+impl Followed {
+    /// Writes what was lost into the journal.
+    pub fn told(self, journal: &mut JournalWriter) -> Ended {
+        self.ended.losses.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
+        self.ended
     }
 }

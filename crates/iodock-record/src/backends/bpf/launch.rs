@@ -1,9 +1,9 @@
 //! Launching a program that the kernel's programs follow.
 
 use super::allowed::load_refusal;
-use super::decode::Decoder;
 use super::follow::{Following, Purpose};
-use super::records::Records;
+use super::keeper::Keeper;
+use super::round::Watch;
 use crate::backends::Ended;
 use crate::clock::Clock;
 use crate::control::Control;
@@ -30,20 +30,20 @@ pub fn run(
         let message = format!("{} can't be started: {}", program.path.display(), launch::plain(&error));
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
     };
+    let (keeper, queue) = Keeper::new(journal, control, &plans, clock.epoch())?;
     let mut child = launch::fork(&program, &[]).map_err(cant_start)?;
     let pid = child.pid as u32;
     if let Err(error) = programs.attach() {
         child.abandon();
         return Err(refused(&error));
     }
-    let mut records = Records::new(journal, control, Decoder::new(&plans, clock.epoch()));
-    records.root(pid, &program.command_text(), clock.now());
-    programs.follow(pid, pid);
-    let mut following = Following::new(&programs, records, clock, control, Purpose::launched(child.pid));
-    child.release();
-    following.run();
-    if let Some(error) = following.exec_error() {
-        return Err(launch::launch_error(&program.path.to_string_lossy(), &error));
+    let watch = Watch::new(control, &plans, clock.epoch());
+    let purpose = Purpose::launched(child.pid);
+    let mut following = Following::new(&programs, (watch, queue), clock, control, purpose);
+    following.root(pid, &program.command_text());
+    let followed = following.run(keeper, || child.release());
+    if let Some(error) = &followed.exec_error {
+        return Err(launch::launch_error(&program.path.to_string_lossy(), error));
     }
-    Ok(following.finish())
+    Ok(followed.told(journal))
 }

@@ -7,19 +7,19 @@ mod allowed;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod attach;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod decode;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod flight;
+mod first;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod follow;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod group;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod keeper;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod launch;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod lives;
+mod notes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-mod records;
+mod round;
 
 pub use allowed::{is_let_in, refusal as availability};
 

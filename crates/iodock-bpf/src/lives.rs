@@ -53,6 +53,10 @@ impl Lives {
         ended
     }
 
+    pub fn process_of(&self, tid: u32) -> Option<u32> {
+        self.tasks.get(&tid).copied()
+    }
+
     /// The process of a thread that is not its only one.
     #[inline]
     pub fn shared_process(&self, tid: u32) -> Option<u32> {

@@ -1,17 +1,17 @@
 //! From a buffer's record to a [`RawCall`]: what the call's roles say its arguments are.
 
-use super::flight::Flying;
-use iodock_bpf::format::{Kind, Piece, STRING_LIMIT};
-use iodock_bpf::plans::{piece, Plans};
-use iodock_bpf::reader::{Copied, Record};
+use super::rounds::InCall;
+use crate::format::{Kind, Piece, STRING_LIMIT};
+use crate::plans::{piece, Plans};
+use crate::record::{Copied, Record};
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{
     Action, AsyncItem, Batch, CallId, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD,
     UNKNOWN,
 };
-use iodock_journal::DataCall;
 
 const MFD_CLOEXEC: u64 = 1;
+const EFAULT: i32 = 14;
 /// Words of a general record before its pieces.
 const GENERAL_WORDS: usize = 10;
 
@@ -23,8 +23,6 @@ const EVENT_BYTES: usize = 32;
 struct Small {
     call: CallId,
     sized: bool,
-    /// Takes a descriptor away, which may matter to other threads.
-    closes: bool,
 }
 
 /// Makes calls of records.
@@ -37,12 +35,8 @@ pub struct Decoder {
 
 impl Decoder {
     pub fn new(plans: &Plans, epoch: i64) -> Self {
-        let small = |id: &Option<CallId>| {
-            id.map(|call| {
-                let spec = call.spec();
-                Small { call, sized: spec.has_role(Role::Size), closes: spec.action == Action::Close }
-            })
-        };
+        let small =
+            |id: &Option<CallId>| id.map(|call| Small { call, sized: call.spec().has_role(Role::Size) });
         Decoder { small: plans.calls.iter().map(small).collect(), calls: plans.calls.clone(), epoch }
     }
 
@@ -57,27 +51,6 @@ impl Decoder {
 
     pub fn call_id(&self, number: usize) -> Option<CallId> {
         self.calls.get(number).copied().flatten()
-    }
-
-    /// A successful call that a small record holds, but for close: most calls, so the short way.
-    #[inline]
-    pub fn data(&self, record: Record) -> Option<DataCall> {
-        let offset = match record.kind() {
-            Kind::Small => UNKNOWN,
-            Kind::Positioned => *record.words.get(4)? as i64,
-            _ => return None,
-        };
-        let (duration, result) = record.halves(2);
-        let (fd, size) = record.halves(3);
-        let Small { call, sized, closes } = self.small.get(record.number()).copied().flatten()?;
-        if closes || (result as i32) < 0 {
-            return None;
-        }
-        let duration = i64::from(duration);
-        let requested = if sized { i64::from(size) } else { UNKNOWN };
-        let start = self.time(record.time()) - duration;
-        let (tid, fd, result) = (record.tid(), fd as i32, i64::from(result));
-        Some(DataCall { call, tid, fd, start, duration, result, requested, offset })
     }
 
     /// A request of io_uring (IORING_OP_... of linux/io_uring.h), if it is one of those that move bytes.
@@ -119,7 +92,7 @@ impl Decoder {
 
     #[inline]
     fn small(&self, record: Record, offset: i64) -> Option<RawCall> {
-        let Small { call, sized, .. } = self.small.get(record.number()).copied().flatten()?;
+        let Small { call, sized } = self.small.get(record.number()).copied().flatten()?;
         let mut raw = RawCall::new(call, record.tid());
         let (duration, result) = record.halves(2);
         let (fd, size) = record.halves(3);
@@ -153,7 +126,7 @@ impl Decoder {
     }
 
     /// The beginning of a call.
-    pub fn beginning(&self, call: &Flying) -> Option<RawCall> {
+    pub fn beginning(&self, call: &InCall) -> Option<RawCall> {
         let mut raw = RawCall::new(self.call_id(call.number)?, call.tid);
         raw.phase = Phase::Enter;
         raw.start = self.time(call.start);
@@ -225,7 +198,7 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
         None => return,
         Some(Copied::Unreadable) => {
             // A bad pointer is the program's own affair.
-            let named = matches!(role, Role::Path | Role::Path2) && result != -i64::from(libc::EFAULT);
+            let named = matches!(role, Role::Path | Role::Path2) && result != -i64::from(EFAULT);
             batch.losses.add(LossKind::UnreadableMemory, u64::from(named));
             return;
         }

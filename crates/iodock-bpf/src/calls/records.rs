@@ -1,0 +1,258 @@
+//! From the buffers' records to those of every source.
+
+use super::decode::Decoder;
+use super::flight::Flights;
+use super::streams::Streams;
+use crate::format::{start, Kind};
+use crate::lives::Lives;
+use crate::plans::Plans;
+use crate::record::{Copied, Record as Recorded};
+use iodock_event::{
+    Action, Batch, CallId, DescriptorSnapshot, Fork, LossKind, Outcome, Phase, Record, Start, TaskEnd, Text,
+};
+
+/// Words of an exec's record and of the recorder's notes before their pieces.
+const EXEC_WORDS: usize = 4;
+const START_WORDS: usize = 4;
+const DESCRIPTOR_WORDS: usize = 6;
+/// A rank that is not known.
+pub const NO_RANK: u64 = u64::MAX;
+
+pub struct Records {
+    decoder: Decoder,
+    pub batch: Batch,
+    lives: Lives,
+    flights: Flights,
+    /// The process that will execute the program; until then what it does is ours.
+    root: Option<u32>,
+}
+
+impl Records {
+    pub fn new(plans: &Plans, epoch: i64) -> Self {
+        Records {
+            decoder: Decoder::new(plans, epoch),
+            batch: Batch::default(),
+            lives: Lives::default(),
+            flights: Flights::default(),
+            root: None,
+        }
+    }
+
+    #[inline]
+    pub fn take(&mut self, record: Recorded, streams: &Streams) {
+        match record.kind() {
+            Kind::Small | Kind::Positioned | Kind::General | Kind::Unfinished => self.call(record, streams),
+            Kind::Fork => self.born(record),
+            Kind::Exec => self.executed(record),
+            Kind::Exit => self.ended(record),
+            Kind::Request => self.request(record),
+            Kind::Start => self.begins(record),
+            Kind::Descriptor => self.descriptor(record),
+            Kind::Gone => self.leaves(record, 0, |end, _| end),
+            Kind::Rank => self.rank(record),
+            Kind::Padding => {}
+        }
+    }
+
+    #[inline]
+    fn call(&mut self, record: Recorded, streams: &Streams) {
+        if self.root == Some(record.tid()) {
+            return;
+        }
+        let Some(mut raw) = self.decoder.call(record, &mut self.batch) else { return };
+        if raw.outcome == Outcome::Succeeded {
+            self.enter_others(&raw, record.time(), streams);
+        }
+        if self.flights.ends(raw.tid, self.decoder.monotonic(raw.start)) {
+            raw.phase = Phase::Exit;
+        }
+        self.batch.records.push(Record::Call(raw));
+    }
+
+    /// Tells the beginnings of calls of other threads that this one takes the descriptor away from.
+    #[inline]
+    fn enter_others(&mut self, raw: &iodock_event::RawCall, end: u64, streams: &Streams) {
+        if !matches!(raw.call.spec().action, Action::Close | Action::Dup2 | Action::CloseRange) {
+            return;
+        }
+        let Some(tgid) = self.lives.shared_process(raw.tid) else { return };
+        for call in self.flights.cut_by(raw, tgid, end, (streams, &self.lives, &self.decoder)) {
+            self.batch.records.extend(self.decoder.beginning(&call).map(Record::Call));
+        }
+    }
+
+    fn request(&mut self, record: Recorded) {
+        match self.decoder.request(record) {
+            Some(raw) => self.batch.records.push(Record::Call(raw)),
+            // Neither read, write nor sync.
+            None => self.batch.losses.add(LossKind::IoUringContents, 1),
+        }
+    }
+
+    /// A thread that is followed from now on, of our own or one that ran before.
+    fn begins(&mut self, record: Recorded) {
+        let (tid, now) = (record.tid(), self.decoder.time(record.time()));
+        let (&[_, _, _, rank, ..], (tgid, flags)) = (record.words, record.halves(2)) else { return };
+        let [directory, command, _] = record.pieces(START_WORDS);
+        if flags & start::LAUNCHED != 0 {
+            self.root = Some(tid);
+        }
+        self.lives.begins(tid, tgid);
+        let begun = Start {
+            attached: flags & start::ATTACHED != 0,
+            working_directory: self.text(directory),
+            command: self.text(command),
+            rank: (rank != NO_RANK).then_some(rank as i32),
+            ..started(tid, tgid, None, now)
+        };
+        self.batch.records.push(Record::Start(begun));
+    }
+
+    fn text(&mut self, piece: Option<Copied>) -> Text {
+        match piece {
+            Some(Copied::Bytes(bytes)) => self.batch.push_text(bytes),
+            _ => Text::NONE,
+        }
+    }
+
+    fn descriptor(&mut self, record: Recorded) {
+        let &[_, _, _, position, flags, size, ..] = record.words else { return };
+        let (fd, stat_type) = record.halves(2);
+        let [target, _, _] = record.pieces(DESCRIPTOR_WORDS);
+        let target = self.text(target);
+        self.batch.records.push(Record::Descriptor(DescriptorSnapshot {
+            tid: record.tid(),
+            fd: fd as i32,
+            target,
+            position: position as i64,
+            flags,
+            stat_type: stat_type as u8,
+            stat_size: size as i64,
+        }));
+    }
+
+    fn rank(&mut self, record: Recorded) {
+        let (pid, now) = (record.tid(), self.decoder.time(record.time()));
+        let rank = record.words.get(2).map(|&rank| rank as i32);
+        self.batch.records.push(Record::Start(Start { rank, ..started(pid, pid, None, now) }));
+    }
+
+    fn born(&mut self, record: Recorded) {
+        let tid = record.tid();
+        let &[_, _, _, flags, shares] = record.words else { return };
+        let (parent_tid, tgid) = record.halves(2);
+        let Some(call) = self.decoder.call_id(record.number()) else { return };
+        let flags = match call.spec().action {
+            Action::Clone if flags != u64::MAX => flags,
+            Action::Clone => shares,
+            _ => 0,
+        };
+        self.batch.forks.push(Fork { parent_tid, child_tid: tid, flags, call });
+        let now = self.decoder.time(record.time());
+        self.batch.records.push(Record::Start(started(tid, tgid, Some(parent_tid), now)));
+        self.lives.begins(tid, tgid);
+    }
+
+    fn executed(&mut self, record: Recorded) {
+        let (pid, now) = (record.tid(), self.decoder.time(record.time()));
+        let Some(&begun) = record.words.get(2).filter(|_| record.words.len() >= EXEC_WORDS) else { return };
+        let (old_tid, number) = record.halves(3);
+        let call = self.decoder.call_id(number as usize).or_else(|| CallId::intern(b"execve"));
+        self.root = self.root.filter(|&root| root != pid);
+        if old_tid != pid {
+            self.lives.taken_over(old_tid, pid);
+            self.end(TaskEnd { superseded_by: Some(old_tid), ..ending(pid, now) });
+        }
+        let Some(call) = call else { return };
+        let mut raw = iodock_event::RawCall::new(call, pid);
+        raw.start = self.decoder.time(begun);
+        raw.duration = now - raw.start;
+        (raw.result, raw.outcome) = (0, Outcome::Succeeded);
+        let [name, interpreter, command] = record.pieces(EXEC_WORDS).map(bytes);
+        (raw.fd, raw.path) = self.program_name(name.strip_suffix(&[0]).unwrap_or(name), call);
+        let command = given_command(name, interpreter, command);
+        raw.argv = self.batch.push_text(command.strip_suffix(&[0]).unwrap_or(command));
+        self.batch.records.push(Record::Call(raw));
+    }
+
+    /// The kernel calls a program given to execveat by a descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.
+    fn program_name(&mut self, name: &[u8], call: CallId) -> (i32, Text) {
+        let relative = name.strip_prefix(b"/dev/fd/").filter(|_| call.spec().name == "execveat");
+        let digits = relative.map_or(0, |rest| rest.iter().take_while(|byte| byte.is_ascii_digit()).count());
+        let number = relative.and_then(|rest| std::str::from_utf8(&rest[..digits]).ok()?.parse().ok());
+        match (relative, number) {
+            (Some(rest), Some(fd)) => {
+                let rest = &rest[digits..];
+                (fd, self.batch.push_text(rest.strip_prefix(b"/").unwrap_or(rest)))
+            }
+            _ if call.spec().name == "execveat" => (iodock_event::AT_FDCWD, self.batch.push_text(name)),
+            _ => (iodock_event::NO_FD, self.batch.push_text(name)),
+        }
+    }
+
+    fn ended(&mut self, record: Recorded) {
+        if record.words.len() < 7 {
+            return;
+        }
+        let (_, status) = record.halves(6);
+        self.leaves(record, status as i32, with_status);
+    }
+
+    /// A task's end, and that of its process if it was the last.
+    fn leaves(&mut self, record: Recorded, status: i32, how: fn(TaskEnd, (i32, &mut Batch)) -> TaskEnd) {
+        let now = self.decoder.time(record.time());
+        for (tid, status) in self.lives.ends(record.tid(), status) {
+            let end = how(ending(tid, now), (status, &mut self.batch));
+            self.end(end);
+        }
+    }
+
+    fn end(&mut self, end: TaskEnd) {
+        self.batch.records.push(Record::End(end));
+    }
+}
+
+/// A wait status, as wait(2) has it.
+fn with_status(mut end: TaskEnd, (status, batch): (i32, &mut Batch)) -> TaskEnd {
+    match status & 0x7f {
+        0 => end.exit_code = Some(status >> 8 & 0xff),
+        signal => {
+            end.signal = batch.push_text(iodock_event::signals::name(signal).as_bytes());
+            end.core_dumped = status & 0x80 != 0;
+        }
+    }
+    end
+}
+
+fn started(tid: u32, tgid: u32, parent_tid: Option<u32>, time: i64) -> Start {
+    let (working_directory, command) = (Text::NONE, Text::NONE);
+    Start { tid, tgid, parent_tid, time, working_directory, command, attached: false, rank: None }
+}
+
+fn ending(tid: u32, time: i64) -> TaskEnd {
+    TaskEnd { tid, time, exit_code: None, signal: Text::NONE, core_dumped: false, superseded_by: None }
+}
+
+fn bytes(piece: Option<Copied<'_>>) -> &[u8] {
+    match piece {
+        Some(Copied::Bytes(bytes)) => bytes,
+        _ => &[],
+    }
+}
+
+/// A script's command as it was given: the kernel has put the interpreter, perhaps with an option, before
+/// the script's name.
+fn given_command<'a>(name: &[u8], interpreter: &[u8], command: &'a [u8]) -> &'a [u8] {
+    if name == interpreter {
+        return command;
+    }
+    let mut rest = command;
+    for _ in 0..3 {
+        if rest.starts_with(name) {
+            return rest;
+        }
+        let Some(end) = rest.iter().position(|&byte| byte == 0) else { break };
+        rest = &rest[end + 1..];
+    }
+    command
+}

@@ -1,0 +1,89 @@
+//! Rounds: what the recorder takes out of the buffers at a time. A round is a run of parts, each behind a
+//! word that says what it is (32 bits) and its length in words (32 bits); END is the last. Written down in
+//! docs/explanation/bpf-buffers.md.
+
+/// The recorder's own notes: records, too.
+pub const NOTES: u32 = u32::MAX - 2;
+/// When it was looked, monotonic ns; then the calls that threads were in: [`IN_CALL_WORDS`] each.
+pub const IN_CALL: u32 = u32::MAX - 1;
+/// A time, monotonic ns: records of before it, but for stragglers, are in this round or an earlier one.
+pub const END: u32 = u32::MAX;
+
+pub const IN_CALL_WORDS: usize = 8;
+
+/// A record is in its buffer this long after its time at the latest, but for interrupts; ns.
+pub const STRAGGLER_NS: u64 = 5_000_000;
+
+/// A call that has begun and not ended: its beginning, monotonic ns, and its first arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InCall {
+    pub tid: u32,
+    pub start: u64,
+    pub number: usize,
+    pub arguments: [u64; 5],
+}
+
+impl InCall {
+    fn words(&self) -> [u64; IN_CALL_WORDS] {
+        let [first, second, third, fourth, fifth] = self.arguments;
+        [u64::from(self.tid), self.start, self.number as u64, first, second, third, fourth, fifth]
+    }
+
+    pub fn from_words(words: &[u64]) -> Option<InCall> {
+        let &[tid, start, number, ref arguments @ ..] = words else { return None };
+        Some(InCall {
+            tid: tid as u32,
+            start,
+            number: number as usize,
+            arguments: arguments.try_into().ok()?,
+        })
+    }
+}
+
+/// Appends a part of what `write` appends; nothing if that is nothing.
+pub fn put_part(out: &mut Vec<u64>, what: u32, write: impl FnOnce(&mut Vec<u64>)) {
+    let start = out.len();
+    out.push(0);
+    write(out);
+    match out.len() - start - 1 {
+        0 => out.truncate(start),
+        length => out[start] = u64::from(what) | (length as u64) << 32,
+    }
+}
+
+pub fn put_in_call(out: &mut Vec<u64>, time: u64, calls: impl Iterator<Item = InCall>) {
+    put_part(out, IN_CALL, |out| {
+        out.push(time);
+        calls.for_each(|call| out.extend(call.words()));
+    });
+}
+
+/// The parts of a frame: what, and words.
+pub fn parts(mut words: &[u64]) -> impl Iterator<Item = (u32, &[u64])> {
+    std::iter::from_fn(move || {
+        let (&head, rest) = words.split_first()?;
+        let (part, next) = rest.split_at_checked((head >> 32) as usize)?;
+        words = next;
+        Some((head as u32, part))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_read_as_they_were_written() {
+        let mut words = Vec::new();
+        let call = InCall { tid: 7, start: 9, number: 2, arguments: [1, 2, 3, 4, 5] };
+        put_part(&mut words, 1, |out| out.extend([10, 11]));
+        put_part(&mut words, 2, |_| {});
+        put_in_call(&mut words, 12, [call].into_iter());
+        let found: Vec<(u32, &[u64])> = parts(&words).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], (1, &[10, 11][..]));
+        assert_eq!((found[1].0, found[1].1[0]), (IN_CALL, 12));
+        assert_eq!(InCall::from_words(&found[1].1[1..]), Some(call));
+        assert_eq!(parts(&words[..2]).count(), 0);
+    }
+}

@@ -1,0 +1,164 @@
+//! Writing what was taken out of the buffers, on a thread of its own: a disk that stands still must not keep
+//! the buffers from being emptied.
+
+use super::round::Round;
+use crate::control::Control;
+use crate::error::{RecordError, Refusal};
+use crate::process;
+use iodock_bpf::calls::{self, rounds};
+use iodock_bpf::format::Kind;
+use iodock_bpf::plans::Plans;
+use iodock_bpf::record::{bytes_of, put_note};
+use iodock_event::TaskUsage;
+use iodock_journal::{Closing, JournalError, JournalWriter};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes that may wait to be written. Beyond that they stay in the buffers, and what comes then is lost.
+const MOST_WAITING: usize = 256 << 20;
+/// Samples and usages are written that often.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Between who takes and who writes.
+pub struct Queue {
+    sender: Sender<Round>,
+    spare: Receiver<Vec<u64>>,
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Queue {
+    pub fn has_room(&self) -> bool {
+        self.waiting.load(Relaxed) < MOST_WAITING
+    }
+
+    /// Memory for the next round, used before if there is some.
+    pub fn round(&self) -> Round {
+        Round { words: self.spare.try_recv().unwrap_or_default(), ..Round::default() }
+    }
+
+    pub fn push(&self, round: Round) {
+        self.waiting.fetch_add(round.words.len() * 8, Relaxed);
+        // Who writes is there until this is dropped.
+        let _ = self.sender.send(round);
+    }
+}
+
+pub struct Keeper<'a> {
+    journal: &'a mut JournalWriter,
+    calls: JournalWriter,
+    control: &'a Control,
+    rounds: Receiver<Round>,
+    spare: Sender<Vec<u64>>,
+    waiting: Arc<AtomicUsize>,
+    usages: Vec<TaskUsage>,
+    lost: u64,
+    failure: Option<String>,
+}
+
+/// What became of it.
+pub struct Kept {
+    pub failure: Option<String>,
+    /// Records that could not be written.
+    pub lost: u64,
+}
+
+impl<'a> Keeper<'a> {
+    /// Makes the file of calls beside `journal`.
+    ///
+    /// # Errors
+    /// It can't be made.
+    pub fn new(
+        journal: &'a mut JournalWriter,
+        control: &'a Control,
+        plans: &Plans,
+        epoch: i64,
+    ) -> Result<(Keeper<'a>, Queue), RecordError> {
+        let path = journal.path().with_extension(calls::ENDING);
+        let calls = JournalWriter::create(path, &calls::meta(epoch, plans))
+            .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))?;
+        let (sender, rounds) = channel();
+        let (spare, used) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let queue = Queue { sender, spare: used, waiting: Arc::clone(&waiting) };
+        let (usages, failure) = (Vec::new(), None);
+        Ok((Keeper { journal, calls, control, rounds, spare, waiting, usages, lost: 0, failure }, queue))
+    }
+
+    /// Until the queue is given up.
+    pub fn run(mut self) -> Kept {
+        let mut turn = Instant::now() + TURN;
+        loop {
+            match self.rounds.recv_timeout(turn.saturating_duration_since(Instant::now())) {
+                Ok(round) => self.take(round),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if Instant::now() >= turn {
+                self.write_side();
+                turn = Instant::now() + TURN;
+            }
+        }
+        self.write_side();
+        let written = self.calls.written_bytes();
+        let closed = self.calls.close(&Closing::default());
+        self.journal.add_written(written);
+        note(&mut self.failure, closed);
+        Kept { failure: self.failure, lost: self.lost }
+    }
+
+    fn take(&mut self, mut round: Round) {
+        self.usages.append(&mut round.usages);
+        for &(pid, length, flags) in &round.mapped {
+            self.control.faults.has_mapped(pid, length, flags);
+        }
+        if !round.executed.is_empty() {
+            self.write_ranks(&round.executed);
+        }
+        // The queue's room is that of the machine that wrote it: little endian.
+        let result = self.calls.raw(bytes_of(&round.words));
+        self.lost += if self.calls.has_failed() { round.records } else { 0 };
+        note(&mut self.failure, result);
+        self.waiting.fetch_sub(round.words.len() * 8, Relaxed);
+        round.words.clear();
+        // Nobody needs it at the end.
+        let _ = self.spare.send(round.words);
+    }
+
+    /// An environment is there from the exec on, and may be gone a moment later.
+    fn write_ranks(&mut self, executed: &[(u32, u64)]) {
+        let mut words = Vec::new();
+        rounds::put_part(&mut words, rounds::NOTES, |out| {
+            for &(pid, time) in executed {
+                if let Some(rank) = process::rank(pid) {
+                    put_note(out, Kind::Rank, pid, time, &[rank as u32 as u64], &[]);
+                }
+            }
+        });
+        if !words.is_empty() {
+            let result = self.calls.raw(bytes_of(&words));
+            note(&mut self.failure, result);
+        }
+    }
+
+    fn write_side(&mut self) {
+        let samples = self.control.take_samples();
+        let usages = std::mem::take(&mut self.usages);
+        let mut result = self.journal.flush();
+        if !samples.is_empty() {
+            result = result.and_then(|()| self.journal.samples(&samples));
+        }
+        if !usages.is_empty() {
+            result = result.and_then(|()| self.journal.usages(&usages));
+        }
+        note(&mut self.failure, result);
+    }
+}
+
+/// The first failure is told.
+fn note(failure: &mut Option<String>, result: Result<(), JournalError>) {
+    if let Err(error) = result {
+        failure.get_or_insert(format!("{error}; {}", error.hint()));
+    }
+}

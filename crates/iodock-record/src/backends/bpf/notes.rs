@@ -1,0 +1,49 @@
+//! What the recorder notes itself, since no record shows it: who is followed, where it stands, and what it
+//! has open.
+
+use crate::process;
+use iodock_bpf::calls::NO_RANK;
+use iodock_bpf::format::{start, Kind};
+use iodock_bpf::record::put_note;
+use iodock_event::constants::O_CLOEXEC;
+
+/// The process that will execute the program, before it does.
+pub fn root(notes: &mut Vec<u64>, pid: u32, command: &[u8], now: u64) {
+    begun(notes, (pid, pid), start::LAUNCHED, command, now);
+    // Ours are closed by its exec; it never sees them.
+    descriptors(notes, pid, O_CLOEXEC, now);
+}
+
+/// A thread that ran before.
+pub fn attached(notes: &mut Vec<u64>, tid: u32, tgid: u32, now: u64) {
+    let command = if tid == tgid { process::command(tgid) } else { Vec::new() };
+    begun(notes, (tid, tgid), start::ATTACHED, &command, now);
+    if tid == tgid {
+        descriptors(notes, tgid, 0, now);
+    }
+}
+
+fn begun(notes: &mut Vec<u64>, (tid, tgid): (u32, u32), flags: u32, command: &[u8], now: u64) {
+    let is_leader = tid == tgid;
+    let rank = if is_leader { process::rank(tgid) } else { None };
+    let rank = rank.map_or(NO_RANK, |rank| u64::from(rank as u32));
+    let directory = if is_leader { process::working_directory(tgid) } else { Vec::new() };
+    let fields = [u64::from(tgid) | u64::from(flags) << 32, rank];
+    let pieces: [&[u8]; 2] = [&directory, command];
+    put_note(notes, Kind::Start, tid, now, &fields, if is_leader { &pieces } else { &[] });
+}
+
+/// What a process has open, but for descriptors with one of the flags in `without`.
+fn descriptors(notes: &mut Vec<u64>, pid: u32, without: u64, now: u64) {
+    for open in process::descriptors(pid).into_iter().filter(|open| open.snapshot.flags & without == 0) {
+        let of = &open.snapshot;
+        let fd = u64::from(of.fd as u32) | u64::from(of.stat_type) << 32;
+        let fields = [fd, of.position as u64, of.flags, of.stat_size as u64];
+        put_note(notes, Kind::Descriptor, pid, now, &fields, &[&open.target]);
+    }
+}
+
+/// A task that ended unseen.
+pub fn gone(notes: &mut Vec<u64>, tid: u32, now: u64) {
+    put_note(notes, Kind::Gone, tid, now, &[], &[]);
+}
