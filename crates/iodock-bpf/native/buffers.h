@@ -48,9 +48,10 @@ INLINE int reserve(struct place *place, u32 need, u32 spare)
 	return place->chunk != 0;
 }
 
-/* The record is complete. x86 keeps the order of stores; elsewhere this has to become a release. */
-INLINE void commit(struct place *place, u32 length)
+/* The record, of `time`, is complete. x86 keeps the order of stores; elsewhere this has to become a release. */
+INLINE void commit(struct place *place, u32 length, u64 time)
 {
+	place->cpu->last = time;
 	BARRIER();
 	*(volatile u64 *)&place->cpu->head = place->head + length;
 }

@@ -18,29 +18,54 @@ INLINE int fits(s64 result, u64 duration, u64 fd, u64 size)
 	return (s32)result == result && !(duration >> 32) && !(size >> 32) && !(fd >> 32 && fd >> 31 != 0x1ffffffffull);
 }
 
+/* The short forms: what is as in the task's small record before is left out. Bytes; 0 if it fits none. */
+INLINE u32 put_short(struct place *place, u64 *words, struct slot *slot, struct pt_regs *regs, u64 plan, u64 end,
+		     s64 result)
+{
+	u64 fd = regs->di, size = regs->dx, duration = end - slot->start;
+	u32 positioned = plan & PLAN_POSITIONED, same = slot->size == size && slot->result == result;
+	if (fd > 0xffff || duration >= SHORT_DURATION || end - place->cpu->last >= SHORT_GAP || (positioned && !same))
+		return 0;
+	u32 kind = positioned ? KIND_SHORT_POSITIONED : same ? KIND_SHORT : KIND_SHORT_SIZED;
+	words[0] = fd | (u64)kind << 16 | (u64)slot->number << 20 | (u64)slot->tid << 32;
+	words[1] = (end & SHORT_TIME_MASK) | duration << SHORT_TIME;
+	if (kind == KIND_SHORT)
+		return 16;
+	words[2] = positioned ? regs->r10 : (u32)result | size << 32;
+	return 24;
+}
+
+INLINE u32 put_whole(struct small_record *record, struct slot *slot, struct pt_regs *regs, u64 plan, u64 end, s64 result)
+{
+	u32 positioned = plan & PLAN_POSITIONED, length = positioned ? 40 : 32;
+	record->first = first_word(positioned ? KIND_POSITIONED : KIND_SMALL, slot->number, slot->tid, length);
+	record->end = end;
+	record->duration = end - slot->start;
+	record->result = result;
+	record->fd = regs->di;
+	record->size = regs->dx;
+	if (positioned)
+		record->offset = regs->r10;
+	return length;
+}
+
 INLINE int put_small(struct slot *slot, struct pt_regs *regs, u64 plan, u64 end, s64 result)
 {
 	struct place place;
-	u64 fd = regs->di, size = regs->dx, duration = end - slot->start;
-	if (!fits(result, duration, fd, size))
+	if (!fits(result, end - slot->start, regs->di, regs->dx))
 		return 0;
 	if (!reserve(&place, sizeof(struct small_record), SPARE))
 		return 1;
 	u32 at = place.at;
 	if (at > CHUNK - sizeof(struct small_record))
 		return 1;
-	struct small_record *record = (void *)(place.chunk->bytes + at);
-	u32 positioned = plan & PLAN_POSITIONED, kind = positioned ? KIND_POSITIONED : KIND_SMALL;
-	u32 length = positioned ? 40 : 32;
-	record->first = first_word(kind, slot->number, slot->tid, length);
-	record->end = end;
-	record->duration = duration;
-	record->result = result;
-	record->fd = fd;
-	record->size = size;
-	if (positioned)
-		record->offset = regs->r10;
-	commit(&place, length);
+	void *record = place.chunk->bytes + at;
+	u32 length = put_short(&place, record, slot, regs, plan, end, result);
+	if (!length)
+		length = put_whole(record, slot, regs, plan, end, result);
+	slot->size = regs->dx;
+	slot->result = result;
+	commit(&place, length, end);
 	return 1;
 }
 
@@ -72,7 +97,7 @@ INLINE void put_general(struct slot *slot, struct pt_regs *regs, u64 plan, u64 e
 	if (at > CHUNK)
 		return;
 	record->first = first_word(KIND_GENERAL, slot->number, slot->tid, at - base);
-	commit(&place, at - base);
+	commit(&place, at - base, end);
 }
 
 /* A call that will never return: exit, or one that its task's end cuts off. */
@@ -93,7 +118,7 @@ INLINE void put_unfinished(struct slot *slot, u64 now)
 	for (u32 index = 0; index < 5; index++)
 		record->arguments[index] = slot->arguments[index];
 	record->arguments[5] = 0;
-	commit(&place, size);
+	commit(&place, size, now);
 }
 
 INLINE u64 plan_of(u64 number)

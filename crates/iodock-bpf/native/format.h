@@ -17,7 +17,8 @@
 #define GENERAL_LIMIT (20 * 1024)
 #define EXEC_LIMIT (ARGUMENTS_LIMIT + 3 * STRING_LIMIT)
 
-/* Kinds of records, in the first word: words 16 | kind 4, number 12 | tid 32. */
+/* Kinds of records, in the first word: words 16 | kind 4, number 12 | tid 32. Those between REQUEST and SHORT the recorder writes
+ * itself; a short one has a descriptor where others have their length. */
 enum kind {
 	KIND_PADDING,
 	KIND_SMALL,
@@ -28,7 +29,17 @@ enum kind {
 	KIND_EXEC,
 	KIND_EXIT,
 	KIND_REQUEST,
+	KIND_SHORT = 13,
+	KIND_SHORT_POSITIONED,
+	KIND_SHORT_SIZED,
 };
+
+/* The second word of a short record: time 40 | duration 24. */
+#define SHORT_TIME 40
+#define SHORT_TIME_MASK ((1ull << SHORT_TIME) - 1)
+#define SHORT_DURATION (1u << 24)
+/* So much later than the record before it, no record is short. */
+#define SHORT_GAP (1ull << 38)
 
 /* How a call is recorded: bits of its plan. */
 #define PLAN_RECORDED 1
@@ -51,19 +62,24 @@ enum piece {
 	PIECE_EVENTS,
 };
 
-/* A task that is followed; zero where none is. */
+/* A task that is followed; zero where none is. Size and result are those of its small record before. */
 struct slot {
-	u32 tid, tgid;
+	u32 tid, size;
 	u64 start;
-	u32 number, state;
+	u16 number, state;
+	s32 result;
 	u64 arguments[5];
 };
 
+/* No call's result. */
+#define NO_RESULT (-2147483647 - 1)
+
 enum state { STATE_OUTSIDE, STATE_IN_CALL, STATE_SKIP };
 
-/* One CPU's buffer: where its writer and its reader are, in bytes since the beginning; counts of losses. */
+/* One CPU's buffer: where its writer and its reader are, in bytes since the beginning; the last record's time; counts
+ * of losses. */
 struct cpu {
-	u64 head, dropped, foreign, untracked, unused[4];
+	u64 head, last, dropped, foreign, untracked, unused[3];
 	u64 tail, unused_too[7];
 };
 

@@ -11,12 +11,13 @@ char _license[] SECTION("license") = "Dual MIT/GPL";
 SECTION("tp_btf/sys_enter")
 int on_enter(u64 *context)
 {
-	struct slot *slot = find(current_task()->pid);
+	struct task_struct *task = current_task();
+	struct slot *slot = find(task->pid);
 	if (!slot)
 		return 0;
 	struct pt_regs *regs = (void *)context[0];
 	u64 number = context[1], plan = plan_of(number);
-	if (current_task()->thread_info.status & TS_COMPAT || number >= CALL_NUMBERS) {
+	if (task->thread_info.status & TS_COMPAT || number >= CALL_NUMBERS) {
 		count_foreign();
 		slot->state = STATE_SKIP;
 		return 0;
@@ -96,7 +97,7 @@ int on_fork(u64 *context)
 	/* clone3's are the first of a structure. */
 	if ((plan_of(slot->number) >> PLAN_PIECES & 31) == PIECE_WORD && read_user(&flags, 8, (void *)flags))
 		flags = UNREADABLE;
-	if (!claim(tid, tgid)) {
+	if (!claim(tid)) {
 		u32 number = this_cpu();
 		struct cpu *cpu = map_lookup(&cpus, &number);
 		if (cpu)
@@ -117,7 +118,7 @@ int on_fork(u64 *context)
 			 (FIELD(parent, files) == FIELD(child, files) ? CLONE_FILES : 0) |
 			 ((u32)parent->tgid == tgid ? CLONE_THREAD : 0);
 	record->flags = flags;
-	commit(&place, sizeof *record);
+	commit(&place, sizeof *record, record->time);
 	return 0;
 }
 
@@ -161,7 +162,7 @@ int on_exec(u64 *context)
 		release(slot);
 		slot = find(tid);
 		if (!slot)
-			slot = claim(tid, tid);
+			slot = claim(tid);
 		if (!slot)
 			return 0;
 	}
@@ -180,7 +181,7 @@ int on_exec(u64 *context)
 	at = put_kernel_string(place.chunk, at, 1, FIELD(binary, interp));
 	at = put_command(place.chunk, at, 2, FIELD(task, mm));
 	record->first = first_word(KIND_EXEC, number, tid, at - base);
-	commit(&place, at - base);
+	commit(&place, at - base, record->time);
 	return 0;
 }
 
@@ -217,7 +218,7 @@ int on_end(u64 *context)
 	record->peak_pages = signal ? FIELD(signal, maxrss) : 0;
 	record->tgid = task->tgid;
 	record->status = task->exit_code;
-	commit(&place, sizeof *record);
+	commit(&place, sizeof *record, now);
 	return 0;
 }
 

@@ -84,7 +84,7 @@ INLINE void completed(u64 key, struct io_uring_cqe *completion)
 		record->fd = request->fd;
 		record->length = request->length;
 		record->offset = request->offset;
-		commit(&place, sizeof *record);
+		commit(&place, sizeof *record, end);
 	}
 	map_delete(&requests, &key);
 }

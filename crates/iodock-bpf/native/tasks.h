@@ -55,13 +55,13 @@ INLINE struct slot *claim_at(u32 at, u32 tid)
 	return slot && __sync_val_compare_and_swap(&slot->tid, 0, tid) == 0 ? slot : 0;
 }
 
-INLINE struct slot *claim(u32 tid, u32 tgid)
+INLINE struct slot *claim(u32 tid)
 {
 	struct slot *slot = claim_at(first_place(tid), tid);
 	if (!slot)
 		slot = claim_at(second_place(tid), tid);
 	if (slot) {
-		slot->tgid = tgid;
+		slot->result = NO_RESULT;
 		slot->state = STATE_SKIP;
 	}
 	return slot;

@@ -32,9 +32,17 @@ pub enum Kind {
     Gone,
     /// The rank that a process's environment names.
     Rank,
+    // Again the programs': small ones that leave out what the record before tells. They become such before
+    // they are looked at.
+    /// Time and duration; size and result are those of the task's small record before.
+    Short,
+    /// The same, with an offset.
+    ShortPositioned,
+    /// With size and result.
+    ShortSized,
 }
 
-pub const KINDS: [Kind; 13] = [
+pub const KINDS: [Kind; 16] = [
     Kind::Padding,
     Kind::Small,
     Kind::Positioned,
@@ -48,7 +56,15 @@ pub const KINDS: [Kind; 13] = [
     Kind::Descriptor,
     Kind::Gone,
     Kind::Rank,
+    Kind::Short,
+    Kind::ShortPositioned,
+    Kind::ShortSized,
 ];
+
+/// Words of short records, by kind; 0 for records that tell their length.
+pub const SHORT_WORDS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 3];
+/// Bits of a short record's time; behind it is the duration.
+pub const SHORT_TIME: u32 = 40;
 
 /// Flags of a [`Kind::Start`].
 pub mod start {
@@ -100,21 +116,23 @@ pub enum Piece {
 pub mod slot {
     pub const SIZE: usize = 64;
     pub const TID: usize = 0;
-    pub const TGID: usize = 4;
     pub const START: usize = 8;
-    pub const NUMBER: usize = 16;
-    pub const STATE: usize = 20;
+    /// Number and state, 16 bits each.
+    pub const CALL: usize = 16;
+    /// Of the small record before.
+    pub const RESULT: usize = 20;
     pub const ARGUMENTS: usize = 24;
     pub const STATE_IN_CALL: u32 = 1;
     pub const STATE_SKIP: u32 = 2;
+    pub const NO_RESULT: u32 = 1 << 31;
 }
 
 /// Offsets in a `struct cpu`.
 pub mod cpu {
     pub const SIZE: usize = 128;
     pub const HEAD: usize = 0;
-    pub const DROPPED: usize = 8;
-    pub const FOREIGN: usize = 16;
-    pub const UNTRACKED: usize = 24;
+    pub const DROPPED: usize = 16;
+    pub const FOREIGN: usize = 24;
+    pub const UNTRACKED: usize = 32;
     pub const TAIL: usize = 64;
 }

@@ -7,9 +7,13 @@
 
 pub mod calls;
 pub mod format;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod kernel;
 pub mod lives;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod mapping;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod object;
 pub mod plans;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod programs;

@@ -3,14 +3,13 @@
 use crate::calls::rounds::InCall;
 use crate::format::{cpu, slot, CHUNK};
 use crate::mapping::Mapping;
-use crate::types;
-use aya::maps::Map;
-use aya::programs::BtfTracePoint;
-use aya::{Btf, Ebpf, EbpfLoader, VerifierLogLevel};
+use crate::types::{self, Reduced, Tracepoint};
+use crate::{kernel, object};
+use aya_obj::btf::Btf;
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::{fmt, fs, io};
-
-static OBJECT: &[u8] = aya::include_bytes_aligned!("../recorder.bpf.o");
 
 /// Programs and their tracepoints, in the order in which they are attached: ends of calls before their
 /// beginnings, so that no call is seen to begin whose end is missed.
@@ -29,7 +28,7 @@ const REQUESTS: [(&str, &str, usize); 2] =
 /// Bytes of all CPUs' buffers, and of each at least and at most.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
-const MOST_BUFFER: usize = 16 << 20;
+const MOST_BUFFER: usize = 8 << 20;
 /// Tasks followed at a time.
 const MOST_SLOTS: u32 = 1 << 16;
 
@@ -62,7 +61,7 @@ const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// The kernel's types as the loader wants them.
 struct KernelTypes {
     structures: Btf,
-    tracepoints: Btf,
+    tracepoints: HashMap<&'static str, Tracepoint>,
     /// The tracepoints for requests are there, and as they are expected.
     shows_requests: bool,
 }
@@ -72,21 +71,26 @@ impl KernelTypes {
         let what = "the kernel's types can't be read";
         let all = fs::read(KERNEL_TYPES).map_err(|error| failed(what, &error))?;
         let reduced = types::reduced(&all, STRUCTURES, FIELDS, TRACEPOINTS);
-        let parsed = |bytes: &[u8]| {
-            Btf::parse(bytes, aya::Endianness::default()).map_err(|error| failed(what, &error))
-        };
-        // What is not understood here is left to the loader.
-        let (structures, tracepoints) = match &reduced {
-            Some(reduced) => (reduced.structures.as_slice(), reduced.tracepoints.as_slice()),
-            None => (all.as_slice(), all.as_slice()),
-        };
-        let shows_requests = reduced.as_ref().is_some_and(|reduced| {
-            let fits = |(_, name, count): &(&str, &str, usize)| {
-                reduced.arguments.get(format!("btf_trace_{name}").as_str()) == Some(count)
-            };
-            REQUESTS.iter().all(fits)
-        });
-        Ok(KernelTypes { structures: parsed(structures)?, tracepoints: parsed(tracepoints)?, shows_requests })
+        let not_understood = || LoadError { what, why: "their form is not known".into(), errno: None };
+        let Reduced { structures, tracepoints } = reduced.ok_or_else(not_understood)?;
+        let structures = Btf::parse(&structures, Default::default()).map_err(|error| failed(what, &error))?;
+        let mut types = KernelTypes { structures, tracepoints, shows_requests: false };
+        types.shows_requests = REQUESTS.iter().all(|(_, name, count)| types.arguments(name) == Some(*count));
+        Ok(types)
+    }
+
+    fn find(&self, name: &str) -> Option<&Tracepoint> {
+        self.tracepoints.get(format!("btf_trace_{name}").as_str())
+    }
+
+    fn arguments(&self, name: &str) -> Option<usize> {
+        self.find(name).map(|tracepoint| tracepoint.arguments)
+    }
+
+    fn tracepoint(&self, name: &str) -> Result<u32, LoadError> {
+        let what = "this kernel lacks a tracepoint";
+        let missing = || LoadError { what, why: name.to_owned(), errno: None };
+        self.find(name).map(|tracepoint| tracepoint.number).ok_or_else(missing)
     }
 }
 
@@ -105,7 +109,7 @@ impl fmt::Display for LoadError {
 }
 
 /// The innermost of an error's causes: what the kernel itself said.
-fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
+pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
     let (mut innermost, mut errno) = (error, None);
     loop {
         errno = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).or(errno);
@@ -122,13 +126,13 @@ fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> Load
 
 /// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.
 pub struct Programs {
-    ebpf: Ebpf,
+    /// In the order in which they are attached.
+    programs: Vec<OwnedFd>,
+    attached: Vec<OwnedFd>,
     pub(crate) cpus: Mapping,
     pub(crate) chunks: Mapping,
     slots: Mapping,
     slot_mask: u32,
-    /// Requests inside io_uring are recorded.
-    shows_requests: bool,
     pub(crate) cpu_count: usize,
     pub(crate) chunk_count: usize,
 }
@@ -142,41 +146,31 @@ impl Programs {
         let types = KernelTypes::read()?;
         let cpu_count = possible_cpus();
         let buffer = (ALL_BUFFERS / cpu_count).clamp(LEAST_BUFFER, MOST_BUFFER);
-        let chunk_count = ((buffer / CHUNK) as u32).next_power_of_two();
-        let chunk_mask = chunk_count - 1;
+        let chunk_count = (buffer / CHUNK).next_power_of_two();
         let slot_count = slot_count();
         let slot_mask = slot_count - 1;
-        let mut ebpf = EbpfLoader::new()
-            .btf(Some(&types.structures))
-            .verifier_log_level(VerifierLogLevel::DISABLE)
-            .override_global("plans", plans, true)
-            .override_global("slot_mask", &slot_mask, true)
-            .override_global("chunk_mask", &chunk_mask, true)
-            .map_max_entries("slots", slot_count)
-            .map_max_entries("cpus", cpu_count as u32)
-            .map_max_entries("chunks", chunk_count * cpu_count as u32)
-            .load(OBJECT)
-            .map_err(|error| failed("the programs can't be prepared", &error))?;
-        let chunk_count = chunk_count as usize;
-        let mut loaded = Programs {
-            cpus: mapped(&mut ebpf, "cpus", cpu_count * cpu::SIZE)?,
-            chunks: mapped(&mut ebpf, "chunks", cpu_count * chunk_count * CHUNK)?,
-            slots: mapped(&mut ebpf, "slots", slot_count as usize * slot::SIZE)?,
-            ebpf,
+        let plans: Vec<u8> = plans.iter().flat_map(|plan| plan.to_ne_bytes()).collect();
+        let chunk_mask = (chunk_count as u32 - 1).to_ne_bytes();
+        let constants: [(&str, &[u8]); 3] =
+            [("plans", &plans), ("slot_mask", &slot_mask.to_ne_bytes()), ("chunk_mask", &chunk_mask)];
+        let chunks = (chunk_count * cpu_count) as u32;
+        let entries = [("slots", slot_count), ("cpus", cpu_count as u32), ("chunks", chunks)];
+        let object = object::Programs::prepare(&types.structures, &constants, &entries)?;
+        let load = |(program, tracepoint)| object.load(program, types.tracepoint(tracepoint)?);
+        let programs = PROGRAMS.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
+        // Without these all else works.
+        let requests = REQUESTS.into_iter().filter(|_| types.shows_requests);
+        let requests: Result<Vec<_>, _> = requests.map(|(program, on, _)| load((program, on))).collect();
+        Ok(Programs {
+            cpus: mapped(&object, "cpus", cpu_count * cpu::SIZE)?,
+            chunks: mapped(&object, "chunks", cpu_count * chunk_count * CHUNK)?,
+            slots: mapped(&object, "slots", slot_count as usize * slot::SIZE)?,
+            programs: programs.into_iter().chain(requests.unwrap_or_default()).collect(),
+            attached: Vec::new(),
             slot_mask,
-            shows_requests: false,
             cpu_count,
             chunk_count,
-        };
-        for (program, tracepoint) in PROGRAMS {
-            loaded.load_one(program, tracepoint, &types.tracepoints)?;
-        }
-        // Without these all else works.
-        loaded.shows_requests = types.shows_requests
-            && REQUESTS.iter().all(|(program, tracepoint, _)| {
-                loaded.load_one(program, tracepoint, &types.tracepoints).is_ok()
-            });
-        Ok(loaded)
+        })
     }
 
     /// Begins to record the tasks that are followed.
@@ -184,30 +178,10 @@ impl Programs {
     /// # Errors
     /// The kernel lets no program onto its tracepoints.
     pub fn attach(&mut self) -> Result<(), LoadError> {
-        for (program, _) in PROGRAMS {
-            self.attach_one(program)?;
-        }
-        if self.shows_requests {
-            for (program, _, _) in REQUESTS {
-                self.attach_one(program)?;
-            }
-        }
+        let attached = self.programs.iter().map(|program| kernel::attach(program.as_fd()));
+        let attached: io::Result<Vec<OwnedFd>> = attached.collect();
+        self.attached = attached.map_err(|error| failed("the tracepoints can't be used", &error))?;
         Ok(())
-    }
-
-    fn program(&mut self, name: &'static str) -> Result<&mut BtfTracePoint, LoadError> {
-        let program = self.ebpf.program_mut(name).and_then(|program| program.try_into().ok());
-        program.ok_or(LoadError { what: "the programs are not complete", why: name.into(), errno: None })
-    }
-
-    fn load_one(&mut self, name: &'static str, tracepoint: &str, types: &Btf) -> Result<(), LoadError> {
-        let loaded = self.program(name)?.load(tracepoint, types);
-        loaded.map_err(|error| failed("the kernel does not take the programs", &error))
-    }
-
-    fn attach_one(&mut self, name: &'static str) -> Result<(), LoadError> {
-        let attached = self.program(name)?.attach();
-        attached.map(drop).map_err(|error| failed("the tracepoints can't be used", &error))
     }
 
     fn places(&self, tid: u32) -> [usize; 2] {
@@ -225,20 +199,20 @@ impl Programs {
         let call = InCall {
             tid,
             start,
-            number: half(at + slot::NUMBER) as usize,
+            number: (half(at + slot::CALL) & 0xffff) as usize,
             arguments: std::array::from_fn(|index| word(at + slot::ARGUMENTS + 8 * index)),
         };
         // It may have gone on while we looked.
-        let same = half(at + slot::STATE) == slot::STATE_IN_CALL && word(at + slot::START) == start;
+        let same = half(at + slot::CALL) >> 16 == slot::STATE_IN_CALL && word(at + slot::START) == start;
         same.then_some(call)
     }
 
     /// Follows a task from its next call on; `false` if too many are followed already.
-    pub fn follow(&self, tid: u32, tgid: u32) -> bool {
-        self.places(tid).into_iter().any(|at| self.claim(at, tid, tgid))
+    pub fn follow(&self, tid: u32) -> bool {
+        self.places(tid).into_iter().any(|at| self.claim(at, tid))
     }
 
-    fn claim(&self, at: usize, tid: u32, tgid: u32) -> bool {
+    fn claim(&self, at: usize, tid: u32) -> bool {
         let word = self.slots.half(at + slot::TID);
         if word.load(Ordering::SeqCst) == tid {
             return true;
@@ -247,8 +221,8 @@ impl Programs {
         if word.load(Ordering::SeqCst) != 0 {
             return false;
         }
-        self.slots.half(at + slot::TGID).store(tgid, Ordering::SeqCst);
-        self.slots.half(at + slot::STATE).store(slot::STATE_SKIP, Ordering::SeqCst);
+        self.slots.half(at + slot::RESULT).store(slot::NO_RESULT, Ordering::SeqCst);
+        self.slots.half(at + slot::CALL).store(slot::STATE_SKIP << 16, Ordering::SeqCst);
         word.compare_exchange(0, tid, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
@@ -272,13 +246,11 @@ impl Programs {
     }
 }
 
-fn mapped(ebpf: &mut Ebpf, name: &'static str, length: usize) -> Result<Mapping, LoadError> {
-    let map = ebpf.map(name);
-    let Some(Map::Array(data)) = map else {
+fn mapped(object: &object::Programs, name: &'static str, length: usize) -> Result<Mapping, LoadError> {
+    let Some(map) = object.map(name) else {
         return Err(LoadError { what: "the programs are not complete", why: name.into(), errno: None });
     };
-    let descriptor = std::os::fd::AsFd::as_fd(data.fd());
-    Mapping::new(descriptor, length, true).map_err(|error| failed("the buffers can't be shared", &error))
+    Mapping::new(map, length, true).map_err(|error| failed("the buffers can't be shared", &error))
 }
 
 /// CPUs that this machine can have: the last of `0-3,8-11`, plus one.

@@ -1,6 +1,6 @@
 //! One record, as the kernel's programs or the recorder wrote it.
 
-use crate::format::{Kind, KINDS, MOST_WORDS};
+use crate::format::{Kind, KINDS, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
 
 /// A record's words, the first and the time with them.
 #[derive(Clone, Copy)]
@@ -19,7 +19,11 @@ impl<'a> Record<'a> {
     /// The first of `words`, which may hold more; `None` if no whole record is there.
     #[inline]
     pub fn first_of(words: &'a [u64]) -> Option<Record<'a>> {
-        let count = (*words.first()? & 0xffff) as usize;
+        let first = *words.first()?;
+        let count = match SHORT_WORDS[(first >> 16 & 15) as usize] {
+            0 => (first & 0xffff) as usize,
+            short => short as usize,
+        };
         words.get(..count).filter(|words| words.len() > 1).map(|words| Record { words })
     }
 
@@ -38,10 +42,48 @@ impl<'a> Record<'a> {
         (self.words[0] >> 32) as u32
     }
 
-    /// Monotonic ns.
+    /// Monotonic ns; not of a short record.
     #[inline]
     pub fn time(&self) -> u64 {
         self.words[1]
+    }
+
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        SHORT_WORDS[(self.words[0] >> 16 & 15) as usize] > 0
+    }
+
+    /// The time also of a short record, which has the lower part of it: that nearest to the time of the one
+    /// before.
+    #[inline]
+    pub fn time_after(&self, before: u64) -> u64 {
+        if !self.is_short() {
+            return self.time();
+        }
+        let unused = 64 - SHORT_TIME;
+        let later = (self.words[1].wrapping_sub(before) << unused) as i64 >> unused;
+        before.wrapping_add_signed(later)
+    }
+
+    /// A short record as the small one that it stands for. `before`: the size and result that it leaves out.
+    pub fn expanded(&self, time: u64, before: (u32, u32)) -> ([u64; 5], usize) {
+        let (first, more) = (self.words[0], self.words.get(2).copied().unwrap_or(0));
+        let (size, result) = match self.kind() {
+            Kind::ShortSized => ((more >> 32) as u32, more as u32),
+            _ => before,
+        };
+        let positioned = self.kind() == Kind::ShortPositioned;
+        let (kind, count) = if positioned { (Kind::Positioned, 5) } else { (Kind::Small, 4) };
+        let head = count as u64 | (kind as u64) << 16 | (first & !0xf_ffff);
+        let duration = self.words[1] >> SHORT_TIME;
+        let words = [
+            head,
+            time,
+            duration | u64::from(result) << 32,
+            first & 0xffff | u64::from(size) << 32,
+            if positioned { more } else { 0 },
+        ];
+        (words, count)
     }
 
     /// The lower and the upper half of a word.
@@ -114,6 +156,29 @@ mod tests {
         assert_eq!((name, none), (Some(Copied::Bytes(b"123456789")), None));
         assert!(matches!(long, Some(Copied::Bytes(bytes)) if bytes.len() > 1 << 17));
         assert_eq!(first.words.len() + second.words.len(), words.len());
+    }
+
+    #[test]
+    fn a_short_record_stands_for_a_small_one() {
+        let before = 5 << SHORT_TIME | 0xff_ffff_fff0;
+        let short = |kind: Kind, time: u64, more: &[u64]| {
+            let first = 7 | (kind as u64) << 16 | 17 << 20 | 99 << 32;
+            [&[first, time & ((1 << SHORT_TIME) - 1) | 250 << SHORT_TIME], more].concat()
+        };
+        let words = short(Kind::ShortPositioned, before + 100, &[1 << 33, 1, 2, 3]);
+        let record = Record::first_of(&words).expect("whole");
+        assert_eq!((record.words.len(), record.time_after(before)), (3, before + 100));
+        let (words, count) = record.expanded(before + 100, (4096, 12));
+        let whole = Record { words: &words[..count] };
+        assert_eq!((whole.kind(), whole.number(), whole.tid()), (Kind::Positioned, 17, 99));
+        assert_eq!((whole.halves(2), whole.halves(3), words[4]), ((250, 12), (7, 4096), 1 << 33));
+        let words = short(Kind::ShortSized, before - 30, &[3 | 8 << 32]);
+        let record = Record::first_of(&words).expect("whole");
+        assert_eq!(record.time_after(before), before - 30);
+        let (words, count) = record.expanded(before - 30, (4096, 12));
+        let whole = Record { words: &words[..count] };
+        assert_eq!((whole.kind(), whole.halves(2), whole.halves(3)), (Kind::Small, (250, 3), (7, 8)));
+        assert!(Record::first_of(&short(Kind::Short, 1, &[])[..1]).is_none());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The part of the kernel's types that the programs need. The kernel describes some 150,000 types in 5 MB
 //! (BTF, linux/btf.h); to give all of them to the loader takes longer than all else that it does. So they are
-//! gone through once here, and two small descriptions are made: one of the structures whose fields the programs
-//! read, and one in which the tracepoints' types have the numbers that they have in the kernel.
+//! gone through once here: a small description is made of the structures whose fields the programs read, and
+//! the tracepoints' types are found.
 
 use std::collections::HashMap;
 
@@ -174,17 +174,24 @@ impl Draft {
     }
 }
 
+/// A tracepoint's type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tracepoint {
+    /// Among the kernel's types.
+    pub number: u32,
+    pub arguments: usize,
+}
+
 /// What [`reduced`] makes.
 pub struct Reduced {
     /// The structures, with numbers of their own.
     pub structures: Vec<u8>,
-    /// The tracepoints' types under the kernel's numbers; all others are empty.
-    pub tracepoints: Vec<u8>,
-    /// How many arguments the tracepoints have that are there.
-    pub arguments: HashMap<&'static str, usize>,
+    /// Those that are there.
+    pub tracepoints: HashMap<&'static str, Tracepoint>,
 }
 
-/// Of the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None` if the description is not understood; then the loader may try all of it.
+/// Of the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None` if
+/// the description is not understood.
 pub fn reduced(
     btf: &[u8],
     structures: &[&'static str],
@@ -197,31 +204,12 @@ pub fn reduced(
     for (_, number) in found {
         choice.structure(number)?;
     }
-    let typedefs = types.find(kind::TYPEDEF, tracepoints);
+    let typedefs = types.find(kind::TYPEDEF, tracepoints).into_iter();
+    let tracepoint = |at: usize| Some(Tracepoint { number: at as u32, arguments: types.arguments(at)? });
     Some(Reduced {
         structures: choice.draft.finished(),
-        tracepoints: numbered(&types, &typedefs),
-        arguments: typedefs.iter().filter_map(|&(name, at)| Some((name, types.arguments(at)?))).collect(),
+        tracepoints: typedefs.filter_map(|(name, at)| Some((name, tracepoint(at)?))).collect(),
     })
-}
-
-/// `typedefs` under their numbers, and void pointers in between.
-fn numbered(types: &Types, typedefs: &[(&'static str, usize)]) -> Vec<u8> {
-    let mut draft = Draft::new();
-    let last = typedefs.iter().map(|&(_, number)| number).max().unwrap_or(0).min(types.all.len());
-    let names: HashMap<usize, &str> = typedefs.iter().map(|&(name, number)| (number, name)).collect();
-    for number in 1..=last {
-        match names.get(&number) {
-            Some(name) => {
-                let name = draft.text(name);
-                draft.add(name, kind::TYPEDEF << 24, 0, &[]);
-            }
-            None => {
-                draft.add(0, kind::PTR << 24, 0, &[]);
-            }
-        }
-    }
-    draft.finished()
 }
 
 struct Choice<'a> {
@@ -286,7 +274,7 @@ mod tests {
     use super::*;
 
     /// `struct inner { int wanted, other; }; struct outer { struct inner in; struct inner; };
-    /// typedef struct outer trace;`
+    /// typedef void (*trace)(void *, int, int);`
     fn kernel() -> Vec<u8> {
         let mut draft = Draft::new();
         let names = ["int", "inner", "wanted", "other", "outer", "in", "trace"].map(|name| draft.text(name));
@@ -297,7 +285,9 @@ mod tests {
         draft.add(int, kind::INT << 24, 4, &32u32.to_le_bytes());
         draft.add(inner, kind::STRUCT << 24 | 2, 8, &members(&[[wanted, 1, 0], [other, 1, 32]]));
         draft.add(outer, kind::STRUCT << 24 | 2, 16, &members(&[[within, 2, 0], [0, 2, 64]]));
-        draft.add(trace, kind::TYPEDEF << 24, 3, &[]);
+        draft.add(0, kind::PTR << 24, 6, &[]);
+        draft.add(trace, kind::TYPEDEF << 24, 4, &[]);
+        draft.add(0, kind::FUNC_PROTO << 24 | 3, 0, &[0; 24]);
         draft.finished()
     }
 
@@ -313,8 +303,7 @@ mod tests {
         let inner = structures.all[half(member, 4).expect("a type") as usize];
         assert_eq!((inner.more.len(), half(inner.more, 8)), (12, Some(0)));
         assert!(structures.is_named(half(inner.more, 0).expect("a name"), "wanted"));
-        let tracepoints = Types::read(&reduced.tracepoints).expect("well made");
-        assert_eq!(tracepoints.find(kind::TYPEDEF, &["trace"]), [("trace", 4)]);
+        assert_eq!(reduced.tracepoints["trace"], Tracepoint { number: 5, arguments: 2 });
     }
 
     #[test]

@@ -50,7 +50,8 @@ impl Records {
             Kind::Descriptor => self.descriptor(record),
             Kind::Gone => self.leaves(record, 0, |end, _| end),
             Kind::Rank => self.rank(record),
-            Kind::Padding => {}
+            // Short ones are small ones by now.
+            Kind::Padding | Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {}
         }
     }
 

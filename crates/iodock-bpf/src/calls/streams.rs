@@ -1,9 +1,11 @@
 //! The CPUs' streams of records, merged into one by time, a round or two ahead.
 
 use super::rounds::{self, InCall, END, IN_CALL, IN_CALL_WORDS, NOTES, STRAGGLER_NS};
+use crate::format::Kind;
 use crate::record::Record;
 use iodock_event::SourceError;
 use iodock_journal::JournalReader;
+use std::collections::HashMap;
 
 /// Of one CPU, or the recorder's notes.
 struct Stream {
@@ -11,12 +13,19 @@ struct Stream {
     words: Vec<u64>,
     /// Taken up to here.
     at: usize,
+    /// Of the record before.
+    time: u64,
 }
 
 impl Stream {
     #[inline]
     fn first(&self) -> Option<Record<'_>> {
         Record::first_of(&self.words[self.at..])
+    }
+
+    #[inline]
+    fn first_time(&self) -> Option<u64> {
+        self.first().map(|record| record.time_after(self.time))
     }
 }
 
@@ -33,6 +42,10 @@ pub struct Streams {
     pub loads: u64,
     in_call: Vec<InCall>,
     in_call_time: u64,
+    /// Size and result of each task's last small record.
+    small: HashMap<u32, (u32, u32)>,
+    /// The record found, if it is short: what it stands for.
+    expanded: ([u64; 5], usize),
     /// Parts that were not whole.
     pub damaged: u64,
 }
@@ -50,6 +63,8 @@ impl Streams {
             loads: 0,
             in_call,
             in_call_time,
+            small: HashMap::new(),
+            expanded: ([0; 5], 0),
             damaged: 0,
         }
     }
@@ -61,7 +76,8 @@ impl Streams {
     #[inline]
     pub fn find(&mut self) -> Result<bool, SourceError> {
         if let Some((at, limit)) = self.current {
-            if self.streams[at].first().is_some_and(|record| record.time() <= limit) {
+            if self.streams[at].first_time().is_some_and(|time| time <= limit) {
+                self.expand(at);
                 return Ok(true);
             }
         }
@@ -70,7 +86,7 @@ impl Streams {
 
     fn choose(&mut self) -> Result<bool, SourceError> {
         loop {
-            let first = |(at, stream): (usize, &Stream)| Some((stream.first()?.time(), stream.what, at));
+            let first = |(at, stream): (usize, &Stream)| Some((stream.first_time()?, stream.what, at));
             let (mut best, mut second) = (None, None);
             for found in self.streams.iter().enumerate().filter_map(first) {
                 match best {
@@ -82,6 +98,7 @@ impl Streams {
                 Some((time, _, at)) if time <= self.until => {
                     let next = second.map_or(u64::MAX, |(time, _, _)| time);
                     self.current = Some((at, next.min(self.until)));
+                    self.expand(at);
                     return Ok(true);
                 }
                 None if self.until == u64::MAX => return Ok(false),
@@ -90,18 +107,45 @@ impl Streams {
         }
     }
 
+    /// Makes a short record whole, and notes what the next one may leave out.
+    #[inline]
+    fn expand(&mut self, at: usize) {
+        self.expanded.1 = 0;
+        let stream = &self.streams[at];
+        let Some(record) = stream.first() else { return };
+        let whole = match record.kind() {
+            Kind::Small | Kind::Positioned => record,
+            Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {
+                let before = self.small.get(&record.tid()).copied().unwrap_or_default();
+                self.expanded = record.expanded(record.time_after(stream.time), before);
+                if record.kind() != Kind::ShortSized {
+                    return;
+                }
+                Record { words: &self.expanded.0[..self.expanded.1] }
+            }
+            _ => return,
+        };
+        let ((_, result), (_, size)) = (whole.halves(2), whole.halves(3));
+        self.small.insert(whole.tid(), (size, result));
+    }
+
     /// The record found.
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
-        self.streams[self.current?.0].first()
+        match self.expanded {
+            (_, 0) => self.streams[self.current?.0].first(),
+            (ref words, count) => Some(Record { words: &words[..count] }),
+        }
     }
 
     /// Passes over the record found.
     #[inline]
     pub fn advance(&mut self) {
         let Some((at, _)) = self.current else { return };
-        let length = self.streams[at].first().map_or(0, |record| record.words.len());
-        self.streams[at].at += length;
+        let stream = &mut self.streams[at];
+        let Some(record) = stream.first() else { return };
+        let (time, length) = (record.time_after(stream.time), record.words.len());
+        (stream.time, stream.at) = (time, stream.at + length);
     }
 
     /// One more round. What is older than the one before it is complete then, and all calls that were in
@@ -153,18 +197,24 @@ impl Streams {
         self.damaged += u64::from(whole < part.len());
         let known = self.streams.iter().position(|stream| stream.what == what);
         let at = known.unwrap_or_else(|| {
-            self.streams.push(Stream { what, words: Vec::new(), at: 0 });
+            self.streams.push(Stream { what, words: Vec::new(), at: 0, time: 0 });
             self.streams.len() - 1
         });
         self.streams[at].words.extend_from_slice(&part[..whole]);
     }
 
-    /// Every record that was loaded and not taken yet, CPU by CPU.
+    /// Every record that was loaded and not taken yet, CPU by CPU; but for size and result of short ones.
     pub fn ahead(&self, mut look: impl FnMut(Record)) {
         for stream in self.streams.iter().filter(|stream| stream.what != NOTES) {
-            let mut at = stream.at;
+            let (mut at, mut time) = (stream.at, stream.time);
             while let Some(record) = Record::first_of(&stream.words[at..]) {
-                look(record);
+                time = record.time_after(time);
+                if record.is_short() {
+                    let (words, count) = record.expanded(time, (0, 0));
+                    look(Record { words: &words[..count] });
+                } else {
+                    look(record);
+                }
                 at += record.words.len();
             }
         }

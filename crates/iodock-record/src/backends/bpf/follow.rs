@@ -91,7 +91,7 @@ impl<'a> Following<'a> {
         let now = self.now();
         notes::root(&mut self.notes, pid, command, now);
         self.watch.root(pid);
-        self.programs.follow(pid, pid);
+        self.programs.follow(pid);
     }
 
     /// To the end, on this thread, and writes what comes on another.
@@ -205,7 +205,7 @@ impl<'a> Following<'a> {
             for tid in new {
                 // What it does from now on ends later.
                 let now = self.now();
-                if self.programs.follow(tid, pid) {
+                if self.programs.follow(tid) {
                     self.watch.begins(tid, pid);
                     notes::attached(&mut self.notes, tid, pid, now);
                 }

@@ -103,7 +103,12 @@ impl<'a> Watch<'a> {
     pub fn look(&mut self, record: Record, round: &mut Round) {
         round.records += 1;
         match record.kind() {
-            Kind::Small | Kind::Positioned | Kind::General => {
+            Kind::Small
+            | Kind::Positioned
+            | Kind::General
+            | Kind::Short
+            | Kind::ShortPositioned
+            | Kind::ShortSized => {
                 let meaning = self.meanings.get(record.number()).copied().unwrap_or_default();
                 if meaning.cuts {
                     self.cuts |= self.threaded && self.is_shared(record.tid());

@@ -1,0 +1,184 @@
+//! bpf(2): the few commands that loading takes, as linux/bpf.h has them.
+
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+const MAP_CREATE: libc::c_int = 0;
+const MAP_UPDATE_ELEM: libc::c_int = 2;
+const PROG_LOAD: libc::c_int = 5;
+const RAW_TRACEPOINT_OPEN: libc::c_int = 17;
+const BTF_LOAD: libc::c_int = 18;
+const MAP_FREEZE: libc::c_int = 22;
+const PROG_TYPE_TRACING: u32 = 26;
+const TRACE_RAW_TP: u32 = 23;
+/// Programs may only read the map.
+pub const F_RDONLY_PROG: u32 = 1 << 7;
+/// How often a load is tried anew that a signal has cut short.
+const TRIES: usize = 5;
+
+/// The commands' arguments: plain numbers, that the kernel reads.
+trait Arguments {}
+
+fn bpf<A: Arguments>(command: libc::c_int, arguments: &A) -> io::Result<libc::c_long> {
+    // SAFETY: the structure is as long as it is said to be, and what it points to outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, arguments, size_of::<A>()) };
+    if result < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(result)
+}
+
+fn opened(result: libc::c_long) -> OwnedFd {
+    // SAFETY: a new descriptor, nobody else's.
+    unsafe { OwnedFd::from_raw_fd(result as libc::c_int) }
+}
+
+/// As the kernel wants names: 15 bytes and a zero.
+fn short(name: &str) -> [u8; 16] {
+    let mut short = [0; 16];
+    name.bytes().take(15).zip(&mut short).for_each(|(byte, place)| *place = byte);
+    short
+}
+
+/// What a map is.
+#[derive(Clone, Copy)]
+pub struct MapShape {
+    pub kind: u32,
+    pub key_size: u32,
+    pub value_size: u32,
+    pub entries: u32,
+    pub flags: u32,
+}
+
+pub fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Create {
+        shape: [u32; 5],
+        inner_map: u32,
+        numa_node: u32,
+        name: [u8; 16],
+    }
+    impl Arguments for Create {}
+    let MapShape { kind, key_size, value_size, entries, flags } = shape;
+    let shape = [kind, key_size, value_size, entries, flags];
+    let arguments = Create { shape, inner_map: 0, numa_node: 0, name: short(name) };
+    bpf(MAP_CREATE, &arguments).map(opened)
+}
+
+/// Sets the only element of an array to `value`, for good.
+pub fn fill_map(map: BorrowedFd, value: &[u8]) -> io::Result<()> {
+    #[repr(C)]
+    struct Update {
+        map: u64,
+        key: *const u32,
+        value: *const u8,
+        flags: u64,
+    }
+    impl Arguments for Update {}
+    #[repr(C)]
+    struct Freeze {
+        map: u32,
+    }
+    impl Arguments for Freeze {}
+    let number = map.as_raw_fd() as u32;
+    let arguments = Update { map: u64::from(number), key: &0, value: value.as_ptr(), flags: 0 };
+    bpf(MAP_UPDATE_ELEM, &arguments)?;
+    bpf(MAP_FREEZE, &Freeze { map: number }).map(drop)
+}
+
+/// Gives the kernel the programs' own types.
+pub fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Load {
+        types: *const u8,
+        log: u64,
+        size: u32,
+        log_size: u32,
+        log_level: u32,
+    }
+    impl Arguments for Load {}
+    let arguments =
+        Load { types: types.as_ptr(), log: 0, size: types.len() as u32, log_size: 0, log_level: 0 };
+    bpf(BTF_LOAD, &arguments).map(opened)
+}
+
+/// A program for a tracepoint.
+pub struct TracepointProgram<'a> {
+    pub name: &'a str,
+    /// 8 bytes each.
+    pub instructions: *const u8,
+    pub count: usize,
+    pub license: &'a CStr,
+    pub types: BorrowedFd<'a>,
+    /// Which of those types its functions have (struct bpf_func_info), each of so many bytes.
+    pub functions: &'a [u8],
+    pub function_size: usize,
+    /// The number of the tracepoint's type among the kernel's.
+    pub tracepoint: u32,
+}
+
+pub fn load_program(program: &TracepointProgram) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Load {
+        kind: u32,
+        count: u32,
+        instructions: *const u8,
+        license: *const libc::c_char,
+        log: [u64; 2],
+        kernel_version: u32,
+        flags: u32,
+        name: [u8; 16],
+        device: u32,
+        attach_type: u32,
+        types: u32,
+        function_size: u32,
+        functions: *const u8,
+        function_count: u32,
+        line_size: u32,
+        lines: u64,
+        line_count: u32,
+        tracepoint: u32,
+    }
+    impl Arguments for Load {}
+    let arguments = Load {
+        kind: PROG_TYPE_TRACING,
+        count: program.count as u32,
+        instructions: program.instructions,
+        license: program.license.as_ptr(),
+        log: [0; 2],
+        kernel_version: 0,
+        flags: 0,
+        name: short(program.name),
+        device: 0,
+        attach_type: TRACE_RAW_TP,
+        types: program.types.as_raw_fd() as u32,
+        function_size: program.function_size as u32,
+        functions: program.functions.as_ptr(),
+        function_count: (program.functions.len() / program.function_size.max(1)) as u32,
+        line_size: 0,
+        lines: 0,
+        line_count: 0,
+        tracepoint: program.tracepoint,
+    };
+    let mut result = bpf(PROG_LOAD, &arguments);
+    for _ in 1..TRIES {
+        match &result {
+            Err(error) if error.raw_os_error() == Some(libc::EAGAIN) => result = bpf(PROG_LOAD, &arguments),
+            _ => break,
+        }
+    }
+    result.map(opened)
+}
+
+/// Lets the program run; until what is given back is dropped.
+pub fn attach(program: BorrowedFd) -> io::Result<OwnedFd> {
+    #[repr(C)]
+    struct Open {
+        name: u64,
+        program: u64,
+    }
+    impl Arguments for Open {}
+    let arguments = Open { name: 0, program: program.as_raw_fd() as u64 };
+    bpf(RAW_TRACEPOINT_OPEN, &arguments).map(opened)
+}

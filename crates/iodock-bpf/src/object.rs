@@ -1,0 +1,101 @@
+//! The compiled programs, made to fit: their places for the kernel's fields, their maps, their constants.
+
+use crate::kernel::{self, MapShape, TracepointProgram};
+use crate::programs::{failed, LoadError};
+use aya_obj::btf::{Btf, BtfFeatures};
+use aya_obj::{EbpfSectionKind, Map, Object};
+use std::collections::{HashMap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Aligned as the parser wants it.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("../recorder.bpf.o"));
+
+/// Kinds of types that every kernel knows that is new enough; others are rewritten.
+const KNOWN_TYPES: BtfFeatures = BtfFeatures::new(true, true, true, false, false, false, false, false);
+
+pub struct Programs {
+    object: Object,
+    types: OwnedFd,
+    maps: HashMap<String, OwnedFd>,
+}
+
+const UNPREPARED: &str = "the programs can't be prepared";
+
+impl Programs {
+    /// `constants`: by name, as bytes. `entries`: of maps, by name.
+    pub fn prepare(
+        structures: &Btf,
+        constants: &[(&str, &[u8])],
+        entries: &[(&str, u32)],
+    ) -> Result<Programs, LoadError> {
+        let mut object = Object::parse(&OBJECT.0).map_err(|error| failed(UNPREPARED, &error))?;
+        let constants = constants.iter().map(|&(name, bytes)| (name, (bytes, true))).collect();
+        object.patch_map_data(constants).map_err(|error| failed(UNPREPARED, &error))?;
+        let own = object.fixup_and_sanitize_btf(&KNOWN_TYPES).map_err(|error| failed(UNPREPARED, &error))?;
+        let own = own.map(Btf::to_bytes).unwrap_or_default();
+        let types = kernel::load_types(&own).map_err(|error| failed(UNPREPARED, &error))?;
+        object.relocate_btf(structures).map_err(|error| failed(UNPREPARED, &error))?;
+        let maps = create_maps(&object, entries)
+            .map_err(|error| failed("there is no room for the buffers", &error))?;
+        let sections: HashSet<usize> = object.functions.keys().map(|&(section, _)| section).collect();
+        let of_object = std::mem::take(&mut object.maps);
+        let with_maps = of_object.iter().map(|(name, map)| (name.as_str(), maps[name].as_raw_fd(), map));
+        object.relocate_maps(with_maps, &sections).map_err(|error| failed(UNPREPARED, &error))?;
+        object.relocate_calls(&sections).map_err(|error| failed(UNPREPARED, &error))?;
+        Ok(Programs { object, types, maps })
+    }
+
+    pub fn map(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        self.maps.get(name).map(AsFd::as_fd)
+    }
+
+    /// Gives a program to the kernel, for a tracepoint's type.
+    pub fn load(&self, name: &str, tracepoint: u32) -> Result<OwnedFd, LoadError> {
+        let program = self.object.programs.get(name);
+        let function = program.and_then(|program| self.object.functions.get(&program.function_key()));
+        let (Some(program), Some(function)) = (program, function) else {
+            return Err(LoadError { what: "the programs are not complete", why: name.into(), errno: None });
+        };
+        let loaded = kernel::load_program(&TracepointProgram {
+            name,
+            instructions: function.instructions.as_ptr().cast(),
+            count: function.instructions.len(),
+            license: &program.license,
+            types: self.types.as_fd(),
+            functions: &function.func_info.func_info_bytes(),
+            function_size: function.func_info_rec_size,
+            tracepoint,
+        });
+        loaded.map_err(|error| failed("the kernel does not take the programs", &error))
+    }
+}
+
+fn create_maps(object: &Object, entries: &[(&str, u32)]) -> io::Result<HashMap<String, OwnedFd>> {
+    let maps = object.maps.iter().map(|(name, map)| {
+        let given = entries.iter().find(|(wanted, _)| wanted == name).map(|&(_, entries)| entries);
+        let created = create_map(name, map, given.unwrap_or(map.max_entries()))?;
+        Ok((name.clone(), created))
+    });
+    maps.collect()
+}
+
+fn create_map(name: &str, map: &Map, entries: u32) -> io::Result<OwnedFd> {
+    let is_constant = map.section_kind() == EbpfSectionKind::Rodata;
+    let shape = MapShape {
+        kind: map.map_type(),
+        key_size: map.key_size(),
+        value_size: map.value_size(),
+        entries,
+        flags: map.map_flags() | if is_constant { kernel::F_RDONLY_PROG } else { 0 },
+    };
+    // The kernel takes no dots in names of its own.
+    let created = kernel::create_map(name.trim_start_matches('.'), shape)?;
+    if is_constant {
+        kernel::fill_map(created.as_fd(), map.data())?;
+    }
+    Ok(created)
+}
