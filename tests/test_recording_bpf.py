@@ -189,6 +189,118 @@ def test_all_of_a_cgroup(tmp_path: Path) -> None:
         group.rmdir()
 
 
+PACED = """
+import os, time
+out = os.open("out.dat", os.O_CREAT | os.O_WRONLY)
+until = time.monotonic() + 3
+while time.monotonic() < until:
+    os.write(out, b"x" * 100)
+    time.sleep(0.001)
+"""
+
+
+def test_a_killed_recorder_leaves_all_but_the_last_moment(tmp_path: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    program = tmp_path / "paced.py"
+    program.write_text(PACED)
+    store, out = tmp_path / "run.iodock", tmp_path / "out.dat"
+    command = [*IODOCK, "record", "--backend", "bpf", "-o", str(store), "--", sys.executable, str(program)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL) as recorder:
+        deadline = time.monotonic() + 60
+        while (not out.exists() or out.stat().st_size < 50_000) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        written = out.stat().st_size // 100
+        recorder.kill()
+    query = (
+        "SELECT count(*) AS n, sum(bytes)::BIGINT AS b FROM calls_seen "
+        "WHERE call = 'write' AND file LIKE '%/out.dat'"
+    )
+    command = [*IODOCK, "query", str(store), query, "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    row = json.loads(done.stdout)["rows"][0]
+    # What was in the buffers or on its way to the file when it was killed is gone with it.
+    assert written * 0.5 <= row["n"] and row["b"] == 100 * row["n"]
+    manifest = json.loads((store / "manifest.json").read_text())
+    assert manifest["state"] == "cut"
+    assert "journal-cut" in {loss["name"] for loss in manifest["losses"]}
+    # The program goes on to its end without it.
+    while time.monotonic() < deadline and out.stat().st_size // 100 == written:
+        time.sleep(0.01)
+    assert out.stat().st_size // 100 > written
+
+
+GO = """
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+)
+
+func main() {
+	var group sync.WaitGroup
+	for worker := 0; worker < 8; worker++ {
+		group.Add(1)
+		go func(worker int) {
+			defer group.Done()
+			for count := 0; count < 25; count++ {
+				name := fmt.Sprintf("%s/%d-%d", os.Args[1], worker, count)
+				file, err := os.Create(name)
+				if err != nil {
+					panic(err)
+				}
+				file.WriteAt(make([]byte, 1000+count), int64(count)*512)
+				file.Close()
+				os.Rename(name, name+".done")
+				os.Remove(name)
+			}
+		}(worker)
+	}
+	group.Wait()
+}
+"""
+
+
+def go_compiler() -> str | None:
+    return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
+
+
+def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
+    compiler = go_compiler()
+    reason = unavailable() or (None if compiler and shutil.which("strace") else "no Go or no strace here")
+    if reason or not compiler:
+        pytest.skip(reason or "")
+    (tmp_path / "files.go").write_text(GO)
+    surroundings = {
+        **os.environ,
+        "CGO_ENABLED": "0",
+        "GOCACHE": str(tmp_path / "cache"),
+        "GO111MODULE": "off",
+    }
+    build = [compiler, "build", "-o", str(tmp_path / "files"), str(tmp_path / "files.go")]
+    subprocess.run(build, env=surroundings, check=True, timeout=300)
+    (tmp_path / "data").mkdir()
+    command = [str(tmp_path / "files"), str(tmp_path / "data")]
+    mine = recorded(command, tmp_path / "run.iodock")
+    theirs = counted(command, tmp_path / "log")
+    # Others are made as the threads of its runtime happen to run.
+    own = {"openat", "pwrite64", "close", "renameat", "unlinkat"}
+    assert {call: mine[call] for call in own} == {call: theirs[call] for call in own}
+    # Go tries both ways of removing.
+    assert (mine["pwrite64"], mine["unlinkat"]) == ((200, 0), (400, 400))
+    query = (
+        "SELECT count(DISTINCT file) AS files, sum(bytes)::BIGINT AS bytes FROM calls_seen "
+        "WHERE call = 'pwrite64'"
+    )
+    command = [*IODOCK, "query", str(tmp_path / "run.iodock"), query, "--format", "json"]
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)["rows"]
+    assert rows == [{"files": 200, "bytes": 8 * sum(1000 + count for count in range(25))}]
+    manifest = json.loads((tmp_path / "run.iodock" / "manifest.json").read_text())
+    assert "dropped-records" not in {loss["name"] for loss in manifest["losses"]}
+
+
 def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
     if reason := unavailable():
         pytest.skip(reason)

@@ -2,7 +2,7 @@
 
 use crate::calls::rounds::InCall;
 use crate::format::{cpu, slot, CHUNK};
-use crate::mapping::Mapping;
+use crate::mapping::{Contents, Mapping};
 use crate::types::{self, Reduced, Tracepoint};
 use crate::{kernel, object};
 use aya_obj::btf::Btf;
@@ -69,8 +69,8 @@ struct KernelTypes {
 impl KernelTypes {
     fn read() -> Result<KernelTypes, LoadError> {
         let what = "the kernel's types can't be read";
-        let all = fs::read(KERNEL_TYPES).map_err(|error| failed(what, &error))?;
-        let reduced = types::reduced(&all, STRUCTURES, FIELDS, TRACEPOINTS);
+        let all = Contents::of(KERNEL_TYPES).map_err(|error| failed(what, &error))?;
+        let reduced = types::reduced(all.bytes(), STRUCTURES, FIELDS, TRACEPOINTS);
         let not_understood = || LoadError { what, why: "their form is not known".into(), errno: None };
         let Reduced { structures, tracepoints } = reduced.ok_or_else(not_understood)?;
         let structures = Btf::parse(&structures, Default::default()).map_err(|error| failed(what, &error))?;

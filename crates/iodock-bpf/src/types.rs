@@ -47,12 +47,14 @@ impl Type<'_> {
 
 /// The kernel's types, by number.
 struct Types<'a> {
-    all: Vec<Type<'a>>,
+    bytes: &'a [u8],
+    /// Where in `bytes` each begins; void, the first, nowhere.
+    starts: Vec<u32>,
     strings: &'a [u8],
 }
 
 fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+    Some(u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?))
 }
 
 /// Bytes behind the first twelve of a type.
@@ -67,6 +69,13 @@ fn length(kind: u32, count: usize) -> Option<usize> {
     })
 }
 
+/// The type that begins at `at`.
+fn type_at(bytes: &[u8], at: usize) -> Option<Type<'_>> {
+    let (name, info, size) = (half(bytes, at)?, half(bytes, at.checked_add(4)?)?, half(bytes, at + 8)?);
+    let more = length(info >> 24 & 31, (info & 0xffff) as usize)?;
+    Some(Type { name, info, size, more: bytes.get(at + 12..at + 12 + more)? })
+}
+
 impl<'a> Types<'a> {
     fn read(btf: &'a [u8]) -> Option<Types<'a>> {
         let header = half(btf, 4)? as usize;
@@ -78,17 +87,18 @@ impl<'a> Types<'a> {
         if u16::from_le_bytes(btf.get(..2)?.try_into().ok()?) != MAGIC {
             return None;
         }
-        let mut all = Vec::with_capacity(bytes.len() / 32);
-        // Number 0 is void.
-        all.push(Type { name: 0, info: 0, size: 0, more: &[] });
+        let mut starts = Vec::with_capacity(bytes.len() / 16);
+        starts.push(u32::MAX);
         let mut at = 0;
         while at < bytes.len() {
-            let (name, info, size) = (half(bytes, at)?, half(bytes, at + 4)?, half(bytes, at + 8)?);
-            let more = length(info >> 24 & 31, (info & 0xffff) as usize)?;
-            all.push(Type { name, info, size, more: bytes.get(at + 12..at + 12 + more)? });
-            at += 12 + more;
+            starts.push(at as u32);
+            at += 12 + type_at(bytes, at)?.more.len();
         }
-        Some(Types { all, strings })
+        Some(Types { bytes, starts, strings })
+    }
+
+    fn get(&self, number: usize) -> Option<Type<'a>> {
+        type_at(self.bytes, *self.starts.get(number)? as usize)
     }
 
     /// Does the name at `at` be `name`?
@@ -98,7 +108,8 @@ impl<'a> Types<'a> {
     }
 
     fn find(&self, kind: u32, names: &[&'static str]) -> Vec<(&'static str, usize)> {
-        let of_kind = self.all.iter().enumerate().filter(|(_, of)| of.kind() == kind);
+        let all = (1..self.starts.len()).filter_map(|number| Some((number, self.get(number)?)));
+        let of_kind = all.filter(|(_, of)| of.kind() == kind);
         let named = of_kind.filter_map(|(number, of)| {
             names.iter().find(|name| self.is_named(of.name, name)).map(|name| (*name, number))
         });
@@ -107,15 +118,15 @@ impl<'a> Types<'a> {
 
     /// Of a name for a pointer to a function, but for the first, which is the tracepoint's own.
     fn arguments(&self, typedef: usize) -> Option<usize> {
-        let pointer = self.all.get(self.all.get(typedef)?.size as usize)?;
-        let function = self.all.get(pointer.size as usize)?;
+        let pointer = self.get(self.get(typedef)?.size as usize)?;
+        let function = self.get(pointer.size as usize)?;
         (function.kind() == kind::FUNC_PROTO).then(|| (function.info as usize & 0xffff).saturating_sub(1))
     }
 
     /// Behind names and qualifiers.
     fn plain(&self, mut number: usize) -> usize {
         for _ in 0..32 {
-            match self.all.get(number) {
+            match self.get(number) {
                 Some(of)
                     if matches!(
                         of.kind(),
@@ -227,7 +238,7 @@ impl Choice<'_> {
         if let Some(&made) = self.made.get(&number) {
             return Some(made);
         }
-        let of = *self.types.all.get(number)?;
+        let of = self.types.get(number)?;
         let mut members = Vec::new();
         for member in of.more.chunks_exact(12) {
             let (name, member_type, offset) = (half(member, 0)?, half(member, 4)?, half(member, 8)?);
@@ -249,7 +260,7 @@ impl Choice<'_> {
 
     fn member(&mut self, name: u32, field: Option<&'static str>, number: usize) -> Option<u32> {
         let number = self.types.plain(number);
-        let of = *self.types.all.get(number)?;
+        let of = self.types.get(number)?;
         match of.kind() {
             kind::STRUCT | kind::UNION if field.is_some() || name == 0 => self.structure(number),
             kind::INT if field.is_some() => self.copy(number, of),
@@ -298,9 +309,9 @@ mod tests {
         let structures = Types::read(&reduced.structures).expect("well made");
         let (_, outer) = structures.find(kind::STRUCT, &["outer"])[0];
         // The named member was not asked for; the nameless one may hold what was.
-        let member = structures.all[outer].more;
+        let member = structures.get(outer).expect("there").more;
         assert_eq!((member.len(), half(member, 8)), (12, Some(64)));
-        let inner = structures.all[half(member, 4).expect("a type") as usize];
+        let inner = structures.get(half(member, 4).expect("a type") as usize).expect("there");
         assert_eq!((inner.more.len(), half(inner.more, 8)), (12, Some(0)));
         assert!(structures.is_named(half(inner.more, 0).expect("a name"), "wanted"));
         assert_eq!(reduced.tracepoints["trace"], Tracepoint { number: 5, arguments: 2 });

@@ -87,3 +87,176 @@ impl RecordSource for CallsSource {
         self.streams.reader.progress()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::rounds::{put_in_call, put_part, InCall, END, NOTES};
+    use super::*;
+    use crate::format::{start, Kind, SHORT_TIME};
+    use crate::record::{bytes_of, put_note};
+    use iodock_event::{Phase, RawCall, Record};
+    use iodock_journal::{Closing, JournalWriter};
+    use std::path::PathBuf;
+
+    const MS: u64 = 1_000_000;
+
+    struct Made(PathBuf);
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    /// A file of these rounds.
+    fn made(name: &str, rounds: &[Vec<u64>]) -> Made {
+        let made = Made(std::env::temp_dir().join(format!("iodock-bpf-{name}-{}.calls", std::process::id())));
+        let _ = std::fs::remove_file(&made.0);
+        let meta = meta(0, &Plans::of_this_machine());
+        let mut writer = JournalWriter::create(&made.0, &meta).expect("a new file");
+        rounds.iter().for_each(|round| writer.raw(bytes_of(round)).expect("written"));
+        writer.close(&Closing::default()).expect("closed");
+        made
+    }
+
+    fn calls(made: &Made) -> (Vec<RawCall>, u64) {
+        let mut source = CallsSource::open(&made.0).expect("readable");
+        let (mut calls, mut cut) = (Vec::new(), 0);
+        while let Some(batch) = source.next_batch().expect("readable") {
+            cut += batch.losses.count(LossKind::JournalCut);
+            calls.extend(batch.records.iter().filter_map(|record| match record {
+                Record::Call(raw) => Some(*raw),
+                _ => None,
+            }));
+        }
+        (calls, cut)
+    }
+
+    fn number(name: &str) -> u64 {
+        let plans = Plans::of_this_machine();
+        let at = plans.calls.iter().position(|call| call.is_some_and(|call| call.spec().name == name));
+        at.expect("a call of this machine") as u64
+    }
+
+    fn small(name: &str, tid: u64, end: u64, (duration, result, fd, size): (u64, u64, u64, u64)) -> [u64; 4] {
+        let first = 4 | (Kind::Small as u64) << 16 | number(name) << 20 | tid << 32;
+        [first, end, duration | result << 32, fd | size << 32]
+    }
+
+    fn short(name: &str, tid: u64, end: u64, (duration, fd): (u64, u64)) -> [u64; 2] {
+        let first = fd | (Kind::Short as u64) << 16 | number(name) << 20 | tid << 32;
+        [first, end & ((1 << SHORT_TIME) - 1) | duration << SHORT_TIME]
+    }
+
+    fn round(end: u64, parts: &[(u32, &[u64])]) -> Vec<u64> {
+        let mut words = Vec::new();
+        parts.iter().for_each(|(what, part)| put_part(&mut words, *what, |out| out.extend_from_slice(part)));
+        put_part(&mut words, END, |out| out.push(end));
+        words
+    }
+
+    fn followed(tids: &[u32]) -> Vec<u64> {
+        let mut notes = Vec::new();
+        for &tid in tids {
+            let process = u64::from(tids[0]) | u64::from(start::ATTACHED) << 32;
+            put_note(&mut notes, Kind::Start, tid, MS, &[process, u64::MAX], &[]);
+        }
+        notes
+    }
+
+    #[test]
+    fn cpus_are_merged_and_short_records_filled_in() {
+        let first =
+            [&small("read", 10, 900 * MS, (50, 8, 3, 4096))[..], &short("read", 10, 903 * MS, (70, 4))]
+                .concat();
+        // A moment late: of before what the other CPU has written.
+        let late = small("write", 11, 902 * MS, (20, 100, 5, 100));
+        let made = made(
+            "merged",
+            &[
+                round(904 * MS, &[(1, &first), (NOTES, &followed(&[10, 11]))]),
+                round(914 * MS, &[(0, &late), (1, &short("read", 10, 910 * MS, (30, 4)))]),
+                round(990 * MS, &[(0, &short("write", 11, 980 * MS, (40, 6)))]),
+            ],
+        );
+        let (calls, cut) = calls(&made);
+        let told: Vec<_> = calls
+            .iter()
+            .map(|raw| (raw.tid, raw.start + raw.duration, raw.duration, raw.fd, raw.result, raw.requested))
+            .collect();
+        let at = |ms: u64| (ms * MS) as i64;
+        let wanted = [
+            (10, at(900), 50, 3, 8, 4096),
+            (11, at(902), 20, 5, 100, 100),
+            (10, at(903), 70, 4, 8, 4096),
+            (10, at(910), 30, 4, 8, 4096),
+            (11, at(980), 40, 6, 100, 100),
+        ];
+        // Both threads' records are in the order of time, whichever round brought them.
+        assert_eq!((told, cut), (wanted.to_vec(), 0));
+    }
+
+    #[test]
+    fn calls_in_flight_are_told_before_their_descriptor_is_taken_away() {
+        let close = small("close", 10, 900 * MS, (100, 0, 3, 0));
+        let mut first = round(0, &[(1, &close), (NOTES, &followed(&[10, 11, 12]))]);
+        first.truncate(first.len() - 2);
+        let arguments = [3, 0, 512, 0, 0];
+        let waiting = InCall { tid: 12, start: 800 * MS, number: number("read") as usize, arguments };
+        put_in_call(&mut first, 901 * MS, [waiting].into_iter());
+        put_part(&mut first, END, |out| out.push(900 * MS));
+        let ended = small("read", 11, 902 * MS, (3 * MS, 1, 3, 512));
+        let much_later = small("read", 12, 2000 * MS, (1200 * MS, 1, 3, 512));
+        let made = made(
+            "flight",
+            &[
+                first,
+                round(910 * MS, &[(0, &ended)]),
+                round(920 * MS, &[]),
+                round(2001 * MS, &[(0, &much_later)]),
+            ],
+        );
+        let (calls, _) = calls(&made);
+        let told: Vec<_> = calls.iter().map(|raw| (raw.tid, raw.phase, raw.call.name())).collect();
+        let wanted = [
+            (11, Phase::Enter, "read".into()),
+            (12, Phase::Enter, "read".into()),
+            (10, Phase::Whole, "close".into()),
+            (11, Phase::Exit, "read".into()),
+            (12, Phase::Exit, "read".into()),
+        ];
+        assert_eq!(told, wanted);
+    }
+
+    #[test]
+    fn a_file_cut_anywhere_gives_what_is_whole() {
+        let rounds: Vec<Vec<u64>> = (0..20)
+            .map(|at| {
+                let record = small("read", 10, (900 + 10 * at) * MS, (50, 8, 3, 4096));
+                round((905 + 10 * at) * MS, &[(0, &record)])
+            })
+            .collect();
+        let made = made("cut", &rounds);
+        let whole = std::fs::read(&made.0).expect("readable");
+        let mut before = 20;
+        for part in [0.9, 0.7, 0.5] {
+            std::fs::write(&made.0, &whole[..(whole.len() as f64 * part) as usize]).expect("written");
+            let (calls, cut) = calls(&made);
+            assert!(calls.len() < before && cut > 0, "{part}: {} calls", calls.len());
+            before = calls.len();
+        }
+        assert!(before > 0);
+    }
+
+    #[test]
+    fn another_versions_records_are_refused() {
+        let path = std::env::temp_dir().join(format!("iodock-bpf-other-{}.calls", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let made = Made(path);
+        let mut other = meta(0, &Plans::of_this_machine());
+        other.extra.insert(TABLE.into(), "0".into());
+        JournalWriter::create(&made.0, &other).expect("a new file");
+        let refused = CallsSource::open(&made.0).err().expect("refused");
+        assert!(refused.message.contains("another version"), "{}", refused.message);
+    }
+}

@@ -113,6 +113,10 @@ impl<'a> Following<'a> {
             self.drain(STRAGGLER_NS);
             if self.exit.is_some() && !self.watch.lives.is_empty() {
                 self.drain(0);
+                // Whose end was seen may have made another on a CPU that was looked at before.
+                if self.watch.lives.is_empty() {
+                    self.drain(0);
+                }
             }
             if self.clock.now() - self.last_look >= SECOND {
                 self.stop_along();
