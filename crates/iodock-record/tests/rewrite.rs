@@ -51,10 +51,7 @@ impl Place {
         }
         let calls = store.join("journal/main.calls");
         if calls.exists() {
-            let (file, session) = recover(&calls).expect("a file of calls");
-            assert!(session.is_none());
-            let mut calls = CallsSource::open(file, None).expect("readable");
-            calls.set_ending(Ending::default());
+            let mut calls = calls_of(outcome.backend, &calls);
             while let Some(batch) = calls.next_batch().expect("readable") {
                 kept.take(&batch);
             }
@@ -62,6 +59,17 @@ impl Place {
         outcome.losses.merge(&kept.losses);
         (outcome, kept.records, kept.paths)
     }
+}
+
+fn calls_of(backend: &str, path: &Path) -> Box<dyn RecordSource> {
+    if backend == "bpf" {
+        return Box::new(iodock_bpf::calls::CallsSource::open(path).expect("a file of calls"));
+    }
+    let (file, session) = recover(path).expect("a file of calls");
+    assert!(session.is_none());
+    let mut calls = CallsSource::open(file, None).expect("readable");
+    calls.set_ending(Ending::default());
+    Box::new(calls)
 }
 
 #[derive(Default)]
