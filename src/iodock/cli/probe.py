@@ -6,26 +6,34 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.output import check_folder, destination
 from iodock.cli.streams import say
 from iodock.errors import RequestError, StoreError
+from iodock.language import Language, language_in
 
 if TYPE_CHECKING:
+    from iodock.probe.history import History
+    from iodock.probe.judge import Sight
     from iodock.probe.records import Late, Round
     from iodock.probe.store import ProbeStore
     from iodock.probe.watch import Wish
 
 _EXAMPLES = (
     "iodock probe run /work/me -o work.probe",
+    "iodock probe show work.probe",
     "iodock probe mark work.probe 'server setting changed'",
 )
+FORMS = ("table", "json", "html", "motd")
 _SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _LEAST_EVERY = 1.0
 
@@ -180,3 +188,77 @@ def mark(store: str, text: str, quiet: bool) -> None:
     if not text.strip():
         raise RequestError("the text of a mark is empty", "say what was changed")
     write(ProbeStore.open(store), text.strip())
+
+
+def _when(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    """A date, a date with a time, or how long ago. Raises RequestError."""
+    if value is None:
+        return None
+    try:
+        return int(datetime.fromisoformat(value).timestamp() * 1e9)
+    except ValueError:
+        pass
+    try:
+        return time.time_ns() - int(_span(context, parameter, value) * 1e9)
+    except RequestError as error:
+        message = f"--{parameter.name} {value} is neither a date nor a time ago"
+        raise RequestError(message, "write 2026-04-01, '2026-04-01 12:00' or 7d") from error
+
+
+@command.command(
+    epilog=examples(
+        (
+            "iodock probe show work.probe",
+            "iodock probe show work.probe --since 7d -o status.html",
+            "iodock probe show work.probe --since 2d --format motd >> /etc/motd",
+        )
+    )
+)
+@click.argument("store")
+@click.option("--since", callback=_when, metavar="TIME", help="from this date on, or so long ago: 7d")
+@click.option("--until", callback=_when, metavar="TIME", help="before this date, or so long ago")
+@click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
+@click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@language
+@quiet
+def show(
+    store: str,
+    since: int | None,
+    until: int | None,
+    form: str | None,
+    output: str,
+    lang: str | None,
+    quiet: bool,
+) -> None:
+    """What the probes saw: how long each operation takes, when it was far slower, failed or had no answer,
+    its daily pattern, changes and drift, before and after each mark. As a table, JSON, a status page, or one
+    line for each watch that fits into /etc/motd."""
+    from iodock.probe.history import history
+    from iodock.probe.judge import judge
+    from iodock.probe.store import ProbeStore
+
+    text = language_in(spoken(lang))
+    check_folder(output)
+    known = history(ProbeStore.open(store), since, until)
+    sights = judge(known, time.time_ns() if until is None else until)
+    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
+    with destination(output) as out:
+        out.write(_shown(chosen, known, sights, text, output == "-").encode("utf-8", "backslashreplace"))
+
+
+def _shown(form: str, known: History, sights: tuple[Sight, ...], text: Language, on_terminal: bool) -> str:
+    from iodock.probe.remarks import losses
+
+    if form == "json":
+        from iodock.views.probe_json import probe_json
+
+        return probe_json(known, sights, text)
+    if form == "html":
+        from iodock.views.probe_html import probe_html
+
+        return probe_html(sights, losses(known), text)
+    from iodock.views.probe_text import probe_motd, probe_text
+
+    return (
+        probe_motd(sights, text) if form == "motd" else probe_text(sights, losses(known), text, on_terminal)
+    )

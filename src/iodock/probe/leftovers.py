@@ -44,7 +44,7 @@ def _traces(store: ProbeStore, target: str) -> list[_Traces]:
     for record in store.records(Losses()):
         match record:
             case Run() if (record.host, record.target, record.is_command) == (host, target, False):
-                found[record.run] = _Traces(record)
+                found.setdefault(record.run, _Traces(record))
             case Round() if record.run in found:
                 found[record.run].next_round = record.number + 1
                 if not record.is_clean:

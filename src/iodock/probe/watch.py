@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from secrets import token_hex
 
@@ -65,11 +66,12 @@ def watch(wish: Wish, store: ProbeStore, wake: int, tell: Tell) -> int:
     plan = Plan(
         f"{host_name()[:40]}-{token_hex(4)}", wish.target, wish.is_command, wish.limit_s, wish.size_bytes
     )
-    store.append(_run(plan, wish))
+    begin = partial(_run, plan, wish)
+    store.append(begin())
     log = _Log(store, tell)
     prober = Prober(plan, wake)
     try:
-        _rounds(wish, prober, log, wake)
+        _rounds(wish, prober, log, begin)
     except Stopped:
         pass
     finally:
@@ -84,11 +86,16 @@ def _run(plan: Plan, wish: Wish) -> Run:
     )  # fmt: skip
 
 
-def _rounds(wish: Wish, prober: Prober, log: _Log, wake: int) -> None:
+def _rounds(wish: Wish, prober: Prober, log: _Log, begin: Callable[[], Run]) -> None:
     first, turn, number = time.monotonic(), 0, 0
-    while not _pause(first + turn * wish.every_s, wake):
+    day = _day(time.time_ns())
+    while not _pause(first + turn * wish.every_s, prober.wake):
         _late(prober, log)
         done = prober.round(number)
+        if _day(done.ts) != day:
+            # Who reads a part of the time only, or a damaged store, knows what the rounds are.
+            log.add(begin())
+            day = _day(done.ts)
         log.add(done)
         log.tell(done)
         _late(prober, log)
@@ -99,16 +106,21 @@ def _rounds(wish: Wish, prober: Prober, log: _Log, wake: int) -> None:
         turn = max(turn + 1, int((time.monotonic() - first) // wish.every_s) + 1)
 
 
+def _day(ts: int) -> int:
+    return ts // 86_400_000_000_000
+
+
 def _late(prober: Prober, log: _Log) -> None:
     for late in prober.late():
         log.add(late)
         log.tell(late)
 
 
-def _pause(until: float, wake: int) -> bool:
+def _pause(until: float, wake: int | None) -> bool:
     """Waits; whether it was told to end."""
     waiting = select.poll()
-    waiting.register(wake, select.POLLIN)
+    if wake is not None:
+        waiting.register(wake, select.POLLIN)
     while (rest := until - time.monotonic()) > 0:
         # A clock of at most an hour, so that no number is too large.
         if waiting.poll(min(rest, 3600.0) * 1e3):

@@ -1,0 +1,104 @@
+"""Tests without assumptions on how times are spread; all work on ranks or medians."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from statistics import median
+
+SCALE = 1.4826
+"""Of a median absolute deviation, to be a standard deviation where values are normal."""
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """By linear interpolation (type 7 of Hyndman and Fan, 1996) in rising values."""
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def deviation(values: Sequence[float], middle: float) -> float:
+    """The median absolute deviation from MIDDLE as a standard deviation."""
+    return SCALE * median(abs(one - middle) for one in values)
+
+
+def ranks(values: Sequence[float]) -> list[float]:
+    """From 1 on; equal values share their mean rank."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    found = [0.0] * len(values)
+    at = 0
+    while at < len(order):
+        end = at
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[at]]:
+            end += 1
+        for place in order[at : end + 1]:
+            found[place] = (at + end) / 2 + 1
+        at = end + 1
+    return found
+
+
+def normal_tail(z: float) -> float:
+    """The chance of a normal value beyond Z on either side."""
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def chi_square_tail(value: float, freedom: int) -> float:
+    """The chance of a chi-square value above VALUE (Wilson and Hilferty, 1931)."""
+    spread = 2 / (9 * freedom)
+    z = ((value / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    return 0.5 * math.erfc(z / math.sqrt(2))
+
+
+def pettitt(values: Sequence[float]) -> tuple[int, float]:
+    """Where the level most likely changes: the first place after it, and the chance of so clear a change in
+    values of one level (Pettitt 1979, doi:10.2307/2346729)."""
+    count = len(values)
+    sums = list(accumulate(ranks(values)))[:-1]
+    scores = [abs(2 * total - (at + 1) * (count + 1)) for at, total in enumerate(sums)]
+    best = max(range(len(scores)), key=scores.__getitem__)
+    chance = 2 * math.exp(-6 * scores[best] ** 2 / (count**3 + count**2))
+    return best + 1, min(1.0, chance)
+
+
+def mann_kendall(values: Sequence[float]) -> float:
+    """The chance of so steady a rise or fall in values without any (Mann 1945, Kendall 1975)."""
+    count = len(values)
+    score = sum(
+        (values[after] > values[at]) - (values[after] < values[at])
+        for at in range(count)
+        for after in range(at + 1, count)
+    )
+    variance = count * (count - 1) * (2 * count + 5) / 18
+    return normal_tail((abs(score) - 1) / math.sqrt(variance)) if score else 1.0
+
+
+def theil_sen(times: Sequence[float], values: Sequence[float]) -> tuple[float, float]:
+    """Slope and value at time 0 of the line through the middle: the median of all slopes (Sen, 1968)."""
+    slopes = [
+        (values[after] - values[at]) / (times[after] - times[at])
+        for at in range(len(values))
+        for after in range(at + 1, len(values))
+        if times[after] != times[at]
+    ]
+    slope = median(slopes)
+    return slope, median(value - slope * time for time, value in zip(times, values, strict=True))
+
+
+def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
+    """The chance that two groups of one kind differ so much, for eight or more of each (normal
+    approximation)."""
+    here, there = len(first), len(second)
+    total = sum(ranks([*first, *second])[:here])
+    expected = here * (here + there + 1) / 2
+    return normal_tail((total - expected) / math.sqrt(here * there * (here + there + 1) / 12))
+
+
+def friedman(blocks: Sequence[Sequence[float]]) -> float:
+    """The chance that columns differ so much in all of the blocks (Friedman, 1937). Each block has a value
+    for each column; levels may differ between blocks."""
+    count, width = len(blocks), len(blocks[0])
+    sums = [sum(column) for column in zip(*(ranks(block) for block in blocks), strict=True)]
+    score = 12 / (count * width * (width + 1)) * sum(one**2 for one in sums) - 3 * count * (width + 1)
+    return chi_square_tail(max(score, 0.0), width - 1)
