@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from iodock.comparison.significance import p_value
+from iodock.findings import Message
 from iodock.language import language_in
 from iodock.probe.daily import HOUR_NS, local_hour
-from iodock.probe.history import History, Watch, history
+from iodock.probe.history import History, Trouble, Watch, history
 from iodock.probe.judge import DAY_NS, Sight, State, current, judge
 from iodock.probe.operations import Operation
-from iodock.probe.records import Kind, Late, Mark, Outcome, Round, Run
+from iodock.probe.records import Kind, Late, Mark, Outcome, Record, Round, Run
 from iodock.probe.remarks import remarks
 from iodock.probe.statistics import (
     chi_square_tail,
@@ -31,7 +32,11 @@ from iodock.probe.statistics import (
     theil_sen,
 )
 from iodock.probe.store import Losses, ProbeStore, framed
+from iodock.settings import FileSystem, Settings
+from iodock.store import Store
 from iodock.views.diagnosis_words import say
+from metadata_log import Trace, diagnosed
+from timed_strace import mounted
 
 START = 1_700_000_000_000_000_000 // DAY_NS * DAY_NS
 EVERY_S = 600.0
@@ -278,3 +283,77 @@ def test_runs_that_wrote_at_once_are_brought_into_order() -> None:
     watch.finish()
     times = watch.series[Operation.CREATE].times
     assert list(times) == sorted(times) and watch.series[Operation.CREATE].spans[0] == 7
+
+
+def around(watch: Watch, tmp_path: Path) -> Settings:
+    """A site whose probes of /data saw this."""
+    made = ProbeStore.prepared(tmp_path / "probes")
+    records: list[Record] = [Run(START, "r", "node1", 1, "/data/probe", False, EVERY_S, 30.0, 65536, "1")]
+    for ts, ns in zip(watch.totals.times, watch.totals.spans, strict=True):
+        records.append(Round(ts, "r", 0, {Operation.CREATE: Outcome(Kind.ANSWERED, ns)}))
+    records += [Round(one.ts, "r", 0, {one.operation: one.outcome}) for one in watch.troubles]
+    (made.folder / "node1-9999-01.log").write_bytes(b"".join(framed(one) for one in records))
+    return Settings(file_systems={"/data": FileSystem(probe_store=str(made.folder))})
+
+
+def diagnosed_beside(watch: Watch, tmp_path: Path) -> list[Message]:
+    """What a diagnosis says of probes; the run is a few calls long."""
+    log = Trace()
+    log.open("/data/f")
+    (tmp_path / "run").mkdir()
+    store = mounted(log.imported(tmp_path / "run", 1), "/data", "nfs4")
+    found = diagnosed(store, around(watch, tmp_path)).remarks
+    return [one for one in found if "probe" in one.text]
+
+
+def run_start(tmp_path: Path) -> int:
+    log = Trace()
+    log.open("/data/f")
+    (tmp_path / "first").mkdir()
+    with Store.open(str(log.imported(tmp_path / "first", 1))) as opened:
+        assert opened.manifest.first_ts is not None
+        return opened.manifest.first_ts
+
+
+def shifted(watch: Watch, by: int) -> Watch:
+    for series in (*watch.series.values(), watch.totals):
+        for at in range(len(series.times)):
+            series.times[at] += by
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("factor", "text"), [(1.0, "as usual"), (3.0, "slower than usual"), (400.0, "singular point")]
+)
+def test_a_diagnosis_says_what_probes_saw_meanwhile(factor: float, text: str, tmp_path: Path) -> None:
+    begin = run_start(tmp_path)
+    # The last two rounds lie around the run.
+    last = int((288 - 1.5) * EVERY_S * 1e9)
+    watch = shifted(
+        made_up(4, 2, lambda at: factor if at >= last - EVERY_S * 1e9 else 1.0, 0.1), begin - START - last
+    )
+    messages = diagnosed_beside(watch, tmp_path)
+    assert text in messages[0].text and messages[0].values["mount"] == "/data"
+    assert len(messages) == (2 if factor == 400.0 else 1)
+
+
+def test_a_diagnosis_says_that_a_server_did_not_answer(tmp_path: Path) -> None:
+    watch = shifted(made_up(4, 2), run_start(tmp_path) - START - 2 * DAY_NS)
+    ts = watch.totals.times[-1] + int(EVERY_S * 1e9)
+    watch.troubles.append(Trouble(ts, Operation.CREATE, Outcome(Kind.NO_ANSWER, 30_000_000_000)))
+    (message, *_) = diagnosed_beside(watch, tmp_path)
+    assert "did not answer" in message.text and message.values["length_s"] == 30.0
+
+
+def test_a_diagnosis_goes_on_without_probes(tmp_path: Path) -> None:
+    log = Trace()
+    log.open("/data/f")
+    store = mounted(log.imported(tmp_path, 1), "/data", "nfs4")
+    gone = Settings(file_systems={"/data": FileSystem(probe_store=str(tmp_path / "gone"))})
+    (message,) = diagnosed(store, gone).remarks
+    assert "can't be read" in message.text and "gone: is not there" in str(message.values["error"])
+    elsewhere = Settings(file_systems={"/home": FileSystem(probe_store=str(tmp_path / "gone"))})
+    assert diagnosed(store, elsewhere).remarks == ()
+    ProbeStore.prepared(tmp_path / "empty")
+    empty = Settings(file_systems={"/data": FileSystem(probe_store=str(tmp_path / "empty"))})
+    assert "no probe looked" in diagnosed(store, empty).remarks[0].text

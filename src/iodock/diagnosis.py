@@ -20,6 +20,7 @@ from iodock.findings import (
     Verdict,
 )
 from iodock.language import N_
+from iodock.probe.seen import during
 from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
@@ -60,7 +61,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
         verdict=_verdict(facts, kept),
         findings=tuple(sorted(kept, key=_order)),
         silent=tuple(silent),
-        remarks=(*_remarks(facts, kept), *usual.remarks()),
+        remarks=(*_remarks(facts, kept), *usual.remarks(), *_probes(facts)),
         next_step=_next_step(facts, kept),
     )
 
@@ -269,6 +270,18 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
             "see whether the file system was overloaded at that time."
         )
     )
+
+
+def _probes(facts: Facts) -> Iterable[Message]:
+    """What the site's probes saw meanwhile, of the file systems that the run used."""
+    known = {mount: one.probe_store for mount, one in facts.settings.file_systems.items() if one.probe_store}
+    run = facts.store.manifest
+    if not known or run.clock != "epoch" or run.first_ts is None or run.last_ts is None:
+        return ()
+    used = {row["mount_point"] for row in facts.rows("SELECT DISTINCT mount_point FROM files")} - {None}
+    # Logs of other programs do not say what lies where.
+    stores = {mount: folder for mount, folder in known.items() if mount in used or not used}
+    return during(stores, run.first_ts, run.last_ts)
 
 
 def _remarks(facts: Facts, found: Sequence[Finding]) -> Iterable[Message]:

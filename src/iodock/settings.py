@@ -64,6 +64,8 @@ class FileSystem:
     stat_knee_processes: int | None = None
     """Beyond so many processes metadata calls become slower."""
     stripe_count: int | None = None
+    probe_store: str | None = None
+    """Folder of what `iodock probe run` writes about it."""
 
 
 @dataclass(frozen=True, slots=True)

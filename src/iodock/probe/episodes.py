@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from iodock.probe.history import Series, Watch
 from iodock.probe.operations import Operation
 from iodock.probe.records import Kind
-from iodock.probe.statistics import deviation
+from iodock.probe.statistics import quantile
 
 BLOCK = 101
 """Points by whose median the usual time is known there: it may change over the days."""
 FACTOR = 10.0
 """So many times as long as usual is singular,"""
-DEVIATIONS = 6.0
-"""if it also lies so many standard deviations (of logarithms) above,"""
+TAIL = 8.0
+"""if it also lies so far beyond the 90 % quantile, in distances of that one from the median: where times
+are always widely spread, a long one is nothing special,"""
 LEAST_NS = 20_000_000
 """and is long enough for somebody to notice."""
 GAP_ROUNDS = 3.0
@@ -84,11 +83,9 @@ def _limits(spans: Sequence[int]) -> Iterator[tuple[float, float]]:
     """For each block what is usual and from where on it is singular, by the block and its neighbours."""
     for start in range(0, len(spans), BLOCK):
         around = spans[max(0, start - BLOCK) : start + 2 * BLOCK]
-        logs = [math.log(max(one, 1)) for one in around]
-        middle = median(logs)
-        spread = deviation(logs, middle)
-        usual = math.exp(middle)
-        yield usual, max(FACTOR * usual, math.exp(min(middle + DEVIATIONS * spread, 700)), float(LEAST_NS))
+        ordered = sorted(around)
+        usual, most = quantile(ordered, 0.5), quantile(ordered, 0.9)
+        yield usual, max(FACTOR * usual, most + TAIL * (most - usual), float(LEAST_NS))
 
 
 def _joined(points: Sequence[Point], gap_ns: int) -> Iterator[Episode]:

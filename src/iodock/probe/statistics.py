@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from statistics import median
 
-SCALE = 1.4826
-"""Of a median absolute deviation, to be a standard deviation where values are normal."""
-
 
 def quantile(ordered: Sequence[float], share: float) -> float:
     """By linear interpolation (type 7 of Hyndman and Fan, 1996) in rising values."""
@@ -17,11 +14,6 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def deviation(values: Sequence[float], middle: float) -> float:
-    """The median absolute deviation from MIDDLE as a standard deviation."""
-    return SCALE * median(abs(one - middle) for one in values)
 
 
 def ranks(values: Sequence[float]) -> list[float]:
