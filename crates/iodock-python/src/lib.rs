@@ -3,6 +3,7 @@
 mod doorway;
 mod errors;
 mod import;
+mod load;
 mod record;
 mod vocabulary;
 
@@ -13,6 +14,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     import::register(module)?;
+    load::register(module)?;
     record::register(module)?;
     vocabulary::register(module)
 }

@@ -1,0 +1,132 @@
+//! Whence a read came: dropped from memory, still in memory, or not to be told.
+
+use crate::shared::Pages;
+use serde::{Deserialize, Serialize};
+use std::os::fd::RawFd;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cache {
+    Cached,
+    Uncached,
+    Unknown,
+}
+
+/// How a kind of file system keeps what was read, by statfs's magic number (statfs(2)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keeps {
+    /// In the kernel's page cache, which mincore shows.
+    Pages,
+    /// Files have no other place than memory.
+    Memory,
+    /// In a cache of its own, of this name, which nothing shows.
+    Elsewhere(&'static str),
+}
+
+fn keeps(magic: i64) -> Keeps {
+    match magic & 0xffff_ffff {
+        0x0102_1994 | 0x8584_58f6 => Keeps::Memory,
+        0x4750_4653 => Keeps::Elsewhere("GPFS's page pool"),
+        0x2fc1_2fc1 => Keeps::Elsewhere("ZFS's ARC"),
+        0x6573_5546 => Keeps::Elsewhere("the FUSE server's own cache"),
+        0x0102_1997 => Keeps::Elsewhere("the 9p server's own cache"),
+        _ => Keeps::Pages,
+    }
+}
+
+/// Kind of file system, as statfs(2) numbers them; 0 if it does not say.
+pub fn magic_of(fd: RawFd) -> i64 {
+    // SAFETY: zeroes are a valid statfs; the kernel fills it in.
+    unsafe {
+        let mut status: libc::statfs = std::mem::zeroed();
+        if libc::fstatfs(fd, &mut status) == 0 {
+            status.f_type as i64
+        } else {
+            0
+        }
+    }
+}
+
+/// Asks the kernel to forget the first `length` bytes of a file, then looks how many pages are in memory.
+pub fn drop_and_look(fd: RawFd, length: u64) -> Pages {
+    let mut pages = Pages::default();
+    for _ in 0..2 {
+        // SAFETY: advice on an open descriptor.
+        unsafe { libc::posix_fadvise(fd, 0, 0, libc::POSIX_FADV_DONTNEED) };
+        pages = look(fd, length);
+        if pages.in_memory == 0 {
+            break;
+        }
+    }
+    pages
+}
+
+/// How many pages of the first `length` bytes are in memory. Nothing looked at where that can't be told.
+pub fn look(fd: RawFd, length: u64) -> Pages {
+    const WINDOW: u64 = 256 << 20;
+    // SAFETY: no memory is involved.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as u64;
+    let mut pages = Pages::default();
+    let mut vector = Vec::new();
+    for start in (0..length).step_by(WINDOW as usize) {
+        let size = (length - start).min(WINDOW);
+        vector.resize(size.div_ceil(page) as usize, 0u8);
+        // SAFETY: a new mapping of an open file that nothing touches; the vector has a byte for each page.
+        let looked = unsafe {
+            let (size, start) = (size as usize, start as libc::off_t);
+            let map = libc::mmap(std::ptr::null_mut(), size, libc::PROT_READ, libc::MAP_SHARED, fd, start);
+            if map == libc::MAP_FAILED {
+                return Pages::default();
+            }
+            let done = libc::mincore(map, size, vector.as_mut_ptr());
+            libc::munmap(map, size);
+            done == 0
+        };
+        if !looked {
+            return Pages::default();
+        }
+        pages.looked_at += vector.len() as u64;
+        pages.in_memory += vector.iter().filter(|&&page| page & 1 == 1).count() as u64;
+    }
+    pages
+}
+
+/// What to call a read before which `pages` were found so, and why.
+pub fn label(magic: i64, pages: Pages, others_file: bool) -> (Cache, String) {
+    let share = pages.in_memory as f64 / pages.looked_at.max(1) as f64;
+    let written = if others_file { "written by another rank; " } else { "" };
+    match keeps(magic) {
+        Keeps::Memory => (Cache::Cached, "this file system keeps its files in memory".into()),
+        _ if pages.direct > 0 => {
+            (Cache::Uncached, "O_DIRECT; servers and disks may have caches of their own".into())
+        }
+        Keeps::Elsewhere(cache) => (Cache::Unknown, format!("{written}{cache} can't be looked into")),
+        Keeps::Pages if pages.looked_at == 0 => (Cache::Unknown, format!("{written}mincore does not tell")),
+        Keeps::Pages if share <= 0.01 => (
+            Cache::Uncached,
+            format!("{written}dropped by fadvise; mincore found {:.1} % in memory", share * 100.0),
+        ),
+        Keeps::Pages if share >= 0.99 => {
+            (Cache::Cached, format!("mincore found {:.1} % in memory", share * 100.0))
+        }
+        Keeps::Pages => (Cache::Unknown, format!("{written}mincore found {:.1} % in memory", share * 100.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const EXT4: i64 = 0xef53;
+
+    #[test]
+    fn a_label_says_no_more_than_is_known() {
+        let pages = |looked_at, in_memory, direct| Pages { looked_at, in_memory, direct };
+        assert_eq!(label(EXT4, pages(1000, 0, 0), false).0, Cache::Uncached);
+        assert_eq!(label(EXT4, pages(1000, 1000, 0), false).0, Cache::Cached);
+        assert_eq!(label(EXT4, pages(1000, 500, 0), false).0, Cache::Unknown);
+        assert_eq!(label(EXT4, pages(0, 0, 0), false).0, Cache::Unknown);
+        assert_eq!(label(EXT4, pages(0, 0, 1), false).0, Cache::Uncached);
+        assert_eq!(label(0x0102_1994, pages(0, 0, 1), false).0, Cache::Cached);
+        assert_eq!(label(0x6573_5546, pages(1000, 0, 0), false).0, Cache::Unknown);
+    }
+}

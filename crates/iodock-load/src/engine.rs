@@ -1,0 +1,360 @@
+//! Carries out a plan: makes the tree, forks workers for each step, starts them together, gathers what they did.
+//!
+//! Runs in a process of its own that has one thread, so that forking is safe, and that ends with its work.
+
+use crate::error::{Kind, LoadError};
+use crate::meet::{self, Meeting};
+use crate::plan::{Plan, Step};
+use crate::result::{of_rank, StepResult};
+use crate::shared::{map_anonymous, Shared};
+use crate::space::{self, Need};
+use crate::tree::{self, Tree};
+use crate::worker::{live, Position, Task};
+use crate::{cache, signals};
+use serde::Serialize;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// How long a worker that was asked to stop may go on before it is killed.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long a killed worker is waited for: one that hangs in the kernel does not end.
+const MOURNING: Duration = Duration::from_secs(60);
+const TURN: Duration = Duration::from_millis(10);
+const SOURCE_SLACK: usize = 4 << 20;
+
+/// What the engine tells while it works.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    Started {
+        tree: String,
+        machine: String,
+    },
+    Step(StepResult),
+    Failed(LoadError),
+    /// The last one: what could not be removed.
+    Ended {
+        left: Vec<String>,
+    },
+}
+
+/// What the steps of a plan may need at one time, over all its ranks.
+pub fn need_of(plan: &Plan) -> Need {
+    let ranks = plan.job.as_ref().map_or(1, |job| u64::from(job.size));
+    let of = |step: &Step| {
+        let (bytes, inodes) = step.pattern.need();
+        let processes = u64::from(step.processes) * ranks;
+        Need { bytes: bytes.saturating_mul(processes), inodes: inodes.saturating_mul(processes) }
+    };
+    plan.steps.iter().map(of).fold(Need::default(), |most, one| Need {
+        bytes: most.bytes.max(one.bytes),
+        inodes: most.inodes.max(one.inodes),
+    })
+}
+
+/// Carries out `plan`, telling what happens. However it ends, the tree is removed.
+pub fn run(plan: &Plan, tell: &mut dyn FnMut(&Event)) {
+    signals::watch();
+    let mut left = Vec::new();
+    if let Err(error) = prepared(plan, tell, &mut left) {
+        tell(&Event::Failed(error));
+    }
+    tell(&Event::Ended { left });
+}
+
+fn prepared(plan: &Plan, tell: &mut dyn FnMut(&Event), left: &mut Vec<String>) -> Result<(), LoadError> {
+    check_plan(plan)?;
+    let (tree, meeting, plan) = match &plan.job {
+        Some(job) if job.size > 1 && job.rank > 0 => {
+            let (tree, meeting, plan) = Meeting::join(plan, job, &mut signals::check)?;
+            (tree, Some(meeting), plan)
+        }
+        job => {
+            let job = job.as_ref().filter(|job| job.size > 1);
+            check_room(plan)?;
+            let tree = Tree::make(&plan.directory, job.map(meet::token_of).as_deref())?;
+            let meeting = job.map(|job| Meeting::open(&tree, job, plan)).transpose();
+            match meeting {
+                Ok(meeting) => (tree, meeting, plan.clone()),
+                Err(error) => {
+                    left.extend(tree.remove());
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let machine = tree::boot_id();
+    tell(&Event::Started { tree: tree.path().display().to_string(), machine: machine.clone() });
+    let mut engine = Engine { magic: cache::magic_of(tree.fd()), tree, meeting, machine };
+    let outcome = engine.steps(&plan, tell);
+    left.extend(engine.end(outcome.is_ok()));
+    outcome
+}
+
+fn check_plan(plan: &Plan) -> Result<(), LoadError> {
+    let wrong = |step: &Step, why: &str| {
+        Err(LoadError::new(Kind::Plan, format!("step {}: {why}", step.id), "correct the plan"))
+    };
+    for step in &plan.steps {
+        if let Some(fault) = step.pattern.fault() {
+            return wrong(step, fault);
+        }
+        if step.processes == 0 || !step.limit_seconds.is_finite() || step.limit_seconds <= 0.0 {
+            return wrong(step, "processes and limit_seconds must be above 0");
+        }
+    }
+    if std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1) {
+        let hint = "start the engine in a process of its own";
+        return Err(LoadError::new(Kind::Plan, "the engine can't fork beside other threads", hint));
+    }
+    Ok(())
+}
+
+fn check_room(plan: &Plan) -> Result<(), LoadError> {
+    use std::os::fd::AsRawFd;
+    let place = plan.directory.display().to_string();
+    let folder = std::fs::File::open(&plan.directory).map_err(|error| LoadError::system(&place, &error))?;
+    space::check(folder.as_raw_fd(), &place, need_of(plan))
+}
+
+struct Engine {
+    tree: Tree,
+    meeting: Option<Meeting>,
+    machine: String,
+    magic: i64,
+}
+
+/// Forked processes that were not waited for yet.
+struct Children(Vec<libc::pid_t>);
+
+impl Engine {
+    fn steps(&mut self, plan: &Plan, tell: &mut dyn FnMut(&Event)) -> Result<(), LoadError> {
+        let request = plan.steps.iter().map(|step| step.pattern.request_bytes()).max().unwrap_or(0);
+        let source = random_bytes(request as usize + SOURCE_SLACK)?;
+        for step in &plan.steps {
+            signals::check()?;
+            let result = self.step(step, source)?;
+            if let Some(result) = self.gathered(result)? {
+                tell(&Event::Step(result));
+            }
+        }
+        Ok(())
+    }
+
+    /// What all ranks did in a step; None on ranks that are not the first.
+    fn gathered(&mut self, mut result: StepResult) -> Result<Option<StepResult>, LoadError> {
+        let Some(meeting) = &mut self.meeting else { return Ok(Some(result)) };
+        if meeting.rank > 0 {
+            let text = serde_json::to_string(&result).unwrap_or_default();
+            meeting.hand_in(result.id, &text)?;
+            return meeting.barrier(&mut signals::check).map(|()| None);
+        }
+        meeting.barrier(&mut signals::check)?;
+        for text in meeting.collect(result.id)? {
+            let broken = |error| LoadError::new(Kind::System, format!("a rank's result: {error}"), "");
+            result.merge(&serde_json::from_str(&text).map_err(broken)?);
+        }
+        Ok(Some(result))
+    }
+
+    fn step(&mut self, step: &Step, source: &[u8]) -> Result<StepResult, LoadError> {
+        let (bytes, inodes) = step.pattern.need();
+        let many = u64::from(step.processes);
+        let need = Need { bytes: bytes.saturating_mul(many), inodes: inodes.saturating_mul(many) };
+        space::check(self.tree.fd(), &self.tree.path().display().to_string(), need)?;
+        let refused = |error: io::Error| LoadError::system("memory for the workers", &error);
+        let shared = Shared::new(step.processes as usize).map_err(refused)?;
+        let mut children = Children(Vec::new());
+        let done = self
+            .forked(step, &shared, source, &mut children)
+            .and_then(|()| self.phases(step, &shared, &mut children));
+        if done.is_err() {
+            shared.control().stop();
+        }
+        children.end(done.is_err())?;
+        // What a worker met is the cause of whatever the engine saw of it.
+        if let Some(error) = (0..step.processes as usize).find_map(|worker| self.error_of(&shared, worker)) {
+            return Err(error);
+        }
+        done?;
+        let several_ranks = self.meeting.is_some();
+        Ok(of_rank(step, &shared, &self.machine, self.magic, several_ranks))
+    }
+
+    fn forked(
+        &self,
+        step: &Step,
+        shared: &Shared,
+        source: &[u8],
+        children: &mut Children,
+    ) -> Result<(), LoadError> {
+        let (rank, size) = self.meeting.as_ref().map_or((0, 1), |meeting| (meeting.rank, meeting.size));
+        let phases = step.pattern.phases();
+        let engine = std::process::id() as libc::pid_t;
+        for local in 0..step.processes {
+            let position = Position {
+                index: rank * step.processes + local,
+                total: size * step.processes,
+                local,
+                on_rank: step.processes,
+            };
+            // SAFETY: this process has one thread, so the child may do whatever it could have done.
+            match unsafe { libc::fork() } {
+                -1 => return Err(LoadError::system("fork", &io::Error::last_os_error())),
+                0 => {
+                    signals::leave_to_engine(engine);
+                    let lived = std::panic::catch_unwind(|| {
+                        let length = step.pattern.request_bytes() as usize;
+                        let Ok(buffer) = map_anonymous(length, libc::MAP_PRIVATE) else { return false };
+                        // SAFETY: a mapping of that length of its own, kept until the process ends.
+                        let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, length) };
+                        let tree = self.tree.fd();
+                        let task = Task {
+                            step,
+                            phases: &phases,
+                            position,
+                            tree,
+                            source,
+                            source_slack: SOURCE_SLACK,
+                            buffer,
+                        };
+                        live(task, shared);
+                        true
+                    });
+                    // SAFETY: ends without the destructors and buffers of the process it was forked from.
+                    unsafe { libc::_exit(i32::from(!matches!(lived, Ok(true)))) };
+                }
+                child => children.0.push(child),
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets all workers of all ranks begin each phase together.
+    fn phases(&mut self, step: &Step, shared: &Shared, children: &mut Children) -> Result<(), LoadError> {
+        for at in 0..step.pattern.phases().len() as u32 {
+            while !shared.control().all_arrived(at, step.processes, TURN) {
+                signals::check()?;
+                children.check(shared)?;
+            }
+            if let Some(meeting) = &mut self.meeting {
+                meeting.barrier(&mut || signals::check().and_then(|()| children.check(shared)))?;
+            }
+            shared.control().start(at);
+        }
+        while !children.0.is_empty() {
+            signals::check()?;
+            children.check(shared)?;
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    fn error_of(&self, shared: &Shared, worker: usize) -> Option<LoadError> {
+        let slot = shared.slot(worker);
+        if slot.error == 0 {
+            return None;
+        }
+        let what = String::from_utf8_lossy(&slot.what);
+        let what = format!("{}: {}", self.tree.path().display(), what.trim_end_matches('\0'));
+        Some(LoadError::system(what, &io::Error::from_raw_os_error(slot.error)))
+    }
+
+    /// Removes the tree, or leaves that to rank 0; gives what had to stay.
+    fn end(self, well: bool) -> Vec<String> {
+        match self.meeting {
+            None => self.tree.remove(),
+            Some(meeting) => {
+                meeting.leave(well);
+                if meeting.rank > 0 {
+                    Vec::new()
+                } else {
+                    self.tree.remove()
+                }
+            }
+        }
+    }
+}
+
+impl Children {
+    /// Takes note of those that ended.
+    ///
+    /// # Errors
+    /// One ended that should not have: it was killed, or met an error that stands in its slot.
+    fn check(&mut self, shared: &Shared) -> Result<(), LoadError> {
+        let mut broken = None;
+        self.0.retain(|&child| {
+            let mut status = 0;
+            // SAFETY: a child of this process.
+            if unsafe { libc::waitpid(child, &mut status, libc::WNOHANG) } == 0 {
+                return true;
+            }
+            if status != 0 {
+                broken = Some(status);
+            }
+            false
+        });
+        if let Some(status) = broken {
+            let how = if libc::WIFSIGNALED(status) {
+                format!("was killed by signal {}", libc::WTERMSIG(status))
+            } else {
+                "failed".into()
+            };
+            let hint = "was memory short? fewer --processes or smaller --sizes need less";
+            return Err(LoadError::new(Kind::System, format!("a process of the check-up {how}"), hint));
+        }
+        if shared.control().is_stopped() {
+            return Err(LoadError::stopped("a process of the check-up met an error"));
+        }
+        Ok(())
+    }
+
+    /// Waits for all; `soon`: kills those that take long.
+    ///
+    /// # Errors
+    /// One does not end although killed.
+    fn end(&mut self, soon: bool) -> Result<(), LoadError> {
+        let start = Instant::now();
+        let mut killed = false;
+        while !self.0.is_empty() {
+            self.0.retain(|&child| {
+                // SAFETY: a child of this process.
+                unsafe { libc::waitpid(child, std::ptr::null_mut(), libc::WNOHANG) == 0 }
+            });
+            if soon && !killed && start.elapsed() > GRACE {
+                // SAFETY: children that were not waited for, so the numbers are theirs.
+                self.0.iter().for_each(|&child| unsafe {
+                    libc::kill(child, libc::SIGKILL);
+                });
+                killed = true;
+            }
+            if start.elapsed() > MOURNING + GRACE {
+                let message =
+                    format!("{} processes hang in the file system and can't be ended", self.0.len());
+                return Err(LoadError::new(
+                    Kind::System,
+                    message,
+                    "iodock health clean DIR once it answers again",
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that no file system can compress, shared with all workers that are forked later.
+fn random_bytes(length: usize) -> Result<&'static [u8], LoadError> {
+    let refused = |error: io::Error| LoadError::system("memory for what is written", &error);
+    let base = map_anonymous(length, libc::MAP_PRIVATE).map_err(refused)?;
+    // SAFETY: a mapping of that length, never unmapped.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(base, length) };
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(std::process::id());
+    for word in bytes.chunks_exact_mut(8) {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        word.copy_from_slice(&state.to_le_bytes());
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,60 @@
+//! Why a check-up could not be made or go on, and what to do about it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::io;
+
+/// What kind of thing went wrong: callers decide by it, people read the message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// No room left: bytes, inodes or quota.
+    NoSpace,
+    /// Someone asked to stop.
+    Stopped,
+    /// Something is there that is not ours, or of a run that may be alive.
+    Taken,
+    /// A plan that can't be carried out as it stands.
+    Plan,
+    /// Whatever else the system refused.
+    System,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadError {
+    pub kind: Kind,
+    pub message: String,
+    pub hint: String,
+}
+
+impl LoadError {
+    pub fn new(kind: Kind, message: impl Into<String>, hint: impl Into<String>) -> Self {
+        LoadError { kind, message: message.into(), hint: hint.into() }
+    }
+
+    /// A failed system call: `what` says on which file.
+    pub fn system(what: impl fmt::Display, error: &io::Error) -> Self {
+        let code = error.raw_os_error().unwrap_or(0);
+        if code == libc::ENOSPC || code == libc::EDQUOT {
+            let lacking =
+                if code == libc::EDQUOT { "your quota is used up" } else { "no space or no inodes left" };
+            let hint = "make room, or take a smaller class; df -h and df -i show what is free";
+            return LoadError::new(Kind::NoSpace, format!("{what}: {lacking}"), hint);
+        }
+        let text = error.to_string();
+        let text = text.split(" (os error").next().unwrap_or_default();
+        LoadError::new(Kind::System, format!("{what}: {text}"), "choose a folder that you may write to")
+    }
+
+    pub fn stopped(why: &str) -> Self {
+        LoadError::new(Kind::Stopped, why, "")
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for LoadError {}

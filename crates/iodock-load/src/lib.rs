@@ -1,0 +1,28 @@
+//! The benchmark engine: plans of I/O patterns in, what each operation moved and how long it took out.
+//!
+//! Workers are processes, forked for each step by an engine that has a process of its own, started together by a
+//! barrier, each timing every operation into a histogram. All happens in a tree that the engine makes, tags, and
+//! removes however the run ends.
+
+mod cache;
+mod engine;
+mod error;
+mod histogram;
+mod meet;
+mod patterns;
+mod plan;
+mod result;
+mod shared;
+mod signals;
+mod space;
+mod tree;
+mod worker;
+
+pub use cache::Cache;
+pub use engine::{need_of, run, Event};
+pub use error::{Kind, LoadError};
+pub use histogram::{bounds_of, bucket_of, Latencies};
+pub use plan::{Data, Job, Metadata, Mixed, Pattern, Plan, Step, Weights};
+pub use result::{Done, Span, StepResult};
+pub use space::{free, quota, Free, Need};
+pub use tree::{clean, Cleaned};

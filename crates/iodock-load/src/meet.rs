@@ -1,0 +1,187 @@
+//! How ranks that mpirun or srun started work in step: through small files in the tree, wherever they run.
+//!
+//! Rank 0 makes the tree, a state file for each rank and one of its own, `go`. A rank that comes to a barrier
+//! writes the barrier's number into its state; once all have, rank 0 writes it into `go`. Files are opened anew for
+//! each look, which on NFS brings what others wrote (close-to-open consistency); all exist before anyone looks, as
+//! clients remember for long that a file is not there.
+
+use crate::error::{Kind, LoadError};
+use crate::plan::{Job, Plan};
+use crate::tree::Tree;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How long a rank is waited for that does not come: a hung job ends by itself.
+const PATIENCE: Duration = Duration::from_secs(600);
+const FIRST_PAUSE: Duration = Duration::from_micros(200);
+const LAST_PAUSE: Duration = Duration::from_millis(20);
+const FAREWELL: Duration = Duration::from_secs(20);
+const AWAY: &str = "0 away";
+const STOPPED: &str = "0 stopped";
+
+/// What the tree of a job is called: the same on every rank.
+pub fn token_of(job: &Job) -> String {
+    // FNV-1a: a name, no secret.
+    let hash = job
+        .key
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+/// A rank's place among all.
+pub struct Meeting {
+    folder: PathBuf,
+    pub rank: u32,
+    pub size: u32,
+    barriers: u64,
+}
+
+impl Meeting {
+    /// Rank 0: makes the files by which all meet; the plan last, which says that they are there.
+    ///
+    /// # Errors
+    /// The folder can't be written to.
+    pub fn open(tree: &Tree, job: &Job, plan: &Plan) -> Result<Self, LoadError> {
+        let meeting =
+            Meeting { folder: tree.path().join("meet"), rank: job.rank, size: job.size, barriers: 0 };
+        let made = fs::create_dir(&meeting.folder)
+            .and_then(|()| (0..job.size).try_for_each(|rank| meeting.write(&format!("r{rank}"), "0 here")))
+            .and_then(|()| meeting.write("go", "0 here"))
+            .and_then(|()| Ok(serde_json::to_string(plan)?))
+            .and_then(|text| meeting.write("plan.new", &text))
+            .and_then(|()| fs::rename(meeting.folder.join("plan.new"), meeting.folder.join("plan")));
+        made.map(|()| meeting).map_err(|error| LoadError::system(tree.path().display(), &error))
+    }
+
+    /// Other ranks: waits for rank 0's tree; gives its plan too. `on` is asked at every turn.
+    ///
+    /// # Errors
+    /// It did not come, or `on` says to stop.
+    pub fn join(
+        plan: &Plan,
+        job: &Job,
+        on: &mut dyn FnMut() -> Result<(), LoadError>,
+    ) -> Result<(Tree, Self, Plan), LoadError> {
+        let start = Instant::now();
+        loop {
+            on()?;
+            if let Ok(tree) = Tree::join(&plan.directory, &token_of(job)) {
+                let folder = tree.path().join("meet");
+                // Listing asks the server anew, where looking up a name may be answered from memory.
+                let there =
+                    fs::read_dir(&folder).is_ok_and(|all| all.flatten().any(|one| one.file_name() == "plan"));
+                let text = if there { fs::read(folder.join("plan")).ok() } else { None };
+                if let Some(plan) = text.and_then(|text| serde_json::from_slice(&text).ok()) {
+                    return Ok((tree, Meeting { folder, rank: job.rank, size: job.size, barriers: 0 }, plan));
+                }
+            }
+            if start.elapsed() > PATIENCE {
+                let message = format!("rank 0 did not come to {}", plan.directory.display());
+                return Err(LoadError::new(Kind::System, message, "is the folder the same on all nodes?"));
+            }
+            std::thread::sleep(LAST_PAUSE);
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) -> std::io::Result<()> {
+        fs::write(self.folder.join(name), text)
+    }
+
+    /// The barrier that a rank (or `go`) has come to, and its state.
+    fn read(&self, name: &str) -> Option<(u64, String)> {
+        let text = fs::read_to_string(self.folder.join(name)).ok()?;
+        let (number, state) = text.split_once(' ')?;
+        Some((number.parse().ok()?, state.to_owned()))
+    }
+
+    /// Waits until all ranks are here. `on` is asked at every turn.
+    ///
+    /// # Errors
+    /// A rank stopped, did not come within ten minutes, or `on` says to stop.
+    pub fn barrier(&mut self, on: &mut dyn FnMut() -> Result<(), LoadError>) -> Result<(), LoadError> {
+        self.barriers += 1;
+        let here = format!("{} here", self.barriers);
+        let failed = |error| LoadError::system(self.folder.display(), &error);
+        if self.rank == 0 {
+            for rank in 1..self.size {
+                self.wait_for(&format!("r{rank}"), on)?;
+            }
+            self.write("go", &here).map_err(failed)
+        } else {
+            self.write(&format!("r{}", self.rank), &here).map_err(failed)?;
+            self.wait_for("go", on)
+        }
+    }
+
+    fn wait_for(&self, name: &str, on: &mut dyn FnMut() -> Result<(), LoadError>) -> Result<(), LoadError> {
+        let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            match self.read(name) {
+                Some((number, _)) if number >= self.barriers => return Ok(()),
+                Some((_, state)) if state != "here" => {
+                    return Err(LoadError::stopped("another rank stopped"));
+                }
+                None if !self.folder.exists() => return Err(LoadError::stopped("rank 0 stopped")),
+                _ => {}
+            }
+            on()?;
+            if start.elapsed() > PATIENCE {
+                let who = if name == "go" { "rank 0".into() } else { name.replace('r', "rank ") };
+                let hint = "iodock health clean DIR removes what is left";
+                return Err(LoadError::new(Kind::System, format!("{who} does not answer"), hint));
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(LAST_PAUSE);
+        }
+    }
+
+    /// Leaves what this rank found for rank 0, before the barrier at which that collects.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn hand_in(&self, step: u64, text: &str) -> Result<(), LoadError> {
+        let name = format!("s{step}.{}", self.rank);
+        self.write(&name, text).map_err(|error| LoadError::system(self.folder.join(name).display(), &error))
+    }
+
+    /// Rank 0, behind that barrier: what the other ranks found.
+    ///
+    /// # Errors
+    /// A file that was handed in is not there.
+    pub fn collect(&self, step: u64) -> Result<Vec<String>, LoadError> {
+        let mut texts = Vec::new();
+        for rank in 1..self.size {
+            let path = self.folder.join(format!("s{step}.{rank}"));
+            texts.push(fs::read_to_string(&path).map_err(|error| LoadError::system(path.display(), &error))?);
+            let _ = fs::remove_file(path);
+        }
+        Ok(texts)
+    }
+
+    /// Says that this rank uses the tree no more; rank 0 waits for the others, some seconds at most, and gives how
+    /// many did not answer.
+    pub fn leave(&self, well: bool) -> u32 {
+        if self.rank > 0 {
+            let _ = self.write(&format!("r{}", self.rank), AWAY);
+            return 0;
+        }
+        if !well {
+            let _ = self.write("go", STOPPED);
+        }
+        let start = Instant::now();
+        let mut missing = 0;
+        for rank in 1..self.size {
+            let name = format!("r{rank}");
+            while self.read(&name).is_none_or(|(_, state)| state == "here") {
+                if start.elapsed() > FAREWELL {
+                    missing += 1;
+                    break;
+                }
+                std::thread::sleep(LAST_PAUSE);
+            }
+        }
+        missing
+    }
+}

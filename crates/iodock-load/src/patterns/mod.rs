@@ -1,0 +1,5 @@
+//! What workers do: one file a kind of pattern.
+
+pub mod data;
+pub mod metadata;
+pub mod mixed;

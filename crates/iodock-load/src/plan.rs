@@ -1,0 +1,210 @@
+//! What is to be measured: steps, each a pattern of I/O that so many processes carry out in phases.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// Everything the engine is asked to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// The folder in which a tree of our own is made.
+    pub directory: PathBuf,
+    /// The ranks that carry out the plan together; None where it is one process's own.
+    #[serde(default)]
+    pub job: Option<Job>,
+    pub steps: Vec<Step>,
+}
+
+/// This rank among those that mpirun or srun started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Job {
+    pub rank: u32,
+    pub size: u32,
+    /// The same for all ranks of the job, and for no other job that runs at the time.
+    pub key: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// Given back with the result.
+    pub id: u64,
+    /// On each rank.
+    pub processes: u32,
+    /// After so long a phase ends with what was done so far.
+    pub limit_seconds: f64,
+    pub pattern: Pattern,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Pattern {
+    Data(Data),
+    Metadata(Metadata),
+    Mixed(Mixed),
+}
+
+/// Files written and read from start to end: phases write, read, reread.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Data {
+    /// Of each process.
+    pub files: u64,
+    pub file_bytes: u64,
+    pub request_bytes: u64,
+    /// Past the client's cache.
+    #[serde(default)]
+    pub direct: bool,
+    /// fsync before each close, within the time of writing.
+    #[serde(default = "yes")]
+    pub sync: bool,
+    /// One file for all processes, each writing a block of its own.
+    #[serde(default)]
+    pub shared: bool,
+    /// Read a second time, out of the cache.
+    #[serde(default)]
+    pub reread: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Directories and empty files made, looked at and removed, each process in a folder of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Files, and directories, of each process.
+    pub items: u64,
+}
+
+/// Whole-file operations in a random order on files of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mixed {
+    /// Files of each process that are there at the start.
+    pub files: u64,
+    /// Each file has one of these sizes.
+    pub sizes_bytes: Vec<u64>,
+    pub request_bytes: u64,
+    /// What an append adds.
+    pub append_bytes: u64,
+    /// Operations of each process.
+    pub operations: u64,
+    pub seed: u64,
+    pub weights: Weights,
+    /// fsync before the close of what was written.
+    #[serde(default)]
+    pub sync: bool,
+}
+
+/// How often each operation is chosen, relative to the others.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Weights {
+    pub create: u32,
+    pub write: u32,
+    pub append: u32,
+    pub read: u32,
+    pub delete: u32,
+    pub stat: u32,
+}
+
+impl Weights {
+    pub fn listed(&self) -> [u32; 6] {
+        [self.create, self.write, self.append, self.read, self.delete, self.stat]
+    }
+}
+
+/// One phase of a pattern: between two barriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// What it is called in results; None is not measured.
+    pub operation: Option<&'static str>,
+    /// It reads, so it is said whence.
+    pub reads: bool,
+}
+
+const fn phase(operation: &'static str, reads: bool) -> Phase {
+    Phase { operation: Some(operation), reads }
+}
+
+const REMOVING: Phase = Phase { operation: None, reads: false };
+
+pub const MIXED_OPERATIONS: [Phase; 6] = [
+    phase("create", false),
+    phase("write", false),
+    phase("append", false),
+    phase("read", true),
+    phase("delete", false),
+    phase("stat", false),
+];
+
+/// The most phases that a pattern has.
+pub const MOST_PHASES: usize = 8;
+
+impl Pattern {
+    /// In order. Those of a mixed workload come from one phase: its operations are measured apart.
+    pub fn phases(&self) -> Vec<Phase> {
+        match self {
+            Pattern::Data(data) => {
+                let mut phases = vec![phase("write", false), phase("read", true)];
+                phases.extend(data.reread.then_some(phase("reread", true)));
+                phases.push(REMOVING);
+                phases
+            }
+            Pattern::Metadata(_) => vec![
+                phase("directory-create", false),
+                phase("directory-stat", false),
+                phase("directory-remove", false),
+                phase("file-create", false),
+                phase("file-stat", false),
+                phase("file-open", false),
+                phase("file-remove", false),
+            ],
+            Pattern::Mixed(_) => vec![phase("all", false), REMOVING],
+        }
+    }
+
+    /// Bytes and inodes that one process may use at once.
+    pub fn need(&self) -> (u64, u64) {
+        match self {
+            Pattern::Data(data) => {
+                let each = data.file_bytes.div_ceil(4096).saturating_mul(4096);
+                (data.files.saturating_mul(each), data.files + 1)
+            }
+            // An empty file may take a block of its directory, and of the file system's tables.
+            Pattern::Metadata(metadata) => (metadata.items * 512, metadata.items + 2),
+            Pattern::Mixed(mixed) => {
+                let largest = mixed.sizes_bytes.iter().max().copied().unwrap_or(0);
+                let files = mixed.files.saturating_mul(2);
+                let grown = mixed.append_bytes.saturating_mul(mixed.operations / files.max(1) + 8);
+                (files.saturating_mul(largest.saturating_add(grown).div_ceil(4096) * 4096), files + 2)
+            }
+        }
+    }
+
+    /// The largest single request.
+    pub fn request_bytes(&self) -> u64 {
+        match self {
+            Pattern::Data(data) => data.request_bytes,
+            Pattern::Metadata(_) => 0,
+            Pattern::Mixed(mixed) => mixed.request_bytes,
+        }
+    }
+
+    /// Why it can't be carried out as it stands.
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Pattern::Data(data) if data.request_bytes == 0 || data.file_bytes == 0 || data.files == 0 => {
+                Some("files, file_bytes and request_bytes must be at least 1")
+            }
+            Pattern::Data(data) if data.shared && data.files != 1 => Some("a shared file is one file"),
+            Pattern::Metadata(metadata) if metadata.items == 0 => Some("items must be at least 1"),
+            Pattern::Mixed(mixed)
+                if mixed.sizes_bytes.is_empty() || mixed.request_bytes == 0 || mixed.operations == 0 =>
+            {
+                Some("sizes_bytes, request_bytes and operations must not be empty")
+            }
+            Pattern::Mixed(mixed) if mixed.weights.listed().iter().all(|&weight| weight == 0) => {
+                Some("no operation has a weight")
+            }
+            _ => None,
+        }
+    }
+}

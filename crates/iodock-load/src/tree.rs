@@ -1,0 +1,448 @@
+//! The tree that a check-up makes, owns and removes: `DIR/.iodock-load-TOKEN/`, with a tag file that names the token.
+//!
+//! Nothing is removed but what has one of our own names, below a folder with our tag that belongs to this user, on
+//! the same file system, never through a link. Whatever else lies there stays, and is said.
+
+use crate::error::{Kind, LoadError};
+use serde::{Deserialize, Serialize};
+use std::ffi::{CStr, CString, OsStr};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub const PREFIX: &str = ".iodock-load-";
+const TAG: &CStr = c"tag";
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Who made a tree; the content of its tag.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Tag {
+    /// What the folder's name ends in.
+    pub token: String,
+    pub host: String,
+    pub boot: String,
+    pub pid: u32,
+    /// Of the process, in clock ticks since the boot: pids are used again.
+    pub start_ticks: u64,
+    pub uid: u32,
+}
+
+impl Tag {
+    fn of_this_process(token: &str) -> Self {
+        let pid = std::process::id();
+        Tag {
+            token: token.to_owned(),
+            host: first_line("/proc/sys/kernel/hostname"),
+            boot: boot_id(),
+            pid,
+            start_ticks: start_ticks(pid).unwrap_or(0),
+            // SAFETY: no arguments, can't fail.
+            uid: unsafe { libc::geteuid() },
+        }
+    }
+
+    /// Whether the process that made the tree runs on this machine.
+    fn runs_here(&self) -> bool {
+        self.boot == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
+    }
+}
+
+/// Names this boot of this machine: the same for all containers on it.
+pub fn boot_id() -> String {
+    first_line("/proc/sys/kernel/random/boot_id")
+}
+
+fn first_line(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+fn start_ticks(pid: u32) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in brackets may hold anything; the 20th field behind it is the start.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// A tree in use.
+pub struct Tree {
+    path: PathBuf,
+    root: OwnedFd,
+    /// Locked for as long as anybody uses the tree; workers inherit it. None in ranks that did not make it.
+    _tag: Option<File>,
+}
+
+impl Tree {
+    /// Makes a tree in `directory`. `token` is given where several ranks have to find it; else it is random.
+    ///
+    /// # Errors
+    /// The folder can't be written to, or a tree of this name is there already.
+    pub fn make(directory: &Path, token: Option<&str>) -> Result<Self, LoadError> {
+        let token = match token {
+            Some(token) => token.to_owned(),
+            None => random_token().map_err(|error| LoadError::system("getrandom", &error))?,
+        };
+        let path = directory.join(format!("{PREFIX}{token}"));
+        let failed = |error: &io::Error| LoadError::system(directory.display(), error);
+        if let Err(error) =
+            std::os::unix::fs::DirBuilderExt::mode(&mut std::fs::DirBuilder::new(), 0o700).create(&path)
+        {
+            return Err(if error.kind() == io::ErrorKind::AlreadyExists {
+                taken(&path)
+            } else {
+                failed(&error)
+            });
+        }
+        let made = open_directory(libc::AT_FDCWD, &c_path(&path)).and_then(|root| {
+            let tag = write_tag(&root, &Tag::of_this_process(&token))?;
+            Ok(Tree { path: path.clone(), root, _tag: Some(tag) })
+        });
+        made.map_err(|error| {
+            let _ = std::fs::remove_file(path.join("tag"));
+            let _ = std::fs::remove_dir(&path);
+            failed(&error)
+        })
+    }
+
+    /// The tree that another rank made.
+    ///
+    /// # Errors
+    /// It is not there (yet).
+    pub fn join(directory: &Path, token: &str) -> io::Result<Self> {
+        let path = directory.join(format!("{PREFIX}{token}"));
+        let root = open_directory(libc::AT_FDCWD, &c_path(&path))?;
+        Ok(Tree { path, root, _tag: None })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn fd(&self) -> RawFd {
+        self.root.as_raw_fd()
+    }
+
+    /// Removes all that is ours; gives what had to stay.
+    pub fn remove(self) -> Vec<String> {
+        remove_tree(&self.path, &self.root)
+    }
+}
+
+fn taken(path: &Path) -> LoadError {
+    let hint = "another run uses it, or left it behind: iodock health clean DIR removes what was left";
+    LoadError::new(Kind::Taken, format!("{}: exists already", path.display()), hint)
+}
+
+fn random_token() -> io::Result<String> {
+    let mut bytes = [0u8; 8];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:016x}", u64::from_le_bytes(bytes)))
+}
+
+fn write_tag(root: &OwnedFd, tag: &Tag) -> io::Result<File> {
+    let flags = libc::O_CREAT | libc::O_EXCL | libc::O_RDWR;
+    let mut file = File::from(open_at(root.as_raw_fd(), TAG, flags)?);
+    // Where the file system knows no locks, host and process have to do.
+    // SAFETY: the descriptor is open.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+    serde_json::to_writer(&mut file, tag)?;
+    file.write_all(b"\n")?;
+    Ok(file)
+}
+
+/// What was left behind in `directory`, and what became of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Cleaned {
+    pub removed: Vec<String>,
+    /// In use, or not to be told: path and why.
+    pub kept: Vec<(String, String)>,
+    /// Within removed trees: what is not ours.
+    pub foreign: Vec<String>,
+}
+
+/// Removes the trees of this user in `directory` that no check-up uses any more. `force`: also those of other
+/// machines where locks don't tell.
+///
+/// # Errors
+/// The folder can't be read.
+pub fn clean(directory: &Path, force: bool) -> Result<Cleaned, LoadError> {
+    let mut cleaned = Cleaned::default();
+    let failed = |error: io::Error| LoadError::system(directory.display(), &error);
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let Some(token) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
+        let path = directory.join(&name);
+        match left_behind(&path, token, force) {
+            Ok(Some(root)) => {
+                let foreign = remove_tree(&path, &root);
+                if foreign.is_empty() {
+                    cleaned.removed.push(path.display().to_string());
+                } else {
+                    cleaned.foreign.extend(foreign);
+                }
+            }
+            Ok(None) => {}
+            Err(why) => cleaned.kept.push((path.display().to_string(), why)),
+        }
+    }
+    Ok(cleaned)
+}
+
+/// The root of a tree that is ours and not in use; None if it is not ours at all.
+fn left_behind(path: &Path, token: &str, force: bool) -> Result<Option<OwnedFd>, String> {
+    // SAFETY: no arguments, can't fail.
+    let user = unsafe { libc::geteuid() };
+    let Ok(root) = open_directory(libc::AT_FDCWD, &c_path(path)) else { return Ok(None) };
+    let owned = |fd: RawFd| status_of(fd).is_ok_and(|status| status.st_uid == user);
+    if !owned(root.as_raw_fd()) {
+        return Ok(None);
+    }
+    let Ok(tag) = open_at(root.as_raw_fd(), TAG, libc::O_RDWR) else {
+        // Killed between mkdir and tag: an empty folder of our name and user can go.
+        let empty = entries(&root).is_ok_and(|names| names.is_empty());
+        return if empty { Ok(Some(root)) } else { Err("it has no tag, so it may be somebody's own".into()) };
+    };
+    let mut tag = File::from(tag);
+    let mut text = String::new();
+    let read = owned(tag.as_raw_fd()) && tag.read_to_string(&mut text).is_ok();
+    let known: Option<Tag> = read.then(|| serde_json::from_str(&text).ok()).flatten();
+    match known {
+        Some(known) if known.token == token => in_use(&tag, &known, force).map_or(Ok(Some(root)), Err),
+        // The disk was full when the tag was to be written, or it was killed meanwhile.
+        None if read && text.is_empty() && lock(&tag) == Lock::Ours => Ok(Some(root)),
+        _ => Err("its tag names another tree".into()),
+    }
+}
+
+fn in_use(tag: &File, known: &Tag, force: bool) -> Option<String> {
+    let start = Instant::now();
+    loop {
+        let who = format!("process {} on {} uses it", known.pid, known.host);
+        match lock(tag) {
+            _ if known.runs_here() => return Some(who),
+            Lock::Ours => return None,
+            // Workers of a killed engine end with it, but not at once.
+            Lock::Taken if start.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(10)),
+            Lock::Taken => return Some(who),
+            Lock::Unknown if force || known.boot == boot_id() => return None,
+            Lock::Unknown => {
+                let why = "it was made on {}, and this file system has no locks: look there, then --force";
+                return Some(why.replace("{}", &known.host));
+            }
+        }
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Lock {
+    Ours,
+    Taken,
+    Unknown,
+}
+
+fn lock(file: &File) -> Lock {
+    // SAFETY: the descriptor is open.
+    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+        return Lock::Ours;
+    }
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::EWOULDBLOCK) => Lock::Taken,
+        _ => Lock::Unknown,
+    }
+}
+
+fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
+    let start = Instant::now();
+    let mut foreign;
+    loop {
+        foreign = Vec::new();
+        let device = status_of(root.as_raw_fd()).map(|status| status.st_dev).unwrap_or(0);
+        empty(root, path, device, true, &mut foreign);
+        if foreign.is_empty() {
+            // The tag goes last: what is left of a removal that is cut short can be removed later.
+            // SAFETY: the descriptor is open, the name a C string.
+            unsafe { libc::unlinkat(root.as_raw_fd(), TAG.as_ptr(), 0) };
+        }
+        match std::fs::remove_dir(path) {
+            Ok(()) => return Vec::new(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
+            // A server may still hear of an earlier creation, and NFS keeps removed files that are open.
+            Err(_) if foreign.is_empty() && start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(_) => break,
+        }
+    }
+    if foreign.is_empty() {
+        foreign.push(path.display().to_string());
+    }
+    foreign
+}
+
+/// Removes what is ours in a folder, but for the tag; notes what is not.
+fn empty(folder: &OwnedFd, path: &Path, device: libc::dev_t, is_root: bool, foreign: &mut Vec<String>) {
+    let Ok(names) = entries(folder) else { return foreign.push(path.display().to_string()) };
+    for name in names {
+        if is_root && name.as_c_str() == TAG {
+            continue;
+        }
+        let place = || path.join(OsStr::from_bytes(name.to_bytes()));
+        let gone = match kind_of(name.to_bytes()) {
+            Some(Own::File) => unlink(folder, &name, 0),
+            Some(Own::Folder) => {
+                if let Ok(inner) = open_directory(folder.as_raw_fd(), &name) {
+                    if status_of(inner.as_raw_fd()).is_ok_and(|status| status.st_dev == device) {
+                        empty(&inner, &place(), device, false, foreign);
+                    }
+                }
+                unlink(folder, &name, libc::AT_REMOVEDIR)
+            }
+            None => false,
+        };
+        if !gone && foreign.len() < 20 {
+            foreign.push(place().display().to_string());
+        }
+    }
+}
+
+fn unlink(folder: &OwnedFd, name: &CStr, flags: i32) -> bool {
+    // SAFETY: the descriptor is open, the name a C string.
+    unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) == 0 }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Own {
+    File,
+    Folder,
+}
+
+/// What a name of ours stands for; None if it is none.
+fn kind_of(name: &[u8]) -> Option<Own> {
+    let numbered =
+        |rest: &[u8]| !rest.is_empty() && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    match name {
+        b"meet" => Some(Own::Folder),
+        b"plan" | b"plan.new" | b"go" => Some(Own::File),
+        [b'w' | b'd', rest @ ..] if numbered(rest) => Some(Own::Folder),
+        // Files of workers, ranks' states, and their results.
+        [b'f' | b'r' | b's' | b'n', rest @ ..] if numbered(rest) => Some(Own::File),
+        _ => None,
+    }
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}
+
+pub fn open_at(folder: RawFd, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
+    let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: the name is a C string; a new descriptor is owned by nobody else.
+    unsafe {
+        match libc::openat(folder, name.as_ptr(), flags, 0o600) {
+            -1 => Err(io::Error::last_os_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+pub fn open_directory(folder: RawFd, name: &CStr) -> io::Result<OwnedFd> {
+    open_at(folder, name, libc::O_RDONLY | libc::O_DIRECTORY)
+}
+
+pub fn status_of(fd: RawFd) -> io::Result<libc::stat> {
+    // SAFETY: zeroes are a valid stat; the kernel fills it in.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        match libc::fstat(fd, &mut status) {
+            0 => Ok(status),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+/// Names in a folder, without `.` and `..`.
+fn entries(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    // A descriptor of its own, as the stream closes it, and reading starts at the beginning.
+    let own = open_directory(folder.as_raw_fd(), c".")?;
+    // SAFETY: fdopendir takes the descriptor over; names are copied before the next readdir.
+    unsafe {
+        let stream = libc::fdopendir(std::os::fd::IntoRawFd::into_raw_fd(own));
+        if stream.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        let mut names = Vec::new();
+        while let Some(entry) = libc::readdir(stream).as_ref() {
+            let name = CStr::from_ptr(entry.d_name.as_ptr());
+            if name != c"." && name != c".." {
+                names.push(name.to_owned());
+            }
+        }
+        libc::closedir(stream);
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_names_are_ours() {
+        for name in ["w0", "w12", "d7", "meet"] {
+            assert_eq!(kind_of(name.as_bytes()), Some(Own::Folder), "{name}");
+        }
+        for name in ["f0", "r3", "s17.2", "go", "plan"] {
+            assert_eq!(kind_of(name.as_bytes()), Some(Own::File), "{name}");
+        }
+        for name in ["", "w", "f", "work", "f1.dat", "thesis.tex", "W1", "f-1", "..", "w1 "] {
+            assert_eq!(kind_of(name.as_bytes()), None, "{name}");
+        }
+    }
+
+    fn scratch(name: &str) -> PathBuf {
+        let path = std::env::temp_dir().join(format!("iodock-load-test-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        path
+    }
+
+    #[test]
+    fn a_tree_goes_but_what_is_not_ours_stays() {
+        let folder = scratch("foreign");
+        let outside = folder.join("outside.txt");
+        std::fs::write(&outside, "mine").unwrap();
+        let tree = Tree::make(&folder, None).unwrap();
+        let root = tree.path().to_owned();
+        std::fs::create_dir(root.join("w0")).unwrap();
+        std::fs::write(root.join("w0/f1"), "x").unwrap();
+        std::fs::write(root.join("w0/thesis.tex"), "x").unwrap();
+        // A link of our name must not lead out.
+        std::os::unix::fs::symlink(&folder, root.join("w1")).unwrap();
+        std::os::unix::fs::symlink(&outside, root.join("f2")).unwrap();
+        let left = tree.remove();
+        assert!(left.contains(&root.join("w0/thesis.tex").display().to_string()), "{left:?}");
+        assert!(!root.join("w0/f1").exists() && !root.join("f2").exists());
+        assert!(root.join("tag").exists());
+        assert_eq!(std::fs::read_to_string(&outside).unwrap(), "mine");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_tree_in_use_is_not_cleaned_and_a_left_one_is() {
+        let folder = scratch("clean");
+        let tree = Tree::make(&folder, None).unwrap();
+        std::fs::create_dir(folder.join(".iodock-load-mine")).unwrap();
+        std::fs::write(folder.join(".iodock-load-mine/notes"), "x").unwrap();
+        let cleaned = clean(&folder, false).unwrap();
+        assert!(cleaned.removed.is_empty() && cleaned.kept.len() == 2, "{cleaned:?}");
+        let root = tree.path().to_owned();
+        let mut tag: Tag = serde_json::from_str(&std::fs::read_to_string(root.join("tag")).unwrap()).unwrap();
+        // As if the process had been killed: no lock, and its number belongs to another.
+        drop(tree);
+        tag.start_ticks += 1;
+        std::fs::write(root.join("tag"), serde_json::to_string(&tag).unwrap()).unwrap();
+        assert_eq!(clean(&folder, false).unwrap().removed, [root.display().to_string()]);
+        assert!(!root.exists() && folder.join(".iodock-load-mine/notes").exists());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

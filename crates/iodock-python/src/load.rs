@@ -1,0 +1,102 @@
+//! iodock-load: the engine of the check-up, which runs in a process of its own, and what is asked beside it.
+
+use crate::doorway::through;
+use crate::errors::native_error;
+use iodock_load::{Event, Latencies, LoadError, Plan};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+/// Carries out `plan` (JSON) and writes events, one JSON a line, to standard output. For a process that does nothing
+/// else: it forks, takes over the signals that ask to end, and ends early when standard input is closed.
+#[pyfunction]
+#[pyo3(signature = (plan))]
+fn load_engine(py: Python<'_>, plan: &str) -> PyResult<()> {
+    let plan = plan_of(plan)?;
+    // The GIL stays: a thread that could get it would make forking unsafe.
+    let _ = py;
+    iodock_load::run(&plan, &mut |event: &Event| {
+        let line = serde_json::to_string(event).unwrap_or_default();
+        // Who does not listen any more has closed standard input too, and the engine sees that.
+        let _ = writeln!(std::io::stdout().lock(), "{line}");
+    });
+    Ok(())
+}
+
+fn plan_of(text: &str) -> PyResult<Plan> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("no plan: {error}")))
+}
+
+/// Bytes and inodes that `plan` (JSON) may need at one time.
+#[pyfunction]
+#[pyo3(signature = (plan))]
+fn load_need(plan: &str) -> PyResult<(u64, u64)> {
+    let need = iodock_load::need_of(&plan_of(plan)?);
+    Ok((need.bytes, need.inodes))
+}
+
+/// What `directory` leaves to this user, None where there is no limit: free bytes and inodes, then those of quotas.
+#[pyfunction]
+#[pyo3(signature = (directory))]
+fn load_free(py: Python<'_>, directory: PathBuf) -> PyResult<[Option<u64>; 4]> {
+    let found = std::fs::File::open(&directory).and_then(|folder| {
+        let fd = folder.as_raw_fd();
+        iodock_load::free(fd).map(|free| (free, iodock_load::quota(fd)))
+    });
+    let failed = |error| load_error(py, &LoadError::system(directory.display(), &error));
+    let (free, quota) = found.map_err(failed)?;
+    Ok([free.bytes, free.inodes, quota.bytes, quota.inodes])
+}
+
+/// Removes trees in `directory` that check-ups of this user left behind: gives paths removed, (path, why) kept, and
+/// what lies in them and is not ours.
+#[pyfunction]
+#[pyo3(signature = (directory, *, force=false))]
+fn load_clean<'py>(py: Python<'py>, directory: PathBuf, force: bool) -> PyResult<Bound<'py, PyDict>> {
+    let cleaned = through(py, None, |_| iodock_load::clean(&directory, force))?;
+    let cleaned = cleaned.map_err(|error| load_error(py, &error))?;
+    let dictionary = PyDict::new(py);
+    dictionary.set_item("removed", cleaned.removed)?;
+    dictionary.set_item("kept", cleaned.kept)?;
+    dictionary.set_item("foreign", cleaned.foreign)?;
+    Ok(dictionary)
+}
+
+/// Merges latencies (each the JSON that the engine gives) and gives their JSON.
+#[pyfunction]
+#[pyo3(signature = (several))]
+fn load_merge(several: Vec<String>) -> PyResult<String> {
+    let mut merged = Latencies::default();
+    for one in &several {
+        merged.merge(&latencies_of(one)?);
+    }
+    serde_json::to_string(&merged).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
+/// Nanoseconds that these shares of all operations do not exceed, within 1 %; None of no operations.
+#[pyfunction]
+#[pyo3(signature = (latencies, quantiles))]
+fn load_quantiles(latencies: &str, quantiles: Vec<f64>) -> PyResult<Vec<Option<f64>>> {
+    let latencies = latencies_of(latencies)?;
+    Ok(quantiles.into_iter().map(|quantile| latencies.quantile(quantile)).collect())
+}
+
+fn latencies_of(text: &str) -> PyResult<Latencies> {
+    serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("no latencies: {error}")))
+}
+
+fn load_error(py: Python<'_>, error: &LoadError) -> PyErr {
+    native_error(py, error.to_string(), &error.hint, 1)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(load_engine, module)?)?;
+    module.add_function(wrap_pyfunction!(load_need, module)?)?;
+    module.add_function(wrap_pyfunction!(load_free, module)?)?;
+    module.add_function(wrap_pyfunction!(load_clean, module)?)?;
+    module.add_function(wrap_pyfunction!(load_merge, module)?)?;
+    module.add_function(wrap_pyfunction!(load_quantiles, module)?)
+}
