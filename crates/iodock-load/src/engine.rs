@@ -20,7 +20,8 @@ const GRACE: Duration = Duration::from_millis(300);
 /// How long a killed worker is waited for: one that hangs in the kernel does not end.
 const MOURNING: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_millis(10);
-const SOURCE_SLACK: usize = 4 << 20;
+/// More than what file systems compress at a time, less than a core's own cache: reading what is written costs nothing.
+const SOURCE_SLACK: usize = 256 << 10;
 
 /// What the engine tells while it works.
 #[derive(Debug, Serialize)]

@@ -168,8 +168,8 @@ impl Pattern {
                 let each = data.file_bytes.div_ceil(4096).saturating_mul(4096);
                 (data.files.saturating_mul(each), data.files + 1)
             }
-            // An empty file may take a block of its directory, and of the file system's tables.
-            Pattern::Metadata(metadata) => (metadata.items * 512, metadata.items + 2),
+            // An empty directory takes a block on many file systems.
+            Pattern::Metadata(metadata) => (metadata.items.saturating_mul(4096), metadata.items + 2),
             Pattern::Mixed(mixed) => {
                 let largest = mixed.sizes_bytes.iter().max().copied().unwrap_or(0);
                 let files = mixed.files.saturating_mul(2);

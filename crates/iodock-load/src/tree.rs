@@ -59,10 +59,14 @@ fn first_line(path: &str) -> String {
     std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
 }
 
+/// When a process started; None if there is none, or only its entry is left.
 fn start_ticks(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything; the 20th field behind it is the start.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+    // The name in brackets may hold anything; behind it comes the state, and as the 20th field the start.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    (!matches!(state, "Z" | "X")).then_some(())?;
+    fields.nth(18)?.parse().ok()
 }
 
 /// A tree in use.

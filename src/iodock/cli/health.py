@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.bench import FORMATS, write
+from iodock.cli.health_clean import command as clean
+from iodock.cli.health_run import command as run
 from iodock.cli.options import examples, language, quiet, spoken
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from iodock.health.measurements import Measurements
 
 _EXAMPLES = (
+    "iodock health run /work/me --class S -o work.json",
     "iodock health show scratch.json",
     "iodock health show ior-*.txt --lang ja",
     "iodock health compare january.json today.json",
@@ -29,6 +32,9 @@ def command() -> None:
     """The check-up of a file system: what it can do, by size and by number of processes, and the remarks that
     a specialist would make."""
 
+
+command.add_command(run)
+command.add_command(clean)
 
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True)

@@ -1,0 +1,242 @@
+"""`iodock health run DIR`: measures what a file system can do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iodock.cli.options import examples, language, quiet
+from iodock.cli.output import check_folder
+from iodock.cli.progress import ProgressBar
+from iodock.cli.streams import say
+from iodock.errors import IodockError, RequestError
+
+if TYPE_CHECKING:
+    from iodock.health.classes import Cell
+    from iodock.health.ranks import Job
+    from iodock.health.results import Partial, Plan, Result
+    from iodock.health.run import Estimate, Wanted
+
+_EXAMPLES = (
+    "iodock health run /work/me --class S",
+    "iodock health run /work/me --class L -o work.json",
+    "iodock health run /work/me --class L -o work.json --resume",
+    "srun -N 4 --ntasks-per-node 8 iodock health run /work/me --class M -o work.json",
+    "iodock health run /work/me --workload mixture.toml",
+)
+_TESTS = ("large-transfer", "constant-volume", "metadata")
+_SUFFIXES = {"": 0, "k": 10, "m": 20, "g": 30}
+
+
+def _sizes(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """Bytes, or 4k, 1m, 1g."""
+    return tuple(_size(part.strip()) for part in (value or "").split(",") if part.strip())
+
+
+def _size(text: str) -> int:
+    parts = re.fullmatch(r"(\d{1,15})([kmg]?)(i?b)?", text.lower())
+    if not parts or int(parts[1]) == 0:
+        raise RequestError(f"--sizes {text}: is no size", "write bytes, or 4k, 1m, 1g")
+    return int(parts[1]) << _SUFFIXES[parts[2]]
+
+
+def _counts(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
+    parts = [part.strip() for part in (value or "").split(",") if part.strip()]
+    if any(not part.isdigit() or not 0 < int(part) <= 100_000 for part in parts):
+        raise RequestError(f"--processes {value}: are no numbers from 1 on", "write 1,4,16")
+    return tuple(int(part) for part in parts)
+
+
+def _tests(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in (value or "").split(",") if part.strip())
+    for part in parts:
+        if part not in _TESTS:
+            raise RequestError(f"no such test: {part}", f"tests: {', '.join(_TESTS)}")
+    return parts or _TESTS
+
+
+@click.command("run", epilog=examples(_EXAMPLES))
+@click.argument("directory", metavar="DIR", type=click.Path())
+@click.option(
+    "--class",
+    "name",
+    type=click.Choice(("S", "M", "L")),
+    default="S",
+    show_default=True,
+    help="how much: below 2 minutes, half an hour, some hours",
+)
+@click.option("--tests", callback=_tests, metavar="NAME,...", help=f"only some of {', '.join(_TESTS)}")
+@click.option(
+    "--sizes", callback=_sizes, metavar="SIZE,...", help="of a request of large transfer: 4k,1m,16m"
+)
+@click.option("--processes", callback=_counts, metavar="N,...", help="of all nodes together: 1,4,16")
+@click.option("--repeats", type=click.IntRange(3, 1000), default=3, show_default=True, help="of each cell")
+@click.option("--direct", is_flag=True, help="past the client's cache (O_DIRECT)")
+@click.option(
+    "--workload", metavar="FILE", help="a mixture of operations from a TOML file instead of the tests"
+)
+@click.option(
+    "--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="of the order; default: random"
+)
+@click.option("--dry-run", is_flag=True, help="say what it would cost, and end")
+@click.option("--resume", is_flag=True, help="go on with the run that was cut short")
+@click.option("--force", is_flag=True, help="begin anew where a run was cut short")
+@click.option(
+    "--format", "form", type=click.Choice(("table", "json", "csv")), help="default: table, or by -o"
+)
+@click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@language
+@quiet
+def command(directory: str, **values: Any) -> None:
+    """Measure what the file system of DIR can do, as an ordinary user: large transfers, a constant volume in
+    ever smaller pieces, and metadata, over I/O size and number of processes. All is done in a folder of its
+    own in DIR, which is removed at the end, also after Ctrl-C or a full disk; what was measured by then is
+    kept. Under mpirun or srun all ranks work together and rank 0 writes the result."""
+    from iodock.health import ranks
+    from iodock.health.run import check_directory, follow
+
+    check_folder(values["output"])
+    place = check_directory(Path(directory))
+    job = ranks.job_of(os.environ)
+    with _terminated():
+        if job and job.rank > 0:
+            follow(place, job)
+        else:
+            _first_rank(place, job, values)
+
+
+def _first_rank(place: Path, job: Job | None, values: dict[str, Any]) -> None:
+    from iodock.cli.bench import write
+    from iodock.health.engine import EngineError
+    from iodock.health.results import Partial
+    from iodock.health.run import carried_out, measurements
+
+    partial = Partial(Path(_partial_name(values, place)))
+    plan, done, estimate = _begun(partial, _wanted(place, job, values), values)
+    if plan is None:
+        return
+    try:
+        with ProgressBar("measuring", values["quiet"], f"of {len(plan.steps)} runs", rated=False) as bar:
+            total = int(estimate.seconds * 1000) if estimate else None
+
+            def progress(seconds: float, steps: int) -> None:
+                bar(int(seconds * 1000) if estimate else steps, total or len(plan.steps), steps)
+
+            results = carried_out(plan, job, partial, done, estimate, progress, say_note(values))
+    except (EngineError, KeyboardInterrupt, SystemExit):
+        partial.close(remove=False)
+        _say_kept(partial, plan)
+        raise
+    write(
+        measurements(plan, results, shlex.join(["iodock", *sys.argv[1:]])),
+        values["form"],
+        values["output"],
+        values["lang"],
+    )
+    partial.close(remove=True)
+
+
+def _begun(
+    partial: Partial, wanted: Wanted, values: dict[str, Any]
+) -> tuple[Plan | None, list[Result], Estimate | None]:
+    """The plan, and what is done of it; no plan where only its cost was asked for."""
+    from iodock.health.run import planned, steps_left
+
+    if values["resume"]:
+        plan, done = partial.go_on()
+        if plan.directory != str(wanted.directory) or plan.ranks != (wanted.job.size if wanted.job else 1):
+            raise RequestError(
+                f"{partial.path}: is of {plan.directory} with {plan.ranks} ranks",
+                "give the same DIR and ranks as then",
+            )
+        say_note(values)(f"{len(list(steps_left(plan, done)))} of {len(plan.steps)} runs are left")
+        return plan, done, None
+    if partial.path.exists() and not (values["force"] or values["dry_run"]):
+        raise IodockError(
+            f"{partial.path}: a run was cut short", "--resume goes on with it, --force begins anew"
+        )
+    plan, estimate = planned(wanted)
+    if values["dry_run"]:
+        click.echo(_cost(plan, estimate))
+        return None, [], estimate
+    say_note(values)(_cost(plan, estimate))
+    partial.begin(plan)
+    return plan, [], estimate
+
+
+def _wanted(place: Path, job: Job | None, values: dict[str, Any]) -> Wanted:
+    from iodock.health.classes import Choice
+    from iodock.health.run import Wanted, memory_bytes
+
+    ranks = job.size if job else 1
+    choice = Choice(
+        values["tests"], values["sizes"], values["processes"], ranks, values["direct"], memory_bytes()
+    )
+    workload: list[Cell] = []
+    if values["workload"]:
+        from iodock.health.workload import cells
+
+        workload = cells(Path(values["workload"]), choice)
+    name = "workload" if workload else values["name"]
+    return Wanted(place, name, values["repeats"], values["seed"], choice, workload, job)
+
+
+def _cost(plan: Plan, estimate: Estimate) -> str:
+    from iodock.health.run import waited
+    from iodock.views.charts.units import BYTES
+
+    cells = len(plan.steps) // plan.repeats
+    written, at_once = BYTES.text(estimate.written_bytes), BYTES.text(estimate.bytes_at_once)
+    return (
+        f"class {plan.name} on {plan.directory}: {cells} cells, {plan.repeats} times each; writes up "
+        f"to {written} in all and makes up to {estimate.files:,} files and folders, at one time {at_once} "
+        f"and {estimate.inodes_at_once:,}; about {waited(estimate.seconds)}"
+    )
+
+
+def _partial_name(values: dict[str, Any], place: Path) -> str:
+    output = values["output"]
+    if output and output != "-":
+        return f"{output}.partial"
+    name = "workload" if values["workload"] else values["name"]
+    # In the folder one is in, so the file system is named too.
+    return f"health-{name}{str(place).replace('/', '-').rstrip('-')}.partial"
+
+
+def _say_kept(partial: Partial, plan: Plan) -> None:
+    try:
+        lines = sum(1 for _ in partial.path.open("rb")) - 1
+    except OSError:
+        return
+    kept = f"{lines} of {len(plan.steps)} runs are kept in {partial.path}"
+    say(f"note: {kept}; the same command with --resume goes on")
+
+
+def say_note(values: dict[str, Any]) -> Any:
+    """Says a note on stderr unless --quiet."""
+    return (lambda text: None) if values["quiet"] else (lambda text: say(f"note: {text}"))
+
+
+@contextmanager
+def _terminated() -> Iterator[None]:
+    """SIGTERM and SIGHUP end it as Ctrl-C does, so that what was made is removed."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

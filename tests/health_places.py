@@ -1,0 +1,103 @@
+"""Small file systems for check-ups, and how to start one in them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+MIB = 1 << 20
+COMMAND = [sys.executable, "-m", "iodock", "health"]
+LONG = ["--sizes", "4k,1m", "--processes", "1,3", "--repeats", "20", "--force"]
+"""A check-up that takes longer than anybody waits here."""
+ALONE = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith(("OMPI_", "PMI_", "PMIX_", "SLURM_"))
+}
+
+
+def health(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+    """A verb of `iodock health`, to its end."""
+    settings: dict[str, object] = {"capture_output": True, "text": True, "timeout": 120, "env": ALONE}
+    command = [*COMMAND, *map(str, arguments)]
+    return subprocess.run(command, **{**settings, **options})  # type: ignore[call-overload, no-any-return]
+
+
+def started(folder: Path, *more: str, **options: object) -> subprocess.Popen[str]:
+    """`iodock health run` in a process group of its own; its partial file lies beside the folder's parent."""
+    kept = folder.parent / f"{folder.name}.json"
+    command = [*COMMAND, "run", str(folder), "-q", "-o", str(kept), *LONG, *more]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env=ALONE,
+        **options,  # type: ignore[call-overload]
+    )
+
+
+@contextmanager
+def mounted(folder: Path, *arguments: str) -> Iterator[Path]:
+    """FOLDER with a file system of its own. Skips the test where that is not allowed."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting needs root")
+    folder.mkdir(exist_ok=True)
+    done = subprocess.run(["mount", *arguments, str(folder)], capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"can't mount here: {done.stderr.strip()}")
+    folder.chmod(0o777)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+@contextmanager
+def small_tmpfs(folder: Path, size: str = "64m", inodes: int = 20_000) -> Iterator[Path]:
+    with mounted(folder, "-t", "tmpfs", "-o", f"size={size},nr_inodes={inodes}", "tmpfs") as place:
+        yield place
+
+
+@contextmanager
+def loop_ext4(folder: Path, mebibytes: int = 96) -> Iterator[Path]:
+    if not shutil.which("mkfs.ext4"):
+        pytest.skip("mkfs.ext4 is not installed")
+    image = folder.with_suffix(".image")
+    with image.open("wb") as out:
+        out.truncate(mebibytes * MIB)
+    subprocess.run(["mkfs.ext4", "-q", "-N", "20000", str(image)], check=True)
+    with mounted(folder, "-o", "loop", str(image)) as place:
+        (place / "lost+found").rmdir()
+        yield place
+    image.unlink()
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Everything below: owner, time of change, and what is in it."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        text = path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(folder))] = (status.st_uid, status.st_mtime_ns, text)
+    return found
+
+
+def others_files(folder: Path) -> None:
+    """What another user has there, also under names that look like a check-up's."""
+    for name in ("thesis", ".iodock-load-0123456789abcdef", "w0"):
+        (folder / name).mkdir()
+        for inner in ("tag", "f0", "chapter 1"):
+            (folder / name / inner).write_text('{"token":"0123456789abcdef"}')
+    (folder / "f0").write_text("mine")
+    if os.geteuid() == 0:
+        for path in [*folder.rglob("*")]:
+            os.chown(path, 65534, 65534)

@@ -1,0 +1,144 @@
+"""Cut short at random moments, a check-up leaves nothing behind. Needs root, for file systems of its own;
+`IODOCK_TRIALS=200` makes many trials."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from health_places import contents, health, loop_ext4, others_files, small_tmpfs, started
+
+TRIALS = int(os.environ.get("IODOCK_TRIALS", "8"))
+INODES = 20_000
+
+
+@pytest.fixture(scope="module", params=["tmpfs", "ext4"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("trials") / str(request.param)
+    with ExitStack() as stack:
+        mounting = small_tmpfs(folder, "256m", INODES) if request.param == "tmpfs" else loop_ext4(folder, 320)
+        made = stack.enter_context(mounting)
+        others_files(made)
+        yield made
+
+
+def wait_for_tree(process: subprocess.Popen[str], place: Path) -> None:
+    """Until it has begun: the first tree is that of the trial before the estimate."""
+    while process.poll() is None and len(list(place.glob(".iodock-load-*"))) < 2:
+        time.sleep(0.002)
+
+
+def interrupted(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
+    """As a terminal does: to the whole group."""
+    os.killpg(process.pid, signal.SIGINT)
+    return 130, "error: interrupted"
+
+
+def terminated(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
+    process.terminate()
+    return 143, ""
+
+
+def without_bytes(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
+    """Somebody else fills the disk."""
+    with (place / "filler").open("wb", buffering=0) as out:
+        try:
+            while process.poll() is None:
+                out.write(bytes(1 << 20))
+        except OSError:
+            pass
+    return 1, "error: "
+
+
+def without_inodes(process: subprocess.Popen[str], place: Path) -> tuple[int, str]:
+    """Somebody else makes very many files."""
+    folder = place / "filler"
+    folder.mkdir()
+    try:
+        for number in range(INODES):
+            os.close(os.open(folder / str(number), os.O_CREAT | os.O_WRONLY))
+    except OSError:
+        pass
+    return 1, "error: "
+
+
+def remove_filler(place: Path) -> None:
+    filler = place / "filler"
+    if filler.is_dir():
+        for path in filler.iterdir():
+            path.unlink()
+        filler.rmdir()
+    filler.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("how", [interrupted, terminated, without_bytes, without_inodes])
+def test_nothing_is_left(place: Path, how: Callable[[subprocess.Popen[str], Path], tuple[int, str]]) -> None:
+    before = contents(place)
+    chance = random.Random(f"{how.__name__} {place.name}")
+    for trial in range(max(TRIALS // 8, 1)):
+        process = started(place)
+        wait_for_tree(process, place)
+        time.sleep(chance.uniform(0, 1.2))
+        status, words = how(process, place)
+        said = process.communicate(timeout=120)[1]
+        remove_filler(place)
+        where = f"trial {trial}: {process.returncode}: {said}"
+        assert contents(place) == before, where
+        assert process.returncode == status and words in said and "Traceback" not in said, where
+
+
+def test_after_sigkill_clean_removes_it_and_nothing_else(place: Path) -> None:
+    before = contents(place)
+    chance = random.Random(place.name)
+    left = 0
+    for trial in range(max(TRIALS // 8, 2)):
+        process = started(place)
+        wait_for_tree(process, place)
+        time.sleep(chance.uniform(0, 1.2))
+        # All of it, engine and workers too, so that nothing can tidy up.
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=60)
+        left += contents(place) != before
+        done = health("clean", place)
+        assert done.returncode == 0, done.stderr
+        assert contents(place) == before, f"trial {trial}: {done.stdout} {done.stderr}"
+    assert left > 0, "no trial left anything, so nothing was shown"
+
+
+def test_when_only_the_command_is_killed_the_engine_tidies_up(place: Path) -> None:
+    before = contents(place)
+    process = started(place)
+    while not list(place.glob(".iodock-load-*/w*")):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.kill()
+    process.communicate(timeout=60)
+    end = time.monotonic() + 30
+    while contents(place) != before and time.monotonic() < end:
+        time.sleep(0.05)
+    assert contents(place) == before
+
+
+def test_a_worker_that_is_killed_is_told(place: Path) -> None:
+    before = contents(place)
+    process = started(place)
+    while not list(place.glob(".iodock-load-*/w*")):
+        time.sleep(0.01)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    engine = int(children.read_text().split()[0])
+    workers: list[int] = []
+    while not workers:
+        workers = [int(one) for one in Path(f"/proc/{engine}/task/{engine}/children").read_text().split()]
+    os.kill(workers[0], signal.SIGKILL)
+    said = process.communicate(timeout=60)[1]
+    assert contents(place) == before
+    # Unless it had just ended by itself.
+    assert process.returncode == 1 and "was killed by signal 9" in said, said
