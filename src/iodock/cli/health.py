@@ -36,6 +36,7 @@ def command() -> None:
 command.add_command(run)
 command.add_command(clean)
 
+
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True)
 @click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")

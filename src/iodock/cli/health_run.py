@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iodock.cli.options import examples, language, quiet
+from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder
 from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
@@ -116,7 +116,10 @@ def command(directory: str, **values: Any) -> None:
 
 
 def _first_rank(place: Path, job: Job | None, values: dict[str, Any]) -> None:
+    from dataclasses import replace
+
     from iodock.cli.bench import write
+    from iodock.health import remarks
     from iodock.health.engine import EngineError
     from iodock.health.results import Partial
     from iodock.health.run import carried_out, measurements
@@ -137,12 +140,9 @@ def _first_rank(place: Path, job: Job | None, values: dict[str, Any]) -> None:
         partial.close(remove=False)
         _say_kept(partial, plan)
         raise
-    write(
-        measurements(plan, results, shlex.join(["iodock", *sys.argv[1:]])),
-        values["form"],
-        values["output"],
-        values["lang"],
-    )
+    measured = measurements(plan, results, shlex.join(["iodock", *sys.argv[1:]]))
+    found = replace(measured, remarks=remarks.find(measured))
+    write(found, values["form"], values["output"], spoken(values["lang"]), remarks=True)
     partial.close(remove=True)
 
 
