@@ -108,3 +108,33 @@ def compare(
             )
         out.write(rendered.encode("utf-8", "backslashreplace"))
     return int(fail_on_regression and found.regressed)
+
+
+@command.command(
+    epilog=examples(
+        (
+            "iodock health report scratch.json",
+            "iodock health report ior-*.txt -o ior.html --lang ja",
+        )
+    )
+)
+@click.argument("results", metavar="RESULT...", nargs=-1, required=True)
+@click.option(
+    "-o", "--output", metavar="FILE", help="where to write; default: the first RESULT's name, .html"
+)
+@language
+@quiet
+def report(results: tuple[str, ...], output: str | None, lang: str | None, quiet: bool) -> None:
+    """Write a check-up as one HTML page: remarks, graphs, how it was measured, all values. Several RESULTs
+    are one: a sweep."""
+    from iodock.cli.output import check_folder, destination
+    from iodock.language import language_in
+    from iodock.views.health_report import render
+
+    path = output or f"{Path(results[0]).name.split('.')[0]}.html"
+    check_folder(path)
+    page = render(remarked(results), language_in(spoken(lang)))
+    with destination(path) as out:
+        out.write(page.encode("utf-8", "backslashreplace"))
+    if output is None:
+        click.echo(path)

@@ -112,7 +112,7 @@ def place(cell: Cell, text: Language) -> str:
     """`metadata access, file creation, 1 MiB, 8 processes`."""
     parts = [test_text(cell.test, text), operation_text(cell.operation, text), size_text(cell.size_bytes)]
     if cell.processes is not None:
-        parts.append(text.gettext(N_("{processes} processes"), processes=f"{cell.processes:,}"))
+        parts.append(text.gettext(N_("processes {processes}"), processes=f"{cell.processes:,}"))
     return text.listed(part for part in (*parts, variant_text(cell.variant)) if part)
 
 

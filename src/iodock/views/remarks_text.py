@@ -31,7 +31,7 @@ def subject(remark: Remark, text: Language, common: Mapping[str, str] | None = N
         parts.append(_span([BYTES.text(size) for size in sizes], text))
     if processes and not {"processes", "first_processes"} & set(values):
         span = _span([f"{number:,}" for number in processes], text)
-        parts.append(text.gettext(N_("{processes} processes"), processes=span))
+        parts.append(text.gettext(N_("processes {processes}"), processes=span))
     variant = at.get("variant")
     if isinstance(variant, dict):
         parts.append(variant_text({name: str(value) for name, value in variant.items()}, common or ()))

@@ -87,7 +87,14 @@ def _fall(curve: Curve, down: shape.Fall) -> Remark:
         "loss_share": 1.0 - math.exp(-down.loss),
     }
     evidence = {**values, "top": math.exp(down.top), **measured(curve)}
-    template = sentences.DEGRADES_BY_SIZE if by_size else sentences.DEGRADES
+    from_one = not by_size and curve.at(down.last) == 1
+    template = (
+        sentences.DEGRADES_BY_SIZE
+        if by_size
+        else sentences.DEGRADES_FROM_ONE
+        if from_one
+        else sentences.DEGRADES
+    )
     return remark(curve, Kind.DEGRADES, template, values, evidence, {curve.axis: curve.at(down.last)})
 
 

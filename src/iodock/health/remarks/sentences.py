@@ -27,6 +27,9 @@ LEVELS_OFF = N_(
     "up to {last_processes}"
 )
 DEGRADES = N_("degrades beyond {processes} processes: at {last_processes} it is {loss_share} lower")
+DEGRADES_FROM_ONE = N_(
+    "degrades with the second process already: at {last_processes} processes it is {loss_share} lower"
+)
 DEGRADES_BY_SIZE = N_("degrades above an I/O size of {size_bytes}: at {last_bytes} it is {loss_share} lower")
 GOOD_ONLY_ABOVE_SIZE = N_(
     "is good only from an I/O size of {size_bytes} on: below, it reaches at most {below_share} of that"
@@ -50,6 +53,7 @@ ABOVE = N_("at {processes} processes the value lies {off_share} above its neighb
 BELOW_BY_SIZE = N_("at an I/O size of {size_bytes} the value lies {off_share} below its neighbours")
 ABOVE_BY_SIZE = N_("at an I/O size of {size_bytes} the value lies {off_share} above its neighbours")
 UNSTABLE = N_(
-    "is unstable at {processes} processes: its repeats differ by {spread_share}, others by {usual_share}"
+    "is unstable where processes are {processes}: its repeats differ by {spread_share}, others by "
+    "{usual_share}"
 )
 UNSTABLE_THROUGHOUT = N_("is unstable throughout: repeats differ by {spread_share}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from typing import Any
 
 from iodock.answer import Answer
 from iodock.views.charts import ChartOptions, specification
@@ -27,11 +28,23 @@ def to_png(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
 
 def to_svg(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
     """An SVG picture, UTF-8, with text as text."""
+    return svg_of(specification(answer, chart, options)).encode()
+
+
+def svg_of(spec: dict[str, Any]) -> str:
+    """An SVG picture of any specification, with text as text."""
     import vl_convert
 
-    spec = _static(answer, chart, options)
-    drawn: str = vl_convert.vegalite_to_svg(spec, allowed_base_urls=_NO_ADDRESS)
-    return drawn.encode()
+    drawn: str = vl_convert.vegalite_to_svg(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
+    return drawn
+
+
+def pdf_of(spec: dict[str, Any]) -> bytes:
+    """A PDF of one page of any specification."""
+    import vl_convert
+
+    drawn: bytes = vl_convert.vegalite_to_pdf(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
+    return drawn
 
 
 def to_pdf(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
@@ -60,12 +73,16 @@ def _libraries() -> str:
 
 
 def _static(answer: Answer, chart: str | None, options: ChartOptions) -> str:
-    """The specification as JSON, for a renderer whose fonts do not fall through letter by letter.
+    """The specification as JSON."""
+    return _with_letters(specification(answer, chart, options))
+
+
+def _with_letters(spec: dict[str, Any]) -> str:
+    """A specification as JSON, for a renderer whose fonts do not fall through letter by letter.
 
     It swaps a whole text to the first font that has a missing letter, of whatever style. So where there are
     East Asian letters, families that have them are asked for first.
     """
-    spec = specification(answer, chart, options)
     if _EAST_ASIAN.search(json.dumps(spec, ensure_ascii=False)):
         spec["config"]["font"] = f"{CJK_FONT}, {spec['config']['font']}"
     return json.dumps(spec)

@@ -1,0 +1,322 @@
+"""Graphs of a check-up: rates over processes, one line for each I/O size or operation, as published check-ups
+draw them. Numbers in circles mark the points that remarks speak of."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iodock.health.measurements import Cell, Remark, Unit
+from iodock.health.remarks.curves import split, usable
+from iodock.language import N_, Language
+from iodock.views.charts.export import svg_of
+from iodock.views.charts.frame import WIDTH, colour, values
+from iodock.views.charts.theme import THEMES, Theme, vega_config
+from iodock.views.charts.units import BYTES_PER_SECOND, COUNT_PER_SECOND, decades
+from iodock.views.charts.words import cells as width_of
+from iodock.views.measurements_words import (
+    in_common,
+    operation_text,
+    size_text,
+    spread_text,
+    test_text,
+    value_text,
+    variant_text,
+)
+
+_HEIGHT = 300
+_MOST_SERIES = 12
+_DASHES = ((1, 0), (6, 3), (2, 2))
+_FILES, _DIRECTORIES = "file-", "directory-"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One graph: its cells, what its lines are, and the remarks on it, in the order of their numbers."""
+
+    title: str
+    cells: tuple[Cell, ...]
+    remarks: tuple[Remark, ...]
+    by_size: bool
+    """Whether the horizontal axis is I/O size, as there is one number of processes only."""
+
+
+def figures(cells: Sequence[Cell], remarks: Sequence[Remark], text: Language) -> list[Figure]:
+    """The graphs of a result: of each test that moves data one for each operation, of metadata one for files
+    and one for directories."""
+    found = []
+    for group in split(usable(cells), lambda cell: (cell.test, cell.unit, _panel(cell))):
+        processes = {cell.processes for cell in group if cell.processes}
+        sizes = {cell.size_bytes for cell in group if cell.size_bytes}
+        both = len(processes) > 1 and len(sizes) > 2
+        for by_size, drawn in (
+            (False, len(processes) > 1),
+            (True, len(sizes) > 1 and (both or len(processes) < 2)),
+        ):
+            if drawn:
+                told = tuple(one for one in _about(group, remarks) if not both or _on_size(one) == by_size)
+                title = _title(group, text)
+                if both and by_size:
+                    title = text.gettext(N_("{graph}, by I/O size"), graph=title)
+                found.append(Figure(title, tuple(group), told, by_size))
+    return found
+
+
+def _about(group: Sequence[Cell], remarks: Iterable[Remark]) -> list[Remark]:
+    operations = {cell.operation for cell in group}
+    return [
+        one
+        for one in remarks
+        if one.at.get("test") == group[0].test and one.at.get("operation") in operations
+    ]
+
+
+def _on_size(remark: Remark) -> bool:
+    return bool({"size_bytes", "first_bytes"} & set(remark.message.values))
+
+
+def _panel(cell: Cell) -> str:
+    if cell.unit is Unit.BYTES_PER_S:
+        return cell.operation
+    return next((kind for kind in (_FILES, _DIRECTORIES) if cell.operation.startswith(kind)), "")
+
+
+def _title(group: Sequence[Cell], text: Language) -> str:
+    test = test_text(group[0].test, text)
+    panel = _panel(group[0])
+    if group[0].unit is Unit.BYTES_PER_S:
+        what = operation_text(group[0].operation, text)
+    else:
+        what = {_FILES: text.gettext(N_("files")), _DIRECTORIES: text.gettext(N_("directories"))}.get(
+            panel, ""
+        )
+    return text.listed(part for part in (test, what) if part)
+
+
+def svg(figure: Figure, text: Language, theme_name: str = "light") -> str:
+    """The graph as an SVG picture. Needs vl-convert."""
+    return svg_of(specification(figure, text, theme_name))
+
+
+def specification(figure: Figure, text: Language, theme_name: str = "light") -> dict[str, Any]:
+    """Its Vega-Lite specification, which holds its own data."""
+    import altair
+
+    theme = THEMES[theme_name]
+    rows = _rows(figure, text)
+    order = list(dict.fromkeys(row["place"] for row in sorted(rows, key=lambda row: row["rank"])))
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    x = altair.X(
+        field="place",
+        type="ordinal",
+        sort=order,
+        title=_x_title(figure, rows, text),
+        axis=altair.Axis(labelAngle=-45 if _wide(order) else 0, grid=False),
+        scale=altair.Scale(paddingOuter=0.3),
+    )
+    base = altair.Chart(values(rows)).encode(x=x)
+    line = base.mark_line(point=altair.OverlayMarkDef(size=34), strokeWidth=1.8, clip=True).encode(
+        y=_y(figure, rows, text), color=colour("series", names, _colours(names, theme)), detail="series:N"
+    )
+    if len(names) > len(theme.categories):
+        dashes = [list(_DASHES[at // len(theme.categories) % len(_DASHES)]) for at in range(len(names))]
+        scale = altair.Scale(domain=names, range=dashes)
+        line = line.encode(
+            strokeDash=altair.StrokeDash(field="series", type="nominal", scale=scale, legend=None)
+        )
+    bars = base.mark_rule(strokeWidth=1.2, opacity=0.55).encode(
+        y=altair.Y(field="low", type="quantitative"),
+        y2="high:Q",
+        color=colour("series", names, _colours(names, theme)),
+    )
+    layers = [bars, line, *_marks(rows, x, theme)]
+    chart = altair.layer(*layers).properties(width=WIDTH, height=_HEIGHT).configure(**vega_config(theme))
+    found: dict[str, Any] = chart.to_dict(validate=False)
+    found.pop("$schema", None)
+    return found
+
+
+def _marks(rows: Sequence[dict[str, Any]], x: Any, theme: Theme) -> list[Any]:
+    """Circles with the numbers of remarks, above their points."""
+    import altair
+
+    marked = _gathered([row for row in rows if row["numbers"]])
+    if not marked:
+        return []
+    base = altair.Chart(values(marked)).encode(x=x, y=altair.Y(field="value", type="quantitative"))
+    ring = base.mark_point(size=150, color=theme.failed, strokeWidth=1.8, filled=False)
+    behind = base.mark_text(dy=-15, fontSize=12, fontWeight=700, stroke=theme.background, strokeWidth=4)
+    number = base.mark_text(dy=-15, fontSize=12, fontWeight=700, color=theme.failed)
+    return [ring, behind.encode(text="numbers:N"), number.encode(text="numbers:N")]
+
+
+def _gathered(marked: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One mark where several would lie on one another, with all their numbers."""
+    kept: list[dict[str, Any]] = []
+    for row in marked:
+        near = next(
+            (one for one in kept if one["place"] == row["place"] and _near(one["value"], row["value"])), None
+        )
+        if near is None:
+            kept.append({name: row[name] for name in ("place", "value", "numbers")})
+        else:
+            numbers = {int(one) for one in f"{near['numbers']},{row['numbers']}".split(",")}
+            near["numbers"] = ", ".join(map(str, sorted(numbers)))
+    return kept
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(math.log(one / other)) < math.log(1.5)
+
+
+def _colours(names: Sequence[str], theme: Theme) -> list[str]:
+    return [theme.categories[at % len(theme.categories)] for at in range(len(names))]
+
+
+def _wide(order: Sequence[str]) -> bool:
+    return sum(width_of(place) for place in order) > 80
+
+
+def _y(figure: Figure, rows: Sequence[dict[str, Any]], text: Language) -> Any:
+    import altair
+
+    low, high = min(row["low"] for row in rows) * 0.8, max(row["high"] for row in rows) * 1.5
+    moves = figure.cells[0].unit is Unit.BYTES_PER_S
+    unit = BYTES_PER_SECOND if moves else COUNT_PER_SECOND
+    ticks = _powers(low, high) if moves else _round_numbers(low, high)
+    title = text.gettext(N_("throughput")) if moves else text.gettext(N_("operations per second"))
+    return altair.Y(
+        field="value",
+        type="quantitative",
+        title=title,
+        scale=altair.Scale(type="log", domain=[low, high], nice=False),
+        axis=altair.Axis(values=ticks, labelExpr=unit.log_label_expression()),
+    )
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of two from LOW to HIGH, not more than nine of them."""
+    first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
+    stride = max(1, math.ceil((last - first + 1) / 9))
+    return [2.0**power for power in range(first, last + 1, stride)]
+
+
+def _round_numbers(low: float, high: float) -> list[float]:
+    """Powers of ten; within few of them also 2 and 5."""
+    powers = decades(low, high)
+    return powers if high / low > 1e4 else [factor * power for power in powers for factor in (1.0, 2.0, 5.0)]
+
+
+def _x_title(figure: Figure, rows: Sequence[dict[str, Any]], text: Language) -> str:
+    if figure.by_size:
+        return text.gettext(N_("I/O size"))
+    by_nodes = any(" x " in row["place"] for row in rows)
+    return text.gettext(N_("nodes x processes of each")) if by_nodes else text.gettext(N_("processes"))
+
+
+def _rows(figure: Figure, text: Language) -> list[dict[str, Any]]:
+    common = in_common(figure.cells)
+    by_nodes = not figure.by_size and _same_processes_on_other_nodes(figure.cells)
+    series = _series(figure, text, common)
+    rows = []
+    for cell in figure.cells:
+        if series[id(cell)] is None or _where(cell, figure.by_size) is None:
+            continue
+        spread = min(cell.spread or 0.0, 0.95)
+        place, rank = _place(cell, figure.by_size, by_nodes)
+        rows.append(
+            {
+                "place": place,
+                "rank": rank,
+                "series": series[id(cell)],
+                "value": cell.value,
+                "low": cell.value * (1.0 - spread),
+                "high": cell.value * (1.0 + spread),
+                "text": f"{value_text(cell.value, cell.unit)} {spread_text(cell.spread)}",
+                "numbers": _numbers(cell, figure.remarks),
+            }
+        )
+    return rows
+
+
+def _where(cell: Cell, by_size: bool) -> int | None:
+    return cell.size_bytes if by_size else cell.processes
+
+
+def _same_processes_on_other_nodes(cells: Sequence[Cell]) -> bool:
+    alike = split(
+        cells, lambda cell: (cell.operation, cell.size_bytes, cell.processes, json.dumps(dict(cell.variant)))
+    )
+    return any(len({cell.nodes for cell in group}) > 1 for group in alike)
+
+
+def _place(cell: Cell, by_size: bool, by_nodes: bool) -> tuple[str, float]:
+    if by_size:
+        return size_text(cell.size_bytes), float(cell.size_bytes or 0)
+    processes = cell.processes or 0
+    if by_nodes and cell.nodes:
+        each = processes // cell.nodes
+        return f"{cell.nodes} x {each}", cell.nodes * 1e6 + each
+    return f"{processes:,}", float(processes)
+
+
+def _series(figure: Figure, text: Language, common: dict[str, str]) -> dict[int, str | None]:
+    """The line that each cell is on: by size (or processes) or by operation, and by what else differs. Beyond
+    twelve lines they are thinned out evenly, as nobody could tell them apart."""
+    transfers = figure.cells[0].unit is Unit.BYTES_PER_S
+    lines = sorted({line for cell in figure.cells if (line := _line(cell, figure.by_size))})
+    variants = len({json.dumps(dict(cell.variant), sort_keys=True) for cell in figure.cells})
+    kept = set(_spread_out(lines, max(2, _MOST_SERIES // max(variants, 1))))
+    named: dict[int, str | None] = {}
+    for cell in figure.cells:
+        parts = [] if transfers else [operation_text(cell.operation, text)]
+        line = _line(cell, figure.by_size)
+        if len(lines) > 1 and line is not None:
+            parts.append(
+                text.gettext(N_("processes {processes}"), processes=f"{line:,}")
+                if figure.by_size
+                else size_text(line)
+            )
+        parts.append(variant_text(cell.variant, common))
+        name = text.listed(part for part in parts if part) or operation_text(cell.operation, text)
+        named[id(cell)] = name if line is None or line in kept else None
+    return named
+
+
+def _line(cell: Cell, by_size: bool) -> int | None:
+    """What tells lines apart: the number that the horizontal axis does not show."""
+    return cell.processes if by_size else cell.size_bytes
+
+
+def _spread_out(sizes: Sequence[int], room: int) -> list[int]:
+    if len(sizes) <= room:
+        return list(sizes)
+    return [sizes[round(at * (len(sizes) - 1) / (room - 1))] for at in range(room)]
+
+
+def _numbers(cell: Cell, remarks: Iterable[Remark]) -> str:
+    """The numbers of the remarks that name this cell as their point."""
+    return ",".join(str(number) for number, one in enumerate(remarks, 1) if _is_point(cell, one))
+
+
+def _is_point(cell: Cell, remark: Remark) -> bool:
+    at, values_ = remark.at, remark.message.values
+    if at.get("operation") != cell.operation:
+        return False
+    variant = at.get("variant")
+    if isinstance(variant, dict) and variant != dict(cell.variant):
+        return False
+    axes = [axis for axis in ("processes", "size_bytes") if axis in values_]
+    if not axes and remark.kind != "link-limit":
+        return False
+    return all(_agrees(getattr(cell, axis), at.get(axis)) for axis in ("processes", "size_bytes"))
+
+
+def _agrees(value: int | None, said: Any) -> bool:
+    if isinstance(said, list):
+        # One mark at the largest of several is enough: all of them would hide the graph.
+        return bool(value == max(said))
+    return bool(said is None or value == said)
