@@ -30,6 +30,16 @@ from iodock.errors import RequestError
 
 T = TypeVar("T")
 FileSystemKind = Literal["local", "network", "parallel"]
+NETWORK_TYPES = frozenset(
+    (
+        *("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "virtiofs", "davfs"),
+        *("fuse.sshfs", "fuse.glusterfs", "glusterfs"),
+    )
+)
+PARALLEL_TYPES = frozenset(
+    ("lustre", "gpfs", "fefs", "beegfs", "pvfs2", "orangefs", "panfs", "wekafs", "daos", "fuse.daos")
+)
+"""Types of file systems, as the kernel names them."""
 VARIABLE = "IODOCK_SETTINGS"
 PLACES = ("~/.config/iodock/settings.toml", "/etc/iodock/settings.toml")
 """Where the file is looked for, after the variable; the first one found counts."""
@@ -95,6 +105,13 @@ class Settings:
     def file_system(self, mount_point: str | None) -> FileSystem | None:
         """Typical values of the file system mounted there, where the site gave some."""
         return self.file_systems.get(mount_point) if mount_point else None
+
+
+def kind_of(fs_type: str | None) -> FileSystemKind:
+    """The kind of a file system by its type, where the site does not say."""
+    if fs_type in PARALLEL_TYPES:
+        return "parallel"
+    return "network" if fs_type in NETWORK_TYPES else "local"
 
 
 def load(path: str | os.PathLike[str] | None = None) -> Settings:

@@ -17,6 +17,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "health": ("iodock.cli.health", "What a file system can do: the check-up, with remarks"),
     "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ... as one table"),
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
+    "fs": ("iodock.cli.fs", "What a file system is: mount options explained, stripes, quota, limits"),
     "probe": ("iodock.cli.probe", "Watch a file system with a few small operations, all day long"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "cases": ("iodock.cli.cases", "The casebook: see patterns and their cures on small programs"),

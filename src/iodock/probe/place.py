@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
@@ -19,19 +20,34 @@ class Place:
     """A folder that answered."""
 
     device: int
+    """Its st_dev."""
+    path: str
+    """Without links."""
+    space: Mapping[str, int]
+    """What statvfs says, under the names of its C structure."""
+
+
+_SPACE = ("f_frsize", "f_bsize", "f_blocks", "f_bavail", "f_files", "f_favail", "f_namemax")
 
 
 class _Look(Steps):
     def _stat(self) -> dict[str, Any]:  # type: ignore[override]
-        found = Path(self.target).stat()
+        path = Path(self.target).resolve(strict=True)
+        found = path.stat()
         if not S_ISDIR(found.st_mode):
             raise NotADirectoryError(ENOTDIR, "is no folder")
-        return {"device": found.st_dev, "writable": os.access(self.target, os.W_OK | os.X_OK)}
+        space = os.statvfs(path)
+        return {
+            "device": found.st_dev,
+            "path": str(path),
+            "writable": os.access(path, os.W_OK | os.X_OK),
+            "space": {name: getattr(space, name) for name in _SPACE},
+        }
 
 
-def look(target: str, seconds: float) -> Place | None:
+def look(target: str, seconds: float, to_write: bool = True) -> Place | None:
     """The folder; None where it does not answer in time. Raises RequestError where there is none, or none to
-    write in."""
+    write in though that is wanted."""
     worker = Worker(_Look(target, "", 0))
     worker.ask(Operation.STAT)
     reply = worker.reply(seconds)
@@ -43,9 +59,9 @@ def look(target: str, seconds: float) -> Place | None:
         return None
     if reply.error is not None:
         raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name a folder that is there")
-    if not reply.found["writable"]:
+    if to_write and not reply.found["writable"]:
         raise RequestError(f"{target}: you may not write there", "name a folder of yours on that file system")
-    return Place(reply.found["device"])
+    return Place(reply.found["device"], reply.found["path"], reply.found["space"])
 
 
 _SAID = {"ENOENT": "no such folder", "ENOTDIR": "is no folder", "EACCES": "you may not look there"}

@@ -12,18 +12,8 @@ from iodock.findings import Message
 from iodock.language import N_
 from iodock.relations.faults import sees_page_faults
 from iodock.relations.profile import Profile
-from iodock.settings import FileSystem, FileSystemKind, Settings
+from iodock.settings import FileSystem, FileSystemKind, Settings, kind_of
 from iodock.store import Store
-
-NETWORK_TYPES = frozenset(
-    (
-        *("nfs", "nfs4", "cifs", "smb3", "9p", "afs", "ceph", "virtiofs", "davfs"),
-        *("fuse.sshfs", "fuse.glusterfs", "glusterfs"),
-    )
-)
-PARALLEL_TYPES = frozenset(
-    ("lustre", "gpfs", "fefs", "beegfs", "pvfs2", "orangefs", "panfs", "wekafs", "daos", "fuse.daos")
-)
 
 
 class Need(enum.Enum):
@@ -172,9 +162,7 @@ FROM processes"""
         known: FileSystem | None = self.settings.file_system(mount_point)
         if known is not None and known.kind is not None:
             return known.kind
-        if fs_type in PARALLEL_TYPES:
-            return "parallel"
-        return "network" if fs_type in NETWORK_TYPES else "local"
+        return kind_of(fs_type)
 
     @cached_property
     def languages(self) -> frozenset[str]:

@@ -1,0 +1,71 @@
+"""What is mounted where, as the kernel says: proc_pid_mountinfo(5)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of mountinfo."""
+
+    point: str
+    fs_type: str
+    source: str
+    """A device, or the server and what it exports."""
+    device: str
+    """`MAJOR:MINOR`."""
+    options: tuple[tuple[str, str | None], ...]
+    """Of the mount, then of the file system; name and value, each name once."""
+
+
+def mounts(path: Path = Path("/proc/self/mountinfo")) -> tuple[Mount, ...]:
+    """All, in the order of mounting: a later one hides an earlier one at the same place."""
+    lines = path.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    return tuple(found for line in lines if (found := _mount(line)) is not None)
+
+
+def _mount(line: str) -> Mount | None:
+    before, separator, after = line.partition(" - ")
+    own, of_type = before.split(" "), after.split(" ")
+    if not separator or len(own) < 6 or len(of_type) < 3:
+        return None
+    options = _options(f"{own[5]},{of_type[2]}")
+    return Mount(_plain(own[4]), of_type[0], _plain(of_type[1]), own[2], options)
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 8)), text)
+
+
+def _options(listed: str) -> tuple[tuple[str, str | None], ...]:
+    found: dict[str, str | None] = {}
+    for part in listed.split(","):
+        name, equals, value = part.partition("=")
+        if name:
+            found[name] = _plain(value) if equals else None
+    # Read only in one of the two is read only.
+    if "ro" in found:
+        found.pop("rw", None)
+    return tuple(found.items())
+
+
+def mount_of(folder: str, known: Iterable[Mount], device: int | None = None) -> Mount | None:
+    """Where FOLDER (absolute, without links) lies; DEVICE, its st_dev, decides among places that fit."""
+    fitting = [one for one in known if _lies_below(folder, one.point)]
+    if device is not None:
+        name = f"{os.major(device)}:{os.minor(device)}"
+        # A btrfs or overlay has numbers of its own for st_dev: then the place alone counts.
+        fitting = [one for one in fitting if one.device == name] or fitting
+    deepest = max((len(one.point) for one in fitting), default=0)
+    return next((one for one in reversed(fitting) if len(one.point) == deepest), None)
+
+
+def _lies_below(folder: str, point: str) -> bool:
+    return folder == point or folder.startswith(point.rstrip("/") + "/")

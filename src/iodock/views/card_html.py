@@ -1,0 +1,53 @@
+"""A file system's card as one HTML page that loads nothing, for a centre's web site."""
+
+from __future__ import annotations
+
+from importlib import metadata, resources
+
+from iodock.health.card import Card
+from iodock.language import N_, Language
+from iodock.probe.remarks import moment
+from iodock.views.card_text import SECTIONS, facts, sections
+from iodock.views.charts.words import visible
+from iodock.views.diagnosis_words import say
+from iodock.views.report.markup import Markup, join, tag
+from iodock.views.report.sheet import content_hash, filled, joined
+
+
+def card_html(card: Card, text: Language) -> str:
+    """The document."""
+    folder = resources.files(__package__)
+    style = joined("css") + (folder / "card_page.css").read_text(encoding="utf-8")
+    made = text.gettext(
+        N_("Made by {writer} on {host}, {when}."),
+        writer=f"iodock {metadata.version('iodock')}", host=visible(card.host), when=moment(card.ts),
+    )  # fmt: skip
+    parts = [("system", list(facts(card, text))), *sections(card, text)]
+    body = [_section(name, _pairs(pairs), text) for name, pairs in parts]
+    if card.remarks:
+        said = tag("ul", *(tag("li", say(one, text)) for one in card.remarks))
+        body.insert(1, _section("remarks", said, text))
+    names = [name for name, _ in parts]
+    pieces = {
+        "LANG": text.code,
+        "STYLE_HASH": content_hash(style),
+        "STYLE": style,
+        "TITLE": join(visible(card.mount.point)),
+        "SKIP": join(text.gettext("Skip to the content")),
+        "HEADER": tag("h1", tag("bdi", visible(card.mount.point), translate="no")),
+        "NAV_LABEL": join(text.gettext("Sections")),
+        "NAV": join(*(tag("li", tag("a", text.gettext(SECTIONS[one]), href=f"#{one}")) for one in names)),
+        "BODY": join(*body),
+        "FOOTER": tag("p", made),
+    }
+    return filled((folder / "diff_page.html").read_text(encoding="utf-8"), pieces)
+
+
+def _section(name: str, content: Markup, text: Language) -> Markup:
+    heading = tag("h2", text.gettext(SECTIONS[name]), id=f"{name}-title")
+    return tag("section", heading, content, id=name, aria_labelledby=f"{name}-title")
+
+
+def _pairs(pairs: list[tuple[str, str]]) -> Markup:
+    rows = (join(tag("dt", name, translate="no"), tag("dd", words)) for name, words in pairs)
+    return tag("dl", *rows, class_="card")
