@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,38 @@ def test_a_killed_recorder_leaves_all_but_the_last_moment(tmp_path: Path) -> Non
     while time.monotonic() < deadline and out.stat().st_size // 100 == written:
         time.sleep(0.01)
     assert out.stat().st_size // 100 > written
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(place)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+def test_on_a_full_disk_every_call_is_kept_or_counted(small_disk: Path, tmp_path: Path) -> None:
+    if reason := unavailable():
+        pytest.skip(reason)
+    program = "import os\nfor i in range(300000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
+    store = small_disk / "run.iodock"
+    command = [*IODOCK, "record", "--backend", "bpf", "-q", "-o", str(store), "--"]
+    command += [sys.executable, "-S", "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 9
+    assert len(done.stdout) == sum(i % 97 for i in range(300000))
+    assert "error: recording stopped early: " in done.stderr and "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    query = "SELECT count(*) AS n FROM calls_seen WHERE call = 'write'"
+    command = [*IODOCK, "query", str(store), query, "--format", "json"]
+    rows = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)["rows"]
+    command = [*IODOCK, "show", "summary", str(store), "--format", "json"]
+    shown = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120).stdout)
+    dropped = sum(loss["count"] for loss in shown["losses"] if loss["name"] == "dropped-records")
+    assert 299_990 <= rows[0]["n"] + dropped < 301_500 and dropped > 1000
 
 
 GO = """
