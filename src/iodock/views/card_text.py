@@ -70,7 +70,10 @@ def sections(card: Card, text: Language) -> Iterator[tuple[str, list[tuple[str, 
     yield (
         "options",
         [
-            (_option(one.name, one.value), text.gettext(one.meaning or NOT_KNOWN_OPTION))
+            (
+                _option(one.name, one.value),
+                text.gettext(NOT_KNOWN_OPTION if one.meaning is None else one.meaning),
+            )
             for one in card.options
         ],
     )
