@@ -11,13 +11,17 @@ import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import destination
+from iodock.cli.streams import say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from iodock.health.measurements import Measurements
 
 _EXAMPLES = (
     "iodock bench show ior-*.txt mdtest.out",
     "iodock bench show results/2026.11.21-03.00.00 --format json -o io500.json",
+    "iodock bench ior sweep.toml",
 )
 FORMATS = ("table", "json", "csv")
 
@@ -84,3 +88,64 @@ def _rendered(measurements: Measurements, form: str, output: str | None, lang: s
     colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = terminal_width() if output is None else None
     return render(measurements, text, remarks, width, colour)
+
+
+def _sweep(
+    name: str, sweep_file: str, output: str | None, dry_run: bool, lang: str | None, quiet: bool
+) -> int:
+    from dataclasses import replace
+
+    from iodock.cli.output import check_folder
+    from iodock.cli.progress import ProgressBar
+    from iodock.health import remarks
+    from iodock.health.sweeps import plan, runs
+    from iodock.health.sweeps.commands import command as command_of
+
+    sweep = plan.load(Path(sweep_file), name)
+    result = Path(output or f"{Path(sweep_file).stem}.json")
+    check_folder(str(result))
+    if dry_run:
+        order, left_out = runs.planned(sweep)
+        folder = Path(sweep.folder) / "FOLDER"
+        for run in order:
+            click.echo(" ".join(command_of(sweep, run.cell, name, folder)))
+        say(f"{len(order):,} runs; combinations that can't be run, left out: {left_out:,}")
+        return 0
+    with ProgressBar(f"running {name}", quiet, "runs", rated=False) as progress:
+        found = runs.carry_out(sweep, name, result.with_suffix(".runs"), progress)
+    measured = replace(found.measurements, remarks=remarks.find(found.measurements))
+    write(measured, "json", str(result), spoken(lang))
+    write(measured, "table", None, spoken(lang), remarks=True)
+    if not quiet:
+        say(f"written: {result}; graphs: iodock health report {result}")
+    for failure in found.failed[:20]:
+        say(f"failed: {failure}")
+    if found.failed:
+        say(f"error: runs that failed: {len(found.failed):,}; the same command tries them again")
+    return int(bool(found.failed))
+
+
+def _sweep_options(function: Callable[..., int]) -> Callable[..., int]:
+    function = quiet(language(function))
+    function = click.option("--dry-run", is_flag=True, help="print the commands, run nothing")(function)
+    function = click.option(
+        "-o", "--output", metavar="FILE.json", help="the result; default: the sweep's name, .json"
+    )(function)
+    return click.argument("sweep", metavar="SWEEP.toml")(function)
+
+
+@command.command(epilog=examples(("iodock bench ior sweep.toml", "iodock bench ior sweep.toml --dry-run")))
+@_sweep_options
+def ior(sweep: str, output: str | None, dry_run: bool, lang: str | None, quiet: bool) -> int:
+    """Run IOR over a matrix of settings: nodes x processes, transfer size, file per process or one file, API,
+    stripes, collective buffering. Runs are repeated and shuffled; what was run is kept beside the result in
+    FILE.runs, so that the same command resumes."""
+    return _sweep("ior", sweep, output, dry_run, lang, quiet)
+
+
+@command.command(epilog=examples(("iodock bench mdtest sweep.toml -o mdtest.json",)))
+@_sweep_options
+def mdtest(sweep: str, output: str | None, dry_run: bool, lang: str | None, quiet: bool) -> int:
+    """Run mdtest over a matrix of settings: nodes x processes, directories of their own or shared, bytes per
+    file. Runs are repeated and shuffled; the same command resumes."""
+    return _sweep("mdtest", sweep, output, dry_run, lang, quiet)

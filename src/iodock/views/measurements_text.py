@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -27,6 +28,7 @@ from iodock.views.remarks_text import remark_text
 
 WIDTH_WITHOUT_TERMINAL = 160
 MOST_ROWS = 2_000
+_GAP = 2
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class _Column:
     heading: str
     text: Callable[[Cell], str]
     right: bool = True
+    drop: int = 0
+    """Where there is no room, the columns of the largest number go first; 0 stays."""
 
 
 def render(
@@ -56,7 +60,7 @@ def render(
         for line in _protocol(protocol, text):
             console.print(Text(visible(line), style="dim"))
     if measurements.cells:
-        console.print(_table(measurements.cells, text))
+        console.print(_table(measurements, text, console.width))
     else:
         console.print(text.gettext(N_("no cell was measured")))
     for line in _remarks(measurements, text) if remarks else ():
@@ -81,17 +85,17 @@ def _remarks(measurements: Measurements, text: Language) -> list[str]:
     return ["", text.gettext(N_("No remarks: nothing changes by more than the spread"))]
 
 
-def _table(cells: Sequence[Cell], text: Language) -> Table:
+def _table(measurements: Measurements, text: Language, width: int) -> Table:
+    cells = measurements.cells
     common = in_common(cells)
-    several = len({_file(cell) for cell in cells}) > 1
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    several = len(measurements.protocol.parts) > 1
+    table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold")
     if common:
         table.caption = variant_text(common)
         table.caption_justify = "left"
     shown = cells[:MOST_ROWS]
-    columns = [
-        column for column in _columns(text, common, several) if any(column.text(cell) for cell in shown)
-    ]
+    used = [column for column in _columns(text, common, several) if any(map(column.text, shown))]
+    columns = _fitting(used, shown, width)
     for column in columns:
         # What is cut can still be told apart; numbers are never cut.
         table.add_column(
@@ -107,29 +111,44 @@ def _table(cells: Sequence[Cell], text: Language) -> Table:
     return table
 
 
+def _fitting(columns: list[_Column], cells: Sequence[Cell], width: int) -> list[_Column]:
+    """Without the least telling columns, where all of them together are wider than the terminal."""
+    widths = {
+        column.heading: max(cell_len(text) for text in (column.heading, *map(column.text, cells)))
+        for column in columns
+    }
+    kept = list(columns)
+    for column in sorted(columns, key=lambda one: -one.drop):
+        if column.drop and sum(widths[one.heading] + _GAP for one in kept) - _GAP > width:
+            kept.remove(column)
+    return kept
+
+
 def _columns(text: Language, common: dict[str, str], several: bool) -> list[_Column]:
+    def heading(word: str) -> str:
+        return text.gettext(word)
+
     return [
-        _Column(text.gettext(N_("test")), lambda cell: test_text(cell.test, text), right=False),
-        _Column(
-            text.gettext(N_("operation")), lambda cell: operation_text(cell.operation, text), right=False
-        ),
-        _Column(text.gettext(N_("how")), lambda cell: variant_text(cell.variant, common), right=False),
-        _Column(text.gettext(N_("size")), lambda cell: size_text(cell.size_bytes)),
-        _Column(text.gettext(N_("processes")), lambda cell: _count(cell.processes)),
-        _Column(text.gettext(N_("nodes")), lambda cell: _count(cell.nodes)),
-        _Column(text.gettext(N_("value")), lambda cell: value_text(cell.value, cell.unit)),
-        _Column(text.gettext(N_("spread")), lambda cell: spread_text(cell.spread)),
-        _Column(text.gettext(N_("repeats")), lambda cell: _count(cell.repeats)),
-        _Column(text.gettext(N_("best")), lambda cell: _best(cell)),
-        _Column("p50", lambda cell: time_text(cell.latency_ns.p50 if cell.latency_ns else None)),
-        _Column("p99", lambda cell: time_text(cell.latency_ns.p99 if cell.latency_ns else None)),
-        _Column(
-            text.gettext(N_("longest")),
-            lambda cell: time_text(cell.latency_ns.max if cell.latency_ns else None),
-        ),
-        _Column(text.gettext(N_("cache")), lambda cell: _cache(cell, text), right=False),
-        _Column(text.gettext(N_("from")), lambda cell: visible(_file(cell)) if several else "", right=False),
+        _Column(heading(N_("test")), lambda cell: test_text(cell.test, text), False),
+        _Column(heading(N_("operation")), lambda cell: operation_text(cell.operation, text), False),
+        _Column(heading(N_("how")), lambda cell: variant_text(cell.variant, common), False, 2),
+        _Column(heading(N_("size")), lambda cell: size_text(cell.size_bytes)),
+        _Column(heading(N_("processes")), lambda cell: _count(cell.processes)),
+        _Column(heading(N_("nodes")), lambda cell: _count(cell.nodes), drop=5),
+        _Column(heading(N_("value")), lambda cell: value_text(cell.value, cell.unit)),
+        _Column(heading(N_("spread")), lambda cell: spread_text(cell.spread)),
+        _Column(heading(N_("repeats")), lambda cell: _count(cell.repeats), drop=4),
+        _Column(heading(N_("best")), _best, drop=9),
+        _Column("p50", lambda cell: _time(cell, "p50"), drop=8),
+        _Column("p99", lambda cell: _time(cell, "p99"), drop=3),
+        _Column(heading(N_("longest")), lambda cell: _time(cell, "max"), drop=7),
+        _Column(heading(N_("cache")), lambda cell: _cache(cell, text), False, 1),
+        _Column(heading(N_("from")), lambda cell: visible(_file(cell)) if several else "", False, 6),
     ]
+
+
+def _time(cell: Cell, name: str) -> str:
+    return time_text(getattr(cell.latency_ns, name)) if cell.latency_ns else ""
 
 
 def _file(cell: Cell) -> str:

@@ -12,7 +12,9 @@ from iodock.views.charts.words import visible
 OPERATIONS = {
     "write": N_("write"),
     "read": N_("read"),
+    "reread": N_("reread"),
     "file-create": N_("file creation"),
+    "file-open": N_("file open"),
     "file-stat": N_("file stat"),
     "file-read": N_("file read"),
     "file-remove": N_("file removal"),
