@@ -84,6 +84,14 @@ def test_matrix_leaves_out_what_cannot_be() -> None:
     assert len({cell.name() for cell in cells}) == len(cells)
 
 
+def test_a_total_of_processes_over_more_and_more_nodes() -> None:
+    cells, left_out = matrix(MdtestSweep(nodes=(1, 2, 4, 8), processes_per_node=(1, 2, 4, 8), processes=(8,)))
+    assert [(cell.nodes, cell.per_node) for cell in cells] == [(1, 8), (2, 4), (4, 2), (8, 1)]
+    assert left_out == 0
+    with pytest.raises(SweepError):
+        matrix(MdtestSweep(processes=(7,)))
+
+
 def test_order_is_shuffled_and_repeats_lie_apart() -> None:
     order, _ = runs.planned(IorSweep(processes_per_node=tuple(range(1, 21)), repeats=3))
     first = [run.cell.per_node for run in order[:20]]

@@ -189,7 +189,8 @@ def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
             continue
         if noise.sigma > _THROUGHOUT and noise.degrees >= 6:
             values = {"spread_share": noise.sigma}
-            at: dict[str, Json] = {"test": group[0].test, "operation": group[0].operation}
+            place = _place(group[0])
+            at = {name: place[name] for name in ("test", "operation", "variant") if name in place}
             yield Remark(
                 Kind.UNSTABLE.value, at, Message(sentences.UNSTABLE_THROUGHOUT, values), dict(values)
             )

@@ -50,6 +50,8 @@ class Common:
     """A run that takes longer is ended, and counts as failed."""
     nodes: tuple[int, ...] = (1,)
     processes_per_node: tuple[int, ...] = (1,)
+    processes: tuple[int, ...] = (0,)
+    """If not 0: only combinations with so many in all."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ _CHOICES = {
     "directories": ("one-per-process", "shared"),
 }
 _LEAST = {"repeats": 1, "nodes": 1, "processes_per_node": 1, "items": 1, "segments": 1, "file_bytes": 0}
+_NO_AXES = ("options", "nodes", "processes_per_node", "processes", "collective_buffering_hints")
 _SIZES = ("transfer", "block", "stripe_bytes")
 
 
@@ -177,23 +180,22 @@ def _is(said: Any, kind: type) -> bool:
 
 def matrix(sweep: Sweep) -> tuple[list[RunCell], int]:
     """Every combination that can be, and how many can't. Raises SweepError for too many."""
-    axes = [
-        one.name
-        for one in fields(sweep)
-        if isinstance(one.default, tuple)
-        and one.name not in ("options", "nodes", "processes_per_node", "collective_buffering_hints")
-    ]
+    axes = [one.name for one in fields(sweep) if isinstance(one.default, tuple) and one.name not in _NO_AXES]
     cells, left_out = [], 0
     for nodes, per_node, *several in product(
         sweep.nodes, sweep.processes_per_node, *(getattr(sweep, name) for name in axes)
     ):
         settings = dict(zip(axes, several, strict=True))
+        if any(sweep.processes) and nodes * per_node not in sweep.processes:
+            continue
         if possible(settings):
             cells.append(RunCell(nodes, per_node, settings))
         else:
             left_out += 1
         if len(cells) * sweep.repeats > _MOST_RUNS:
             raise SweepError(f"more than {_MOST_RUNS:,} runs", "give fewer values, or fewer repeats")
+    if not cells:
+        raise SweepError("no combination can be run", "see docs/how-to/sweeps.md for what goes together")
     return cells, left_out
 
 
