@@ -190,7 +190,9 @@ def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
         if noise.sigma > _THROUGHOUT and noise.degrees >= 6:
             values = {"spread_share": noise.sigma}
             place = _place(group[0])
-            at = {name: place[name] for name in ("test", "operation", "variant") if name in place}
+            at: dict[str, Json] = {
+                name: place[name] for name in ("test", "operation", "variant") if name in place
+            }
             yield Remark(
                 Kind.UNSTABLE.value, at, Message(sentences.UNSTABLE_THROUGHOUT, values), dict(values)
             )
