@@ -24,19 +24,34 @@ _EXAMPLES = (
     "iodock fs /work",
     "iodock fs /work --format motd --settings site.toml >> /etc/motd",
     "iodock fs /work -o work.html --lang ja",
+    "iodock fs typical work.json -o site.toml",
 )
 FORMS = ("table", "json", "motd", "html")
 LIMIT_S = 5.0
 
 
-@click.command(epilog=examples(_EXAMPLES))
+class _CardUnlessNamed(click.Group):
+    """`iodock fs DIR` is `iodock fs card DIR`; a folder with a subcommand's name is written ./NAME."""
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        if arguments and arguments[0] not in (*self.commands, *context.help_option_names):
+            arguments = ["card", *arguments]
+        return super().parse_args(context, arguments)
+
+
+@click.group(cls=_CardUnlessNamed, subcommand_metavar="DIR | COMMAND ...", epilog=examples(_EXAMPLES))
+def command() -> None:
+    """What a file system is, and what is typical of it: `iodock fs DIR` is `iodock fs card DIR`."""
+
+
+@command.command(epilog=examples(_EXAMPLES))
 @click.argument("folder", metavar="DIR")
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @language
 @quiet
-def command(
+def card(
     folder: str, form: str | None, output: str, settings: str | None, lang: str | None, quiet: bool
 ) -> None:
     """The card of the file system that DIR lies on: its type, every mount option explained, servers, space,
@@ -47,12 +62,12 @@ def command(
 
     text = language_in(spoken(lang))
     check_folder(output)
-    card = _card(folder, load(settings))
-    if card.space is None and not quiet:
+    made = _card(folder, load(settings))
+    if made.space is None and not quiet:
         say(f"note: {folder} does not answer; this is what the mount table says")
     chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
     with destination(output) as out:
-        out.write(_shown(chosen, card, text, output == "-").encode("utf-8", "backslashreplace"))
+        out.write(_shown(chosen, made, text, output == "-").encode("utf-8", "backslashreplace"))
 
 
 def _card(folder: str, settings: Settings) -> Card:
@@ -97,3 +112,61 @@ def _shown(form: str, card: Card, text: Language, on_terminal: bool) -> str:
     from iodock.views.card_text import card_motd, card_text
 
     return card_motd(card, text) if form == "motd" else card_text(card, text, on_terminal)
+
+
+@command.command(
+    epilog=examples(
+        (
+            "iodock fs typical work.json --mount /work",
+            "iodock fs typical work.json -o /etc/iodock/settings.toml",
+            "iodock fs typical ior.json mdtest.out --mount /work -o site.toml",
+        )
+    )
+)
+@click.argument("results", metavar="RESULT...", nargs=-1, required=True)
+@click.option("--mount", metavar="DIR", help="mount point; default: that of the folder that was measured")
+@click.option("-o", "--output", metavar="FILE", help="the site's settings to change; default: stdout")
+@language
+@quiet
+def typical(
+    results: tuple[str, ...], mount: str | None, output: str | None, lang: str | None, quiet: bool
+) -> None:
+    """Typical values and knees of a file system, from a health check or from other benchmarks' results, as
+    `iodock diagnose` reads them in the site's settings: rates of one stream and of small calls, and the
+    number of processes beyond which metadata calls become slower. In a file that exists only what iodock
+    wrote for that mount is replaced; an administrator's own values stay."""
+    from iodock.health import readers
+    from iodock.health.measurements import joined
+    from iodock.health.site_file import section, write
+    from iodock.health.typical import typical as values_of
+    from iodock.language import language_in
+
+    text = language_in(spoken(lang))
+    measured = joined(readers.read(Path(one), None) for one in results)
+    values, missing = values_of(measured)
+    if not values:
+        message = f"{', '.join(results)}: no value that is typical of one process"
+        raise IodockError(message, "iodock health run DIR measures all of them")
+    point = _mount_point(mount, measured.protocol.target)
+    if output is None or output == "-":
+        with destination(output) as out:
+            out.write(section(point, values, measured.protocol).encode())
+    else:
+        write(Path(output), point, values, measured.protocol)
+    for one in () if quiet else missing:
+        say(f"note: {one.name}: {text.gettext(one.why)}")
+
+
+def _mount_point(wanted: str | None, target: str | None) -> str:
+    from iodock.errors import RequestError
+    from iodock.health.mounts import mount_of, mounts
+
+    if wanted is not None:
+        if not wanted.startswith("/"):
+            raise RequestError(f"--mount {wanted} is not a mount point", "mount points begin with /")
+        return "/" + os.path.normpath(wanted).strip("/")
+    found = mount_of(os.path.normpath(target), mounts()) if target and target.startswith("/") else None
+    if found is None or found.point == "/":
+        message = "where the measured folder is mounted is not known"
+        raise RequestError(message, "say it with --mount, as `df` shows it where programs run")
+    return found.point
