@@ -18,7 +18,8 @@ from iodock.health.remarks.sentences import Kind
 _SAME = math.log(1.15)
 _CHANGES = math.log(1.3)
 _FALLS, _GROWS = math.log(0.75), math.log(1.5)
-_LEAST_SPREAD = 0.15
+_LEAST_SPREAD, _FAR_ABOVE = 0.17, 2.5
+_UNSTABLE_ALARMS = 0.005
 _THROUGHOUT = 0.5
 _LEAST_OF_LIMIT = 0.25
 _SURE_OF_LIMIT = 0.15
@@ -180,7 +181,7 @@ def _of_limit(best: Cell, limit: Limit, share: float) -> Remark:
 def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
     """Cells whose repeats differ far more than those of their like; or all of an operation."""
     measured_cells = usable(cells)
-    alpha = FALSE_ALARMS / max(len(measured_cells), 1)
+    alpha = _UNSTABLE_ALARMS / max(len(measured_cells), 1)
     for group in split(
         measured_cells, lambda cell: (cell.test, cell.operation, cell.cache, tuple(cell.variant.items()))
     ):
@@ -198,7 +199,11 @@ def unstable(cells: Sequence[Cell]) -> Iterator[Remark]:
             )
         for cell in group:
             spread = log_spread(cell)
-            if id(cell) in noise.unstable and spread is not None and spread > _LEAST_SPREAD:
+            if (
+                id(cell) in noise.unstable
+                and spread is not None
+                and spread > max(_LEAST_SPREAD, _FAR_ABOVE * noise.sigma)
+            ):
                 yield _unstable(cell, noise.sigma)
 
 

@@ -14,8 +14,8 @@ from functools import lru_cache
 from iodock.health.measurements import Cell
 
 _SMALL = 1e-300
-_MEDIAN_ERROR = 1.1
-"""The value of a cell may be a median, whose error is a little larger than that of a mean."""
+_MEDIAN_ERROR, _UNKNOWN_ERROR = 1.2, 1.1
+"""The error of a median of a few values against that of their mean; and where it is not told which it is."""
 
 
 def _fraction(a: float, b: float, x: float) -> float:
@@ -92,7 +92,8 @@ class Noise:
         if own is not None:
             # Few repeats estimate their own spread badly, so most weight is on what all have in common.
             variance = max(own**2, variance) if id(cell) in self.unstable else (3.0 * variance + own**2) / 4.0
-        return _MEDIAN_ERROR * math.sqrt(max(variance, 1e-8) / (cell.repeats or 1))
+        factor = _MEDIAN_ERROR if len(cell.values) > 2 else _UNKNOWN_ERROR
+        return factor * math.sqrt(max(variance, 1e-8) / (cell.repeats or 1))
 
 
 def noise_of(cells: Sequence[Cell], alpha: float) -> Noise | None:
