@@ -14,6 +14,8 @@ import pytest
 from iodock.health.measurements import Cell, Measurements, Unit
 from iodock.health.remarks import find
 from iodock.language import language_in
+from iodock.views import health_pdf
+from iodock.views.charts.export import svg_of
 from iodock.views.charts.measurements import figures, specification, svg
 from iodock.views.health_report import render
 from synthetic_curves import MIB, SIZES, Made, made
@@ -93,6 +95,18 @@ def test_page_holds_all_and_loads_nothing(checkup: Measurements) -> None:
     assert all(base64.b64decode(one).startswith(b"<svg") for one in pictures)
     for remark in checkup.remarks:
         assert str(remark.message.values.get("processes", "")) in page
+
+
+def test_pdf_has_every_graph_with_its_lines(checkup: Measurements) -> None:
+    spec = health_pdf.sheet(checkup, ENGLISH)
+    drawn = svg_of(spec)
+    lines = re.findall(r'mark-line role-mark[^"]*"[^>]*>\s*<path[^>]* d="M[^"]*L', drawn)
+    # Five sizes, six numbers of processes, one file and one directory operation.
+    assert len(lines) == 5 + 6 + 1 + 1
+    assert "1. large transfer, write, 4 KiB to 256 MiB: levels off at 50 processes" in drawn
+    assert health_pdf.render(checkup, ENGLISH).startswith(b"%PDF")
+    empty = replace(checkup, cells=(), remarks=())
+    assert health_pdf.render(empty, ENGLISH).startswith(b"%PDF")
 
 
 def test_page_in_japanese(checkup: Measurements) -> None:

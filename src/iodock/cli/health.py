@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from iodock.health.measurements import Measurements
+    from iodock.language import Language
 
 _EXAMPLES = (
     "iodock health run /work/me --class S -o work.json",
@@ -114,6 +115,7 @@ def compare(
     epilog=examples(
         (
             "iodock health report scratch.json",
+            "iodock health report scratch.json -o scratch.pdf",
             "iodock health report ior-*.txt -o ior.html --lang ja",
         )
     )
@@ -125,16 +127,28 @@ def compare(
 @language
 @quiet
 def report(results: tuple[str, ...], output: str | None, lang: str | None, quiet: bool) -> None:
-    """Write a check-up as one HTML page: remarks, graphs, how it was measured, all values. Several RESULTs
-    are one: a sweep."""
+    """Write a check-up as one HTML page: remarks, graphs, how it was measured, all values. FILE.pdf gets the
+    graphs with their remarks. Several RESULTs are one: a sweep."""
     from iodock.cli.output import check_folder, destination
     from iodock.language import language_in
-    from iodock.views.health_report import render
 
     path = output or f"{Path(results[0]).name.split('.')[0]}.html"
     check_folder(path)
-    page = render(remarked(results), language_in(spoken(lang)))
+    measured, text = remarked(results), language_in(spoken(lang))
+    rendered = _pdf(measured, text) if path.endswith(".pdf") else _page(measured, text)
     with destination(path) as out:
-        out.write(page.encode("utf-8", "backslashreplace"))
+        out.write(rendered)
     if output is None:
         click.echo(path)
+
+
+def _page(measured: Measurements, text: Language) -> bytes:
+    from iodock.views.health_report import render
+
+    return render(measured, text).encode("utf-8", "backslashreplace")
+
+
+def _pdf(measured: Measurements, text: Language) -> bytes:
+    from iodock.views.health_pdf import render
+
+    return render(measured, text)
