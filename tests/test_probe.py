@@ -18,9 +18,11 @@ import pytest
 from iodock.errors import StoreError
 from iodock.probe.leftovers import clean
 from iodock.probe.operations import MOST_BYTES, MOST_CALLS, PREFIX, ROUND, Operation, Steps
+from iodock.probe.place import look
 from iodock.probe.records import End, Kind, Late, Mark, Outcome, Record, Round, Run, to_json
 from iodock.probe.rounds import Plan, Prober, Stopped
 from iodock.probe.store import Losses, ProbeStore, framed, host_name, parsed
+from iodock.probe.watch import Wish, _Log, watch
 from iodock.probe.worker import Worker
 
 NOW = 1_700_000_000_000_000_000
@@ -421,3 +423,52 @@ def test_what_can_not_be_done_is_said(arguments: list[str], said: str, tmp_path:
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd=tmp_path)
     assert done.returncode in (1, 2) and said in done.stderr and "hint: " in done.stderr
     assert not (tmp_path / "s").exists()
+
+
+def test_rounds_before_the_time_that_is_asked_for_are_not_read(tmp_path: Path) -> None:
+    store = ProbeStore.prepared(tmp_path / "s")
+    for number in range(20):
+        store.append(Round(NOW + number, "a", number, {}))
+    store.append(run_record("a", Path("/x"), 1, NOW))
+    losses = Losses()
+    later = list(store.records(losses, NOW + 15))
+    assert [one.number for one in later if isinstance(one, Round)] == [15, 16, 17, 18, 19]
+    # What a run is must be known, also if it began before.
+    assert len(later) == 6 and losses == Losses()
+
+
+def test_what_a_store_can_not_take_is_kept_and_written_later(tmp_path: Path) -> None:
+    told: list[Round | Late | StoreError] = []
+    store = ProbeStore.prepared(tmp_path / "s")
+    log = _Log(store, told.append)
+    log.add(RECORDS[1])
+    (tmp_path / "s").rename(tmp_path / "away")
+    for record in RECORDS[2:5]:
+        log.add(record)
+    # Said once, not every minute.
+    assert len(told) == 1 and "can't be written" in str(told[0]) and len(log.waiting) == 3
+    (tmp_path / "away").rename(tmp_path / "s")
+    log.add(RECORDS[5])
+    assert read(store) == (list(RECORDS[1:6]), Losses()) and not log.waiting and log.lost == 0
+
+
+def test_a_run_says_every_day_what_it_watches(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store of which only the last month is read knows what its rounds are."""
+    days = iter(range(99))
+    monkeypatch.setattr("iodock.probe.watch._day", lambda ts: next(days) // 2)
+    store = ProbeStore.prepared(tmp_path / "s")
+    reading, _ = os.pipe()
+    watch(Wish(str(folder), False, 0.01, 20.0, 4096, 4), store, reading, lambda _: None)
+    records, _ = read(store)
+    runs = [one for one in records if isinstance(one, Run)]
+    assert len(runs) >= 2 and len({one.run for one in runs}) == 1
+    assert len([one for one in records if isinstance(one, Round)]) == 4
+
+
+def test_a_link_to_the_folder_is_watched_where_it_leads(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(folder)
+    place = look(str(tmp_path / "link"), 20.0)
+    assert place is not None and place.path == str(folder)
+    assert Prober(plan(tmp_path / "link")).round(0).is_good and not list(folder.iterdir())

@@ -72,6 +72,30 @@ def test_small_reads_and_writes_have_rates_of_their_own(tmp_path: Path, size: in
     assert rates == ([(5_000, 20_000), (20_000, 20_000)] if compared else [])
 
 
+@pytest.mark.parametrize(
+    ("stream", "wait_us", "said_so"),
+    # 4 KiB in 50 us are 82 MB/s; the writes take 15 ms.
+    [(81_920_000 * 4, 0, True), (81_920_000 * 3.9, 0, False), (81_920_000 * 4, 1_000_000, False)],
+)
+def test_small_writes_beside_one_stream(tmp_path: Path, stream: float, wait_us: int, said_so: bool) -> None:
+    log = Trace()
+    log.open("/data/f")
+    for _ in range(300):
+        log.write(4096, 50)
+    log.pause(wait_us)
+    log.write(4096, 50)
+    settings = Settings(file_systems={"/data": FileSystem(write_bytes_per_s=stream)})
+    found = said(diagnosed(mounted(log.imported(tmp_path, 1), "/data", "nfs4"), settings))
+    expected = {
+        "mount": "/data",
+        "mean_bytes": 4096,
+        "rate_bytes_per_s": 81_920_000,
+        "stream_share": pytest.approx(0.25),
+        "stream_bytes_per_s": stream,
+    }
+    assert found == ([expected] if said_so else [])
+
+
 @pytest.mark.parametrize(("knee", "crowded"), [(3, True), (4, False)])
 def test_more_processes_at_once_than_the_knee(tmp_path: Path, knee: int, crowded: bool) -> None:
     log = Trace()

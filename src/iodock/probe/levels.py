@@ -76,17 +76,17 @@ def _bins(series: Series, every_s: float, pattern: Daily | None) -> _Bins:
     width = next((one for one in _WIDTHS_S if one >= wanted), _WIDTHS_S[-1]) * 1_000_000_000
     cells: dict[int, list[float]] = {}
     for ts, ns in zip(series.times, series.spans, strict=True):
-        cells.setdefault(ts // width, []).append(math.log(max(ns, 1)) - _usual(ts, pattern))
+        cells.setdefault(ts // width, []).append(
+            ns if pattern is None else ns / _usual(ts // HOUR_NS, pattern)
+        )
     kept = sorted(at for at, values in cells.items() if len(values) >= LEAST_POINTS)
-    return _Bins(width, tuple(at * width for at in kept), tuple(median(cells[at]) for at in kept))
+    medians = (math.log(max(median(cells[at]), 1)) for at in kept)
+    return _Bins(width, tuple(at * width for at in kept), tuple(medians))
 
 
-def _usual(ts: int, pattern: Daily | None) -> float:
-    """What the hour of the day adds to the logarithm."""
-    if pattern is None:
-        return 0.0
-    hour = pattern.hours.get(local_hour(ts // HOUR_NS)[1])
-    return math.log(hour / pattern.quiet_ns) if hour else 0.0
+def _usual(hour: int, pattern: Daily) -> float:
+    """The factor of the hour of the day."""
+    return pattern.hours.get(local_hour(hour)[1], pattern.quiet_ns) / pattern.quiet_ns
 
 
 def _places(values: Sequence[float], start: int, end: int) -> list[int]:

@@ -146,13 +146,17 @@ _RUN = {
 }  # fmt: skip
 
 
+# Half a million rounds a year: an enum's own look-up takes longer than reading JSON does.
+_OPERATIONS = {one.value: one for one in Operation}
+
+
 def from_json(said: dict[str, Any]) -> Record | None:
     """None for a kind of record that only later versions know. Raises KeyError, ValueError, TypeError."""
     match said["k"]:
         case "run":
             return Run(**{name: kind(said[name]) for name, kind in _RUN.items()})
         case "round":
-            outcomes = {Operation(name): Outcome.from_json(value) for name, value in said["o"].items()}
+            outcomes = {_OPERATIONS[name]: Outcome.from_json(value) for name, value in said["o"].items()}
             found = {str(name): int(value) for name, value in said["f"].items()}
             return Round(int(said["ts"]), str(said["run"]), int(said["n"]), outcomes, found)
         case "late":

@@ -30,6 +30,7 @@ SEPARATOR = b"\x1e"
 _LOCK_SECONDS = 2.0
 _FULL = "see whether its disk is full"
 _LINE = re.compile(rb"([0-9a-f]{8}) (\{.*\})\n", re.DOTALL)
+_ROUND = re.compile(rb'[0-9a-f]{8} \{"k":"round","ts":([0-9]{1,19}),')
 
 
 def host_name() -> str:
@@ -116,7 +117,7 @@ class ProbeStore:
                     content = path.read_bytes()
                 except OSError as error:
                     raise StoreError(f"{path}: {error.strerror}", "see who may read it") from error
-                yield from parsed(content, losses)
+                yield from parsed(content, losses, since_ns or 0)
 
 
 def framed(record: Record) -> bytes:
@@ -125,11 +126,13 @@ def framed(record: Record) -> bytes:
     return b"%b%08x %b\n" % (SEPARATOR, zlib.crc32(said), said)
 
 
-def parsed(content: bytes, losses: Losses) -> Iterator[Record]:
-    """The whole records in CONTENT, whatever lies between them."""
+def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record]:
+    """The whole records in CONTENT, whatever lies between them; rounds before SINCE are not looked at."""
     head, *pieces = content.split(SEPARATOR)
     losses.damaged += bool(head)
     for piece in pieces:
+        if since_ns and (round_ts := _ROUND.match(piece)) and int(round_ts[1]) < since_ns:
+            continue
         line = _LINE.match(piece)
         if line is None or zlib.crc32(line[2]) != int(line[1], 16):
             losses.damaged += 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iodock.findings import Message, Scalar
+from iodock.findings import IO_FINE, Message, Scalar
 from iodock.language import N_
 from iodock.rules.facts import Facts
 from iodock.settings import FileSystem
@@ -21,6 +21,8 @@ SLOW_SHARE = 0.5
 """Below this share of the typical rate the file system was slower than usual."""
 FAST_FACTOR = 3.0
 """Above this multiple of the typical rate the file system was not what answered."""
+SMALL_SHARE = 0.25
+"""At most this share of one stream: small requests are what holds the program up."""
 SURER, LESS_SURE = 0.1, -0.2
 """Confidence in a cost: more where the rate was as usual, less where it was the server that was slow. A rate
 far above it says nothing."""
@@ -68,11 +70,23 @@ class Crowd:
 
 
 @dataclass(frozen=True, slots=True)
+class Stream:
+    """Small requests beside what one stream of large ones reaches."""
+
+    mount_point: str
+    work: Work
+    mean_bytes: float
+    bytes_per_s: float
+    stream_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A run beside the site's typical values; empty where it gives none."""
 
     paces: tuple[Pace, ...] = ()
     crowds: tuple[Crowd, ...] = ()
+    streams: tuple[Stream, ...] = ()
 
     def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
         """What the rates say about a rule's finding on FILES; 0 where nothing is known."""
@@ -94,6 +108,17 @@ class Comparison:
                 (_SLOW if pace.is_slow else _FAST if pace.is_fast else _USUAL)[pace.work],
                 {"mount": pace.mount_point, "measured": round(pace.measured), "typical": round(pace.typical)},
             )
+        for stream in self.streams:
+            yield Message(
+                _STREAM[stream.work],
+                {
+                    "mount": stream.mount_point,
+                    "mean_bytes": round(stream.mean_bytes),
+                    "rate_bytes_per_s": stream.bytes_per_s,
+                    "stream_share": stream.bytes_per_s / stream.stream_bytes_per_s,
+                    "stream_bytes_per_s": stream.stream_bytes_per_s,
+                },
+            )
         for crowd in self.crowds:
             values: dict[str, Scalar] = {
                 "mount": crowd.mount_point,
@@ -108,18 +133,39 @@ def compare(facts: Facts) -> Comparison:
     known = {mount: one for mount, one in facts.settings.file_systems.items() if _has_values(one)}
     if not known:
         return Comparison()
-    return Comparison(tuple(_paces(facts, known)), tuple(_crowds(facts, known)))
+    rates = _rates(facts)
+    return Comparison(
+        tuple(_paces(facts, known, rates)), tuple(_crowds(facts, known)), tuple(_streams(facts, known, rates))
+    )
 
 
 def _has_values(one: FileSystem) -> bool:
     values = (one.metadata_per_s, one.small_read_per_s, one.small_write_per_s, one.stat_knee_processes)
-    return any(value is not None for value in values)
+    return any(value is not None for value in (*values, one.read_bytes_per_s, one.write_bytes_per_s))
 
 
-def _paces(facts: Facts, known: dict[str, FileSystem]) -> Iterator[Pace]:
-    if not facts.durations:
-        return
-    for row in _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")):
+def _rates(facts: Facts) -> list[dict[str, Any]]:
+    """Calls, time and bytes of each kind of work on each mount; nothing where calls have no durations."""
+    return _rows(facts, _RATES_SQL, ("file_work", "transfers", "place_names")) if facts.durations else []
+
+
+def _streams(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Stream]:
+    """Where small requests cost something and reach a small part of the stream."""
+    for row in rates:
+        one, work = known.get(str(row["mount_point"])), row["work"]
+        calls, moved = int(row["calls"] or 0), int(row["bytes"] or 0)
+        if one is None or work == "metadata" or calls < LEAST_CALLS:
+            continue
+        stream = one.read_bytes_per_s if work == "small reads" else one.write_bytes_per_s
+        spent = int(row["time_ns"] or 0) - calls * facts.tracing_ns
+        if not stream or spent <= 0 or spent / 1e9 < IO_FINE * (facts.wall_seconds or 0.0):
+            continue
+        if moved * 1e9 / spent <= SMALL_SHARE * stream:
+            yield Stream(str(row["mount_point"]), work, moved / calls, moved * 1e9 / spent, stream)
+
+
+def _paces(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any]]) -> Iterator[Pace]:
+    for row in rates:
         one = known.get(str(row["mount_point"]))
         calls, work = int(row["calls"] or 0), row["work"]
         if one is None or calls < LEAST_CALLS:
@@ -155,10 +201,10 @@ def _below(name: str, mount: str) -> bool:
 
 
 _RATES_SQL = f"""SELECT f.mount_point, 'metadata' AS work, CAST(sum(w.metadata) AS BIGINT) AS calls,
-  CAST(sum(w.metadata_ns) AS BIGINT) AS time_ns
+  CAST(sum(w.metadata_ns) AS BIGINT) AS time_ns, NULL AS bytes
 FROM file_work w JOIN files f ON f.file_id = w.file_id WHERE f.mount_point IS NOT NULL GROUP BY 1
 UNION ALL SELECT p.mount_point, CASE t.direction WHEN 1 THEN 'small reads' ELSE 'small writes' END,
-  CAST(sum(t.count) AS BIGINT), CAST(sum(t.time_ns) AS BIGINT)
+  CAST(sum(t.count) AS BIGINT), CAST(sum(t.time_ns) AS BIGINT), CAST(sum(t.bytes) AS BIGINT)
 FROM transfers t JOIN place_names p ON p.place = t.place
 WHERE p.mount_point IS NOT NULL AND t.size_bin BETWEEN 0 AND {SMALL_BIN} GROUP BY 1, 2
 ORDER BY 1, 2"""
@@ -215,6 +261,16 @@ _USUAL: dict[Work, str] = {
     "small writes": N_(
         "{mount}: {measured} small writes a second by one process, as usual there ({typical}): only fewer "
         "and larger ones take less time."
+    ),
+}
+_STREAM: dict[Work, str] = {
+    "small reads": N_(
+        "{mount}: small reads, {mean_bytes} on average, ran at {rate_bytes_per_s}: {stream_share} of what "
+        "one stream of large reads reaches there ({stream_bytes_per_s})."
+    ),
+    "small writes": N_(
+        "{mount}: small writes, {mean_bytes} on average, ran at {rate_bytes_per_s}: {stream_share} of what "
+        "one stream of large writes reaches there ({stream_bytes_per_s})."
     ),
 }
 _CROWD = N_(
