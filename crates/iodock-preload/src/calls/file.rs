@@ -28,6 +28,8 @@ const SESSION: u32 = 1;
 const CLOCK: u32 = 2;
 const CHUNK: u32 = 3;
 const END: u32 = 4;
+/// Kinds of later versions are passed over; a larger number is no piece.
+const LAST_KIND: u32 = 255;
 
 /// Appends to such a file.
 pub struct CallsWriter {
@@ -73,9 +75,10 @@ impl CallsWriter {
         self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
     }
 
-    /// Bytes of chunk `index`, which lie at `from` in it.
-    pub fn chunk(&mut self, index: u64, from: u32, bytes: &[u8]) -> io::Result<()> {
-        self.piece(CHUNK, &[&index.to_le_bytes(), &from.to_le_bytes(), bytes])
+    /// Bytes of chunk `index`, which lie at `from` in it, in two parts. Nobody may change them meanwhile: they
+    /// are summed up first, and written then.
+    pub fn chunk(&mut self, index: u64, from: u32, first: &[u8], bytes: &[u8]) -> io::Result<()> {
+        self.piece(CHUNK, &[&index.to_le_bytes(), &from.to_le_bytes(), first, bytes])
     }
 
     /// Nothing more will come; calls and streams that the library could not keep.
@@ -163,13 +166,15 @@ pub struct CallsFile {
     pub clocks: Vec<(u64, i64)>,
     /// Calls and streams that were lost; `None` for a recording that did not come to its end.
     pub lost: Option<(u64, u64)>,
+    /// Pieces that are not what was written. A piece cut short at the end is none: so a killed recorder ends.
+    pub damaged: u64,
     chunks: Vec<(u64, Piece)>,
     /// Up to the end of the last whole piece.
     good_length: u64,
 }
 
 impl CallsFile {
-    /// Reads through the file at `path`, up to its first piece that is not whole.
+    /// Reads through the file at `path`. Damaged pieces are counted and passed over.
     ///
     /// # Errors
     /// It can't be read, is no such file, or of another version.
@@ -193,21 +198,33 @@ impl CallsFile {
             root: number(&header[24..28]) as u32,
             clocks: Vec::new(),
             lost: None,
+            damaged: 0,
             chunks: Vec::new(),
             good_length: HEADER as u64,
             file: file.try_clone().map_err(|error| refusal(path, &error.to_string(), CHECK))?,
         };
-        let mut payload = Vec::new();
-        while let Some(kind) = next_piece(&mut input, &mut payload) {
-            calls.take(kind, &payload);
-            calls.good_length += (PIECE + payload.len()) as u64;
+        let (mut payload, mut at, mut passed) = (Vec::new(), HEADER as u64, 0);
+        while let Some((kind, is_whole)) = next_piece(&mut input, &mut payload) {
+            if is_whole {
+                calls.take(kind, at, &payload);
+                calls.damaged += std::mem::take(&mut passed);
+            } else {
+                passed += 1;
+            }
+            at += (PIECE + payload.len()) as u64;
+            if is_whole {
+                calls.good_length = at;
+            }
         }
+        // Behind the last whole piece nobody knows where one would begin.
+        calls.damaged += u64::from(passed > 0);
         calls.chunks.sort_by_key(|&(index, piece)| (index, piece.from));
         Ok(calls)
     }
 
-    fn take(&mut self, kind: u32, payload: &[u8]) {
-        let at = self.good_length + (PIECE + CHUNK_PIECE) as u64;
+    /// A piece that begins at `at`.
+    fn take(&mut self, kind: u32, at: u64, payload: &[u8]) {
+        let at = at + (PIECE + CHUNK_PIECE) as u64;
         match (kind, payload.len()) {
             (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
             (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
@@ -274,15 +291,16 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// `None` at the end, or where the file is damaged.
-fn next_piece(input: &mut (impl Read + Seek), payload: &mut Vec<u8>) -> Option<u32> {
+/// A piece's kind, and whether its bytes are those that were written. `None` at the end, or where no piece
+/// begins.
+fn next_piece(input: &mut (impl Read + Seek), payload: &mut Vec<u8>) -> Option<(u32, bool)> {
     let mut head = [0; PIECE];
     input.read_exact(&mut head).ok()?;
     let (kind, length) = (number(&head[..4]) as u32, number(&head[4..8]) as u32);
-    if length > MOST {
+    if length > MOST || !(SESSION..=LAST_KIND).contains(&kind) {
         return None;
     }
     payload.resize(length as usize, 0);
     input.read_exact(payload).ok()?;
-    (u64::from(crc32fast::hash(payload)) == number(&head[8..])).then_some(kind)
+    Some((kind, u64::from(crc32fast::hash(payload)) == number(&head[8..])))
 }

@@ -135,16 +135,26 @@ impl<'a> Keeper<'a> {
         if live.quiet {
             return Ok(over);
         }
+        // The program goes on changing the header while it is written: what is summed up and written is a copy.
+        let mut head = [0; chunk::BYTES];
+        let first = match live.at {
+            0 => {
+                self.session.head(live.index, &mut head)?;
+                &head[..]
+            }
+            _ => &[],
+        };
+        let from = live.at + first.len() as u32;
         let bytes = match &self.memory {
-            Some(memory) => memory.bytes(live.index, live.at, used),
+            Some(memory) => memory.bytes(live.index, from, used),
             None => {
                 self.bytes.clear();
-                self.session.more_of_chunk(live.index, live.at as usize, &mut self.bytes)?;
+                self.session.more_of_chunk(live.index, from as usize, &mut self.bytes)?;
                 &self.bytes
             }
         };
-        self.file.chunk(live.index, live.at, bytes)?;
-        live.at += bytes.len() as u32;
+        self.file.chunk(live.index, live.at, first, bytes)?;
+        live.at = from + bytes.len() as u32;
         Ok(over)
     }
 

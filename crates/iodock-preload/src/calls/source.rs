@@ -47,7 +47,7 @@ impl CallsSource {
         let (root, length) = (file.root, file.length());
         let mut records = Records::new(root, Times::new(file.clocks.clone()));
         let (calls, streams) = file.lost.unwrap_or_default();
-        records.batch.losses.add(LossKind::DroppedRecords, calls + streams);
+        records.batch.losses.add(LossKind::DroppedRecords, calls + streams + file.damaged);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
         Ok(CallsSource { name, streams, records, root, length, ending, over: false, spare: Vec::new() })

@@ -1,0 +1,103 @@
+//! What the recorder keeps of a session: whole while threads go on writing, and as much as can be had of a
+//! damaged file.
+#![cfg(target_os = "linux")]
+
+use iodock_preload::calls::{CallsFile, CallsWriter, Keeper};
+use iodock_preload::format::{chunk, header, CHUNK_MAGIC};
+use iodock_preload::session::Session;
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const CHUNK_BYTES: u64 = 64 << 10;
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let path = std::env::temp_dir().join(format!("iodock-keeping-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a folder");
+        Place(path)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Chunk `index` with so many bytes, its header included.
+fn fill(session: &Session, index: u64, used: u32) {
+    let mut bytes = vec![index as u8; used as usize];
+    bytes[..chunk::BYTES].fill(0);
+    bytes[chunk::USED..][..4].copy_from_slice(&used.to_le_bytes());
+    bytes[chunk::STREAM..][..4].copy_from_slice(&(index as u32).to_le_bytes());
+    bytes[chunk::MAGIC..][..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());
+    session.file.write_all_at(&bytes, session.chunks_at + index * CHUNK_BYTES).expect("a chunk");
+    session.file.write_all_at(&(index + 1).to_le_bytes(), header::NEXT_CHUNK as u64).expect("a count");
+}
+
+#[test]
+fn a_thread_that_goes_on_writing_damages_nothing() {
+    let place = Place::new("writing");
+    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+    let path = place.0.join("run.calls");
+    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // As a thread commits its records: the header's `used` grows all the time.
+            let mut used = 40_000u32;
+            while !over.load(Ordering::Relaxed) {
+                used = 40_000 + (used + 16) % 20_000;
+                for index in 0..64 {
+                    let at = session.chunks_at + index * CHUNK_BYTES + chunk::USED as u64;
+                    session.file.write_all_at(&used.to_le_bytes(), at).expect("written");
+                }
+            }
+        });
+        for index in 0..64 {
+            fill(&session, index, 60_000);
+            keeper.collect(|_| {}).expect("collected");
+            keeper.hand_over(|_| true).expect("handed over");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    keeper.end().expect("the end");
+    let kept = CallsFile::open(&path).expect("readable");
+    assert_eq!((kept.damaged, kept.lost), (0, Some((0, 0))));
+    assert_eq!(kept.indices(), (0..64).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_damaged_piece_is_counted_and_costs_only_itself() {
+    let place = Place::new("damage");
+    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+    let path = place.0.join("run.calls");
+    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    for index in 0..5 {
+        fill(&session, index, 20_000);
+        keeper.collect(|_| {}).expect("collected");
+        keeper.hand_over(|_| true).expect("handed over");
+    }
+    keeper.end().expect("the end");
+    let whole = fs::read(&path).expect("read");
+    let damaged = |at: usize, length: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes.truncate(length);
+        fs::write(&path, bytes).expect("written");
+        CallsFile::open(&path).expect("readable")
+    };
+    let middle = damaged(50_000, whole.len());
+    assert_eq!((middle.damaged, middle.lost), (1, Some((0, 0))));
+    assert_eq!(middle.indices(), [0, 1, 3, 4]);
+    let cut = damaged(50_000, whole.len() - 30_000);
+    assert_eq!((cut.damaged, cut.lost), (1, None));
+    assert_eq!(cut.indices(), [0, 1]);
+    let short = damaged(whole.len() - 1, whole.len() - 10);
+    assert_eq!((short.damaged, short.lost), (0, None));
+    assert_eq!(short.indices(), [0, 1, 2, 3, 4]);
+}
