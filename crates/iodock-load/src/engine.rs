@@ -209,6 +209,8 @@ impl Engine {
                         let Ok(buffer) = map_anonymous(length, libc::MAP_PRIVATE) else { return false };
                         // SAFETY: a mapping of that length of its own, kept until the process ends.
                         let buffer = unsafe { std::slice::from_raw_parts_mut(buffer, length) };
+                        // So that the first reads do not pay for the kernel's pages.
+                        buffer.fill(1);
                         let tree = self.tree.fd();
                         let task = Task {
                             step,

@@ -72,6 +72,9 @@ fn yes() -> bool {
 pub struct Metadata {
     /// Files, and directories, of each process.
     pub items: u64,
+    /// Directories too, and not only files.
+    #[serde(default = "yes")]
+    pub directories: bool,
 }
 
 /// Whole-file operations in a random order on files of its own.
@@ -148,15 +151,12 @@ impl Pattern {
                 phases.push(REMOVING);
                 phases
             }
-            Pattern::Metadata(_) => vec![
-                phase("directory-create", false),
-                phase("directory-stat", false),
-                phase("directory-remove", false),
-                phase("file-create", false),
-                phase("file-stat", false),
-                phase("file-open", false),
-                phase("file-remove", false),
-            ],
+            Pattern::Metadata(metadata) => {
+                let folders = ["directory-create", "directory-stat", "directory-remove"];
+                let files = ["file-create", "file-stat", "file-open", "file-remove"];
+                let all = folders.iter().filter(|_| metadata.directories).chain(&files);
+                all.map(|operation| phase(operation, false)).collect()
+            }
             Pattern::Mixed(_) => vec![phase("all", false), REMOVING],
         }
     }

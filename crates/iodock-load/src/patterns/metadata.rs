@@ -6,7 +6,7 @@ use crate::worker::{failed, folder_of, Ended, Name, Timer, Work, Worker};
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Phases in the order of `Pattern::phases`.
+/// Phases in the order of `Pattern::phases`; without directories the first three are left out.
 const ORDER: [Act; 7] = [
     Act::MakeFolder,
     Act::Stat(b'd'),
@@ -39,6 +39,10 @@ pub struct Items<'a> {
 impl<'a> Items<'a> {
     pub fn new(metadata: &'a Metadata) -> Self {
         Items { metadata, made: 0, removed: 0, name: Name::new() }
+    }
+
+    fn act(&self, at: usize) -> Act {
+        ORDER[at + if self.metadata.directories { 0 } else { 3 }]
     }
 
     fn make(&mut self, act: Act, folder: RawFd, timer: &mut Timer) -> Result<(), Ended> {
@@ -117,7 +121,7 @@ impl Work for Items<'_> {
         _: &mut [Record],
     ) -> Result<(), Ended> {
         let folder = worker.folder.as_raw_fd();
-        match ORDER[at] {
+        match self.act(at) {
             act @ (Act::MakeFolder | Act::MakeFile) => self.make(act, folder, timer),
             act @ (Act::Stat(_) | Act::Open) => self.look(act, worker, timer),
             act @ (Act::RemoveFolder | Act::RemoveFile) => self.remove(act, folder, timer),
@@ -126,10 +130,11 @@ impl Work for Items<'_> {
 
     fn finish(&mut self, worker: &mut Worker, at: usize) -> Result<(), Ended> {
         // What the time limit left is not measured, but has to go.
-        if matches!(ORDER[at], Act::RemoveFolder | Act::RemoveFile) {
+        let act = self.act(at);
+        if matches!(act, Act::RemoveFolder | Act::RemoveFile) {
             while self.removed < self.made {
                 worker.go_on()?;
-                self.remove_one(ORDER[at], worker.folder.as_raw_fd())?;
+                self.remove_one(act, worker.folder.as_raw_fd())?;
             }
         }
         Ok(())
