@@ -81,6 +81,22 @@ def loop_ext4(folder: Path, mebibytes: int = 96) -> Iterator[Path]:
     image.unlink()
 
 
+@contextmanager
+def btrfs_with_quota(folder: Path, mebibytes: int) -> Iterator[Path]:
+    """A limit for all that is in it, of which nothing says before that it is near."""
+    if not (shutil.which("mkfs.btrfs") and shutil.which("btrfs")):
+        pytest.skip("btrfs-progs is not installed")
+    image = folder.with_suffix(".image")
+    with image.open("wb") as out:
+        out.truncate(600 * MIB)
+    subprocess.run(["mkfs.btrfs", "-q", str(image)], check=True, capture_output=True)
+    with mounted(folder, "-o", "loop", str(image)) as place:
+        subprocess.run(["btrfs", "quota", "enable", str(place)], check=True)
+        subprocess.run(["btrfs", "qgroup", "limit", f"{mebibytes}M", str(place)], check=True)
+        yield place
+    image.unlink()
+
+
 def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     """Everything below: owner, time of change, and what is in it."""
     found = {}

@@ -14,7 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from health_places import contents, health, loop_ext4, others_files, small_tmpfs, started
+from health_places import (
+    btrfs_with_quota,
+    contents,
+    health,
+    loop_ext4,
+    others_files,
+    small_tmpfs,
+    started,
+)
 
 TRIALS = int(os.environ.get("IODOCK_TRIALS", "8"))
 INODES = 20_000
@@ -142,3 +150,12 @@ def test_a_worker_that_is_killed_is_told(place: Path) -> None:
     assert contents(place) == before
     # Unless it had just ended by itself.
     assert process.returncode == 1 and "was killed by signal 9" in said, said
+
+
+def test_a_quota_that_runs_out_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+    with btrfs_with_quota(tmp_path / "limited", 40) as place:
+        others_files(place)
+        before = contents(place)
+        said = started(place, "--tests", "large-transfer").communicate(timeout=120)[1]
+        assert contents(place) == before
+        assert "your quota is used up" in said and "hint: " in said

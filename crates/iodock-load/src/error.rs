@@ -36,9 +36,13 @@ impl LoadError {
     pub fn system(what: impl fmt::Display, error: &io::Error) -> Self {
         let code = error.raw_os_error().unwrap_or(0);
         if code == libc::ENOSPC || code == libc::EDQUOT {
-            let lacking =
-                if code == libc::EDQUOT { "your quota is used up" } else { "no space or no inodes left" };
-            let hint = "make room, or take a smaller class; df -h and df -i show what is free";
+            let (lacking, hint) = if code == libc::EDQUOT {
+                let hint = "make room, ask for more, or take a smaller class; quota -s or the file system's own tool shows it";
+                ("your quota is used up", hint)
+            } else {
+                let hint = "make room, or take a smaller class; df -h and df -i show what is free";
+                ("no space or no inodes left", hint)
+            };
             return LoadError::new(Kind::NoSpace, format!("{what}: {lacking}"), hint);
         }
         let text = error.to_string();

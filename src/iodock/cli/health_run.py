@@ -218,6 +218,9 @@ def _say_kept(partial: Partial, plan: Plan) -> None:
         lines = sum(1 for _ in partial.path.open("rb")) - 1
     except OSError:
         return
+    if lines == 0:
+        partial.close(remove=True)
+        return
     kept = f"{lines} of {len(plan.steps)} runs are kept in {partial.path}"
     say(f"note: {kept}; the same command with --resume goes on")
 
