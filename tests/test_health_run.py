@@ -74,6 +74,17 @@ def test_counts_are_those_of_the_plan(place: Path) -> None:
         assert cell["latency_ns"]["count"] * (1 << 20) == pytest.approx(3 * cell["volume_bytes"], abs=3)
 
 
+def test_one_file_for_all(place: Path) -> None:
+    before = contents(place)
+    arguments = ("--sizes", "64k", "--processes", "1,3", "--tests", "large-transfer", "--shared-file")
+    found = measured(place, *arguments)
+    assert contents(place) == before
+    assert {cell["variant"]["access"] for cell in found["cells"]} == {"shared-file"}
+    volumes = {(cell["operation"], cell["processes"]): cell["volume_bytes"] for cell in found["cells"]}
+    if not any("time limit" in note for note in found["protocol"]["notes"]):
+        assert volumes[("read", 3)] == volumes[("write", 3)] == (64 << 20) // 3 // 65536 * 65536 * 3
+
+
 def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
     with loop_ext4(tmp_path / "disk") as place:
         found = measured(place, "--sizes", "1m", "--processes", "1", "--tests", "large-transfer")

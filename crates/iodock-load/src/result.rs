@@ -22,6 +22,9 @@ pub struct Done {
     pub seconds: f64,
     pub operations: u64,
     pub bytes: u64,
+    /// Of the process that took longest, from its own start: without what others started later.
+    #[serde(default)]
+    pub longest_process_seconds: f64,
     /// User and system time of all processes in this phase.
     pub cpu_seconds: f64,
     pub processes: u32,
@@ -77,6 +80,7 @@ fn folded<'a>(
     let mut done = Done {
         operation: phase.operation.unwrap_or_default().to_owned(),
         seconds: 0.0,
+        longest_process_seconds: 0.0,
         operations: 0,
         bytes: 0,
         cpu_seconds: 0.0,
@@ -91,6 +95,8 @@ fn folded<'a>(
     for (record, times) in records {
         span.start_ns = span.start_ns.min(times.start_ns);
         span.end_ns = span.end_ns.max(times.end_ns);
+        let own = times.end_ns.saturating_sub(times.start_ns) as f64 / 1e9;
+        done.longest_process_seconds = done.longest_process_seconds.max(own);
         done.operations += record.operations;
         done.bytes += record.bytes;
         done.cpu_seconds += record.cpu_ns as f64 / 1e9;
@@ -139,6 +145,7 @@ impl StepResult {
 
 impl Done {
     fn merge(&mut self, other: &Done) {
+        self.longest_process_seconds = self.longest_process_seconds.max(other.longest_process_seconds);
         self.operations += other.operations;
         self.bytes += other.bytes;
         self.cpu_seconds += other.cpu_seconds;

@@ -83,6 +83,9 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--repeats", type=click.IntRange(3, 1000), default=3, show_default=True, help="of each cell")
 @click.option("--direct", is_flag=True, help="past the client's cache (O_DIRECT)")
 @click.option(
+    "--shared-file", is_flag=True, help="large transfer: one file for all processes, not one for each"
+)
+@click.option(
     "--workload", metavar="FILE", help="a mixture of operations from a TOML file instead of the tests"
 )
 @click.option(
@@ -178,9 +181,14 @@ def _wanted(place: Path, job: Job | None, values: dict[str, Any]) -> Wanted:
     from iodock.health.classes import Choice
     from iodock.health.run import Wanted, memory_bytes
 
-    ranks = job.size if job else 1
     choice = Choice(
-        values["tests"], values["sizes"], values["processes"], ranks, values["direct"], memory_bytes()
+        tests=values["tests"],
+        sizes=values["sizes"],
+        processes=values["processes"],
+        ranks=job.size if job else 1,
+        direct=values["direct"],
+        shared=values["shared_file"],
+        memory_bytes=memory_bytes(),
     )
     workload: list[Cell] = []
     if values["workload"]:

@@ -103,6 +103,8 @@ class Choice:
     processes: Sequence[int] = ()
     ranks: int = 1
     direct: bool = False
+    shared: bool = False
+    """Large transfer: all processes write blocks of one file."""
     memory_bytes: int = 1 << 62
     """Read buffers of all processes stay below a quarter of it."""
 
@@ -137,8 +139,10 @@ def _large(of: Class, choice: Choice, processes: int, shrunk: float) -> Iterator
             "request_bytes": size,
             "direct": choice.direct,
             "reread": not choice.direct,
+            "shared": choice.shared,
         }
-        yield Cell("large-transfer", size, processes, pattern, of.limit_s, _opened(choice))
+        variant = _opened(choice) | ({"access": "shared-file"} if choice.shared else {})
+        yield Cell("large-transfer", size, processes, pattern, of.limit_s, variant)
 
 
 def _constant(of: Class, choice: Choice, processes: int, shrunk: float) -> Iterator[Cell]:

@@ -237,7 +237,6 @@ def measurements(plan: Plan, results: Sequence[Result], command: str | None = No
             "repeats": plan.repeats,
             "seed": plan.seed,
             "ranks": plan.ranks,
-            "access": "file-per-process",
             "cores": os.cpu_count(),
             "memory_bytes": memory_bytes(),
             "kernel": platform.release(),

@@ -15,6 +15,8 @@ pub struct Files<'a> {
     data: &'a Data,
     /// Files that this worker made.
     made: u64,
+    /// Bytes that it wrote into the last one.
+    written: u64,
     /// Where reading is done, and how many files of how many bytes there are.
     from: Option<(OwnedFd, Vec<u64>)>,
     name: Name,
@@ -22,7 +24,7 @@ pub struct Files<'a> {
 
 impl<'a> Files<'a> {
     pub fn new(data: &'a Data) -> Self {
-        Files { data, made: 0, from: None, name: Name::new() }
+        Files { data, made: 0, written: 0, from: None, name: Name::new() }
     }
 
     fn direct(&self) -> i32 {
@@ -57,6 +59,7 @@ impl<'a> Files<'a> {
                 let bytes = worker.bytes_to_write(offset / 4096 + file, length as usize);
                 write_all(fd.as_raw_fd(), bytes, base + offset)?;
                 offset += length;
+                self.written = offset;
                 more = timer.done(length)?;
                 // Another rank could not know how far a shared block was written.
                 more |= self.data.shared && worker.position.several_ranks();
@@ -110,7 +113,7 @@ impl<'a> Files<'a> {
             let flags = libc::O_RDONLY | if self.data.direct { libc::O_DIRECT } else { 0 };
             let fd = open(place, self.name.set(b'f', file as u64), flags, "open of a file")?;
             let mut more = timer.skip()?;
-            let end = if self.data.shared { base + self.data.file_bytes } else { size }.min(size);
+            let end = self.end(worker, base, size);
             let mut offset = base;
             while more && offset < end {
                 let length = self.data.request_bytes.min(end - offset) as usize;
@@ -129,6 +132,15 @@ impl<'a> Files<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Where reading ends: holes that the time limit left in a shared file are none to measure.
+    fn end(&self, worker: &Worker, base: u64, size: u64) -> u64 {
+        match (self.data.shared, worker.position.several_ranks()) {
+            (false, _) => size,
+            (true, false) => size.min(base + self.written),
+            (true, true) => size.min(base + self.data.file_bytes),
+        }
     }
 
     fn remove(&mut self, worker: &Worker) -> Result<(), Ended> {
