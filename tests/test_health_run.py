@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,8 @@ from typing import Any
 import pytest
 
 from health_places import ALONE, COMMAND, contents, health, loop_ext4, others_files, small_tmpfs, started
+from iodock.errors import RequestError
+from iodock.health import workload
 from iodock.health.classes import CLASSES, Choice, cells, shuffled
 from iodock.health.measurements_json import read
 from iodock.health.ranks import Job, job_of
@@ -193,6 +196,77 @@ def test_a_workload_from_a_file(place: Path) -> None:
     assert abs(counts["read"] - 720) < 5 * 21
     labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
     assert labels["read"] == "unknown" and labels["stat"] is None
+
+
+FILEBENCH = """
+set $dir=/tmp
+set $nfiles=120
+set $filesize=cvar(type=cvar-gamma,parameters=mean:16384;gamma:1.5)   # a comment
+set $nthreads=3
+define fileset name=small,path=$dir,size=1k,entries=4
+define fileset name=mail,path=$dir,size=$filesize,entries=$nfiles,dirwidth=20,prealloc=80
+define process name=mailer,instances=1
+{
+  thread name=mailerthread,memsize=10m,instances=$nthreads
+  {
+    flowop deletefile name=deletefile1,filesetname=mail
+    flowop createfile name=createfile2,filesetname=mail,fd=1
+    flowop writewholefile name=write2,srcfd=1,fd=1,iosize=64k
+    flowop fsync name=fsyncfile2,fd=1
+    flowop closefile name=closefile2,fd=1
+    flowop openfile name=openfile3,filesetname=mail,fd=1
+    flowop readwholefile name=readfile3,fd=1,iosize=1m
+    flowop appendfilerand name=appendfilerand3,iosize=4k,fd=1
+    flowop closefile name=closefile3,fd=1
+    flowop statfile name=stat4,filesetname=mail
+    flowop readwholefile name=readfile4,fd=1,iosize=1m
+  }
+}
+echo  "Mail personality successfully loaded"
+run 2
+"""
+
+
+def test_a_filebench_file_is_a_mixture(place: Path) -> None:
+    file = place.parent / "mail.f"
+    file.write_text(FILEBENCH)
+    (cell,) = workload.cells(file, Choice())
+    pattern = cell.pattern
+    assert (cell.processes, cell.limit_s, dict(cell.variant)) == (3, 2.0, {"workload": "mail"})
+    assert pattern["weights"] == {"create": 3, "write": 0, "append": 3, "read": 6, "delete": 3, "stat": 3}
+    assert (pattern["files"], pattern["append_bytes"], pattern["request_bytes"]) == (40, 4096, 1 << 20)
+    assert pattern["sync"] is True
+    sizes = pattern["sizes_bytes"]
+    # Of 32 samples of a gamma distribution: standard deviation 0.82 of the mean, so 0.14 of the mean's.
+    assert len(sizes) == 32 and abs(sum(sizes) / 32 - 16384) < 3 * 0.15 * 16384
+    before = contents(place)
+    found = measured(place, "--workload", file)
+    assert contents(place) == before
+    assert {one["operation"] for one in found["cells"]} == {
+        "all",
+        "create",
+        "append",
+        "read",
+        "delete",
+        "stat",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("  flowop read name=r,random,iosize=4k", "wrong.f:2: read: can't be part"),
+        ("define fileset name=a,entries=$many", "wrong.f:2: $many was not set"),
+        ("define fileset name=a,entries=lots", "wrong.f:2: 'lots': is no number"),
+        ("frobnicate 3", "wrong.f:2: frobnicate: is no command"),
+        ("run 60", "wrong.f: no operation was found"),
+    ],
+)
+def test_a_wrong_filebench_file_is_told_by_line(tmp_path: Path, line: str, words: str) -> None:
+    file = tmp_path / "wrong.f"
+    file.write_text(f"# first\n{line}\n")
+    with pytest.raises(RequestError, match=re.escape(words)):
+        workload.cells(file, Choice())
 
 
 @pytest.mark.parametrize(

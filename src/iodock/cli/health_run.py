@@ -86,7 +86,9 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
     "--shared-file", is_flag=True, help="large transfer: one file for all processes, not one for each"
 )
 @click.option(
-    "--workload", metavar="FILE", help="a mixture of operations from a TOML file instead of the tests"
+    "--workload",
+    metavar="FILE",
+    help="a mixture of operations from a TOML or Filebench (.f) file instead of the tests",
 )
 @click.option(
     "--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="of the order; default: random"

@@ -30,6 +30,7 @@ from typing import Any
 
 from iodock.errors import RequestError
 from iodock.health.classes import CLASSES, KIB, MIB, Cell, Choice
+from iodock.health.filebench import mixture
 
 OPERATIONS = ("create", "write", "append", "read", "delete", "stat")
 _FIELDS = (
@@ -50,9 +51,11 @@ _MOST = 10_000_000
 
 
 def cells(path: Path, choice: Choice) -> list[Cell]:
-    """A cell for each number of processes. Raises RequestError with the field that is wrong."""
+    """A cell for each number of processes; PATH is TOML, or Filebench's if it ends in `.f`. Raises
+    RequestError with the field that is wrong."""
     try:
-        given = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        given = mixture(path, text) if path.suffix == ".f" else tomllib.loads(text)
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror}", "name a workload file") from error
     except UnicodeDecodeError as error:
