@@ -61,7 +61,9 @@ def figures(cells: Sequence[Cell], remarks: Sequence[Remark], text: Language) ->
                 title = _title(group, text)
                 if both and by_size:
                     title = text.gettext(N_("{graph}, by I/O size"), graph=title)
-                found.append(Figure(title, tuple(group), told, by_size))
+                figure = Figure(title, tuple(group), told, by_size)
+                if len({row["place"] for row in _rows(figure, text)}) > 1:
+                    found.append(figure)
     return found
 
 
