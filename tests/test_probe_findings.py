@@ -17,6 +17,7 @@ from iodock.comparison.significance import p_value
 from iodock.findings import Message
 from iodock.language import language_in
 from iodock.probe.daily import HOUR_NS, local_hour
+from iodock.probe.episodes import Sort
 from iodock.probe.history import History, Trouble, Watch, history
 from iodock.probe.judge import DAY_NS, Sight, State, current, judge
 from iodock.probe.operations import Operation
@@ -177,9 +178,28 @@ def outage(*kinds: Kind) -> Watch:
 def test_an_outage_is_one_episode_and_lasts_until_the_last_wait() -> None:
     watch = outage(Kind.NO_ANSWER, Kind.WAITING, Kind.WAITING, Kind.ANSWERED)
     (episode,) = seen(watch).episodes
-    assert episode.worst.kind is Kind.NO_ANSWER and len(episode.points) == 3
+    assert episode.sort is Sort.UNANSWERED and len(episode.points) == 3
     assert episode.end_ts - episode.start_ts == int(2 * EVERY_S * 1e9)
     assert seen(watch).usual[Operation.CREATE].no_answer == 3
+
+
+def test_an_answer_that_comes_late_says_how_long_an_outage_was() -> None:
+    watch = outage(Kind.NO_ANSWER, Kind.ANSWERED)
+    ts = watch.troubles[0].ts
+    watch.late += [
+        Late(ts - 1, "r", Operation.CREATE, 9, None),
+        Late(ts + 5, "r", Operation.FSYNC, 7 * 10**11, None),
+    ]
+    watch.late.append(Late(ts + 5, "r", Operation.CREATE, 70_000_000_000, None))
+    (episode,) = seen(watch).episodes
+    assert episode.end_ts - episode.start_ts == 70_000_000_000
+
+
+def test_an_error_and_a_slow_moment_before_an_outage_are_things_of_their_own() -> None:
+    watch = outage(Kind.FAILED, Kind.NO_ANSWER, Kind.ANSWERED)
+    watch.series[Operation.FSYNC].spans[-1] = 900_000_000
+    found = [one.sort for one in seen(watch).episodes]
+    assert found == [Sort.SLOW, Sort.FAILED, Sort.UNANSWERED]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from iodock.probe.history import Series, Watch
 from iodock.probe.operations import Operation
-from iodock.probe.records import Kind
+from iodock.probe.records import Kind, Late
 from iodock.probe.statistics import quantile
 
 BLOCK = 101
@@ -23,6 +26,14 @@ GAP_ROUNDS = 3.0
 """Points so near to each other are one episode."""
 
 
+class Sort(Enum):
+    """What a singular point is, the least first."""
+
+    SLOW = 0
+    FAILED = 1
+    UNANSWERED = 2
+
+
 @dataclass(frozen=True, slots=True)
 class Point:
     """One operation of one round."""
@@ -36,10 +47,16 @@ class Point:
     """For a slow one."""
     detail: str | None = None
 
+    @property
+    def sort(self) -> Sort:
+        if self.kind is Kind.FAILED:
+            return Sort.FAILED
+        return Sort.UNANSWERED if self.kind in (Kind.NO_ANSWER, Kind.WAITING) else Sort.SLOW
+
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Points that belong together."""
+    """Points of one sort that belong together."""
 
     start_ts: int
     end_ts: int
@@ -47,8 +64,12 @@ class Episode:
 
     @property
     def worst(self) -> Point:
-        """One without an answer, else one that failed, else the slowest."""
-        return max(self.points, key=lambda one: (_RANK[one.kind], one.ns or 0))
+        """The longest."""
+        return max(self.points, key=lambda one: one.ns or 0)
+
+    @property
+    def sort(self) -> Sort:
+        return self.points[0].sort
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -56,19 +77,41 @@ class Episode:
         return tuple(one for one in Operation if one in there)
 
 
-_RANK = {Kind.ANSWERED: 0, Kind.NOT_TRIED: 0, Kind.FAILED: 1, Kind.WAITING: 2, Kind.NO_ANSWER: 3}
-
-
 def episodes(watch: Watch) -> tuple[Episode, ...]:
     """All of them, by time."""
-    points = [
-        Point(one.ts, one.operation, one.outcome.kind, one.outcome.ns, None, one.outcome.detail)
-        for one in watch.troubles
-    ]
+    points = list(_troubles(watch))
     for operation, series in watch.series.items():
         points += slow_points(operation, series)
     points.sort(key=lambda one: (one.ts, list(Operation).index(one.operation)))
-    return tuple(_joined(points, int(GAP_ROUNDS * watch.every_s * 1e9)))
+    gap_ns = int(GAP_ROUNDS * watch.every_s * 1e9)
+    # A slow moment before an outage is a thing of its own.
+    sorts = ([one for one in points if one.sort is wanted] for wanted in Sort)
+    found = [one for several in sorts for one in _joined(several, gap_ns)]
+    return tuple(sorted(found, key=lambda one: one.start_ts))
+
+
+def _troubles(watch: Watch) -> Iterator[Point]:
+    """What was not simply answered; what was answered after all took as long as that took."""
+    late = {
+        one: sorted((answer.ts, answer.ns) for answer in answers) for one, answers in _late(watch).items()
+    }
+    # An operation begins this long after its round at most.
+    within = int(watch.limit_s * len(Operation) * 1e9) + 1
+    for one in watch.troubles:
+        ns = one.outcome.ns
+        if one.outcome.kind is Kind.NO_ANSWER:
+            answers = late.get(one.operation, [])
+            at = bisect_left(answers, (one.ts, 0))
+            if at < len(answers) and answers[at][0] < one.ts + within:
+                ns = max(ns or 0, answers[at][1])
+        yield Point(one.ts, one.operation, one.outcome.kind, ns, None, one.outcome.detail)
+
+
+def _late(watch: Watch) -> dict[Operation, list[Late]]:
+    found: dict[Operation, list[Late]] = defaultdict(list)
+    for one in watch.late:
+        found[one.operation].append(one)
+    return found
 
 
 def slow_points(operation: Operation, series: Series) -> Iterator[Point]:

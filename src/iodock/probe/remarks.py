@@ -9,7 +9,7 @@ from itertools import groupby
 from iodock.findings import Message, Scalar
 from iodock.language import N_
 from iodock.probe.daily import Daily
-from iodock.probe.episodes import Episode
+from iodock.probe.episodes import Episode, Sort
 from iodock.probe.history import History
 from iodock.probe.judge import MarkEffect, Sight, State
 from iodock.probe.levels import Change
@@ -34,6 +34,7 @@ _NOW = {
 _NO_ANSWER = N_("{when}: no answer to {operations}; it lasted at least {length_s}.")
 _FAILED = N_("{when}: {operation} failed with {error}; points of that time: {count}.")
 _SLOW = N_("{when}: {operation} took {span_ns}, where {usual_ns} is usual; points of that time: {count}.")
+_EPISODES = {Sort.SLOW: _SLOW, Sort.FAILED: _FAILED, Sort.UNANSWERED: _NO_ANSWER}
 _MORE = N_("Further times at which something was slow, failed or had no answer: {count}.")
 _DAILY = N_(
     "{operation} is slower every day from {start} to {end} o'clock: {busy_ns}, where {quiet_ns} is usual at "
@@ -109,11 +110,9 @@ def _episodes(found: tuple[Episode, ...]) -> Iterator[Message]:
         yield Message(_MORE, {"count": len(found) - len(worst)})
 
 
-def _weight(one: Episode) -> tuple[bool, bool, int, int]:
-    kind = one.worst.kind
+def _weight(one: Episode) -> tuple[int, int, int]:
     lasting = one.end_ts - one.start_ts
-    unanswered = kind in (Kind.NO_ANSWER, Kind.WAITING)
-    return unanswered, kind is Kind.FAILED, lasting if unanswered else one.worst.ns or 0, one.start_ts
+    return one.sort.value, lasting if one.sort is Sort.UNANSWERED else one.worst.ns or 0, one.start_ts
 
 
 def episode_remark(one: Episode) -> Message:
@@ -129,9 +128,7 @@ def episode_remark(one: Episode) -> Message:
         "usual_ns": worst.usual_ns,
         "count": len(one.points),
     }
-    if worst.kind in (Kind.NO_ANSWER, Kind.WAITING):
-        return Message(_NO_ANSWER, values)
-    return Message(_FAILED if worst.kind is Kind.FAILED else _SLOW, values)
+    return Message(_EPISODES[one.sort], values)
 
 
 def _dailies(found: Mapping[Operation, Daily]) -> Iterator[Message]:

@@ -9,10 +9,9 @@ from statistics import median
 from iodock.errors import StoreError
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.probe.episodes import Episode, episodes
+from iodock.probe.episodes import Episode, Sort, episodes
 from iodock.probe.history import Watch, history
 from iodock.probe.judge import DAY_NS
-from iodock.probe.records import Kind
 from iodock.probe.remarks import moment
 from iodock.probe.statistics import quantile
 from iodock.probe.store import ProbeStore
@@ -86,13 +85,13 @@ def _said(mount: str, watch: Watch, since: int, until: int) -> Iterator[Message]
 
 def _troubles(mount: str, within: list[Episode]) -> Iterator[Message]:
     """Outages and errors each, of slow points the slowest."""
-    slow = [one for one in within if one.worst.kind is Kind.ANSWERED]
+    slow = [one for one in within if one.sort is Sort.SLOW]
     for one in within:
         worst = one.worst
         values: dict[str, Scalar] = {"mount": mount, "when": moment(one.start_ts)}
-        if worst.kind is Kind.FAILED:
+        if one.sort is Sort.FAILED:
             yield Message(_FAILED, {**values, "operation": worst.operation.value, "error": worst.detail})
-        elif worst.kind is not Kind.ANSWERED:
+        elif one.sort is Sort.UNANSWERED:
             names = ", ".join(operation.value for operation in one.operations)
             length = (one.end_ts - one.start_ts) / 1e9
             yield Message(_NO_ANSWER, {**values, "operations": names, "length_s": length})

@@ -10,9 +10,8 @@ from statistics import median
 from iodock.findings import Message
 from iodock.language import N_, Language
 from iodock.probe.daily import Daily
-from iodock.probe.episodes import Episode
+from iodock.probe.episodes import Episode, Sort
 from iodock.probe.judge import Sight
-from iodock.probe.records import Kind
 from iodock.probe.remarks import moment, remarks
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import visible
@@ -121,7 +120,7 @@ def _y(span: float, low: float, high: float) -> float:
 def _bar(one: Episode, start: int, end: int) -> Markup:
     left = _x(one.start_ts, start, end)
     width = max(2.0, min(_x(one.end_ts, start, end), WIDTH) - left)
-    kind = "silent" if one.worst.kind in (Kind.NO_ANSWER, Kind.WAITING) else "slow"
+    kind = "silent" if one.sort is Sort.UNANSWERED else "slow"
     tip = tag("title", f"{moment(one.start_ts)} {', '.join(name.value for name in one.operations)}")
     return tag("rect", tip, x=f"{left:.1f}", y="0", width=f"{width:.1f}", height=f"{HEIGHT}", class_=kind)
 

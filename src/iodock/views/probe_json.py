@@ -75,7 +75,7 @@ def _episode(one: Episode) -> dict[str, Any]:
         }
         for point in one.points
     ]
-    return {"start_ts": one.start_ts, "end_ts": one.end_ts, "points": points}
+    return {"sort": one.sort.name.lower(), "start_ts": one.start_ts, "end_ts": one.end_ts, "points": points}
 
 
 def _daily(one: Daily) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from iodock.findings import Message
 from iodock.language import N_, Language
+from iodock.probe.episodes import Sort
 from iodock.probe.judge import Sight, State
-from iodock.probe.records import Kind
 from iodock.probe.remarks import STATES, moment, remarks
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import visible
@@ -134,7 +134,7 @@ def probe_motd(sights: Sequence[Sight], text: Language) -> str:
 def _line(sight: Sight, text: Language) -> str:
     now = sight.now
     recent = [one for one in sight.episodes if one.end_ts > now.ts - _DAY_NS]
-    silent = sum(one.worst.kind in (Kind.NO_ANSWER, Kind.WAITING) for one in recent)
+    silent = sum(one.sort is Sort.UNANSWERED for one in recent)
     return text.gettext(
         _MOTD[now.state],
         target=visible(sight.watch.target),
