@@ -16,7 +16,8 @@ from iodock.health.remarks import find
 from iodock.language import language_in
 from iodock.views import health_pdf
 from iodock.views.charts.export import svg_of
-from iodock.views.charts.measurements import figures, specification, svg
+from iodock.views.charts.measurement_lines import specification, svg
+from iodock.views.charts.measurements import figures
 from iodock.views.health_report import render
 from synthetic_curves import MIB, SIZES, Made, made
 

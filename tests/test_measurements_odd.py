@@ -13,7 +13,8 @@ from iodock.health.measurements import Cache, Cell, Latency, Limit, Measurements
 from iodock.health.remarks import find
 from iodock.language import language_in
 from iodock.views import health_compare, health_report
-from iodock.views.charts.measurements import figures, specification
+from iodock.views.charts.measurement_lines import specification
+from iodock.views.charts.measurements import figures
 from iodock.views.measurements_text import render
 
 ENGLISH = language_in("en")

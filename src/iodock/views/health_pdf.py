@@ -8,7 +8,8 @@ from iodock.health.measurements import Measurements
 from iodock.language import N_, Language
 from iodock.views.charts.export import pdf_of
 from iodock.views.charts.frame import WIDTH
-from iodock.views.charts.measurements import Figure, figures, specification
+from iodock.views.charts.measurement_lines import specification
+from iodock.views.charts.measurements import Figure, figures
 from iodock.views.charts.theme import THEMES, vega_config
 from iodock.views.charts.words import heading, visible
 from iodock.views.measurements_words import in_common

@@ -9,7 +9,8 @@ from importlib import metadata, resources
 
 from iodock.health.measurements import Cell, Measurements, Protocol, Unit
 from iodock.language import N_, Language
-from iodock.views.charts.measurements import Figure, figures, svg
+from iodock.views.charts.measurement_lines import svg
+from iodock.views.charts.measurements import Figure, figures
 from iodock.views.charts.words import shorten, visible
 from iodock.views.measurements_text import CACHES
 from iodock.views.measurements_words import (
