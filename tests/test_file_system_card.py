@@ -229,13 +229,18 @@ def test_caches_are_read_from_proc_and_sys(tmp_path: Path, table: tuple[Mount, .
         "sys/fs/lustre/osc/a/max_dirty_mb": "32",
         "sys/fs/lustre/osc/b/max_dirty_mb": "32",
         "proc/sys/vm/dirty_ratio": "20",
+        "proc/sys/vm/dirty_expire_centisecs": "3000",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content + "\n")
     found = caches_of(at("/scratch", table), tmp_path / "proc", tmp_path / "sys")
     values = {one.name: one.value for one in found}
     assert values["read_ahead"] == "4096 KiB" and values["rotational"] == "no"
-    assert values["scheduler"] == "mq-deadline" and values["dirty_ratio"] == "20 %"
+    assert (
+        values["scheduler"] == "mq-deadline"
+        and values["dirty_ratio"] == "20 %"
+        and values["dirty_expire"] == "30 s"
+    )
     assert values["max_dirty_mb"] == "32" and values["max_read_ahead_mb"] == "64"
 
 
@@ -261,7 +266,7 @@ def test_the_card_of_this_machine_in_every_form(tmp_path: Path) -> None:
     assert known["space"]["size_bytes"] == seen.f_blocks * seen.f_frsize
     assert known["space"]["block_bytes"] == seen.f_bsize and known["options"]
     table = card(tmp_path, "--settings", site, "--lang", "en")
-    assert f"mounted at    {point}" in table and "119 MiB/s" in table and "Mount options" in table
+    assert f"mounted at        {point}\n" in table and "119 MiB/s" in table and "Mount options" in table
     motd = card(tmp_path, "--format", "motd", "--settings", site, "--lang", "en")
     assert motd.startswith(f"{point}: ") and "1,500: metadata calls a second" in motd
     card(tmp_path, "-o", tmp_path / "card.html", "--settings", site, "--lang", "ja")

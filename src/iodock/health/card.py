@@ -140,14 +140,12 @@ def _lustre_caches(sys: Path) -> Iterator[Cache]:
 def _memory_caches(mount: Mount, proc: Path) -> Iterator[Cache]:
     if mount.fs_type in ("tmpfs", "ramfs", "proc", "sysfs"):
         return
-    names = {
-        "dirty_ratio": (" %", _DIRTY),
-        "dirty_background_ratio": (" %", _DIRTY_BACKGROUND),
-        "dirty_expire_centisecs": (" x 10 ms", _DIRTY_AGE),
-    }
-    for name, (unit, meaning) in names.items():
+    for name, meaning in (("dirty_ratio", _DIRTY), ("dirty_background_ratio", _DIRTY_BACKGROUND)):
         if (value := _read(proc / "sys" / "vm" / name)) is not None:
-            yield Cache(name, value + unit, meaning)
+            yield Cache(name, f"{value} %", meaning)
+    age = _read(proc / "sys" / "vm" / "dirty_expire_centisecs")
+    if age is not None and age.isdigit():
+        yield Cache("dirty_expire", f"{int(age) / 100:g} s", _DIRTY_AGE)
 
 
 def _read(path: Path) -> str | None:

@@ -89,7 +89,7 @@ def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
     mount = card.mount
     yield text.gettext(N_("mounted at")), visible(mount.point)
     yield text.gettext(N_("type")), f"{visible(mount.fs_type)}, {text.gettext(KINDS[card.kind])}"
-    yield text.gettext(N_("from")), visible(mount.source)
+    yield text.gettext(N_("device or server")), visible(mount.source)
     if card.servers:
         yield text.gettext(N_("servers")), text.listed(visible(one) for one in card.servers)
     if card.space is None:

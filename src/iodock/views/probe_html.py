@@ -12,6 +12,7 @@ from iodock.language import N_, Language
 from iodock.probe.daily import Daily
 from iodock.probe.episodes import Episode, Sort
 from iodock.probe.judge import Sight
+from iodock.probe.operations import Operation
 from iodock.probe.remarks import moment, remarks
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import visible
@@ -23,6 +24,8 @@ from iodock.views.report.sheet import content_hash, filled, joined
 WIDTH, HEIGHT, EDGE = 900, 160, 16
 BINS = 300
 _HOURS = 24
+MOST_PATTERNS = 4
+"""Daily patterns that are drawn."""
 
 
 def probe_html(sights: Sequence[Sight], losses: Sequence[Message], text: Language) -> str:
@@ -59,11 +62,17 @@ def _section(number: int, sight: Sight, text: Language) -> Markup:
         *(tag("p", line, class_="note") for line in lines if line),
         tag("ul", *(tag("li", say(one, text)) for one in remarks(sight)), class_="remarks"),
         _timeline(sight, text),
-        *(_daily(name.value, daily, text) for name, daily in sight.daily.items()),
+        *(_daily(name.value, daily, text) for name, daily in _strongest(sight)),
         _table(sight, text),
         id=f"watch-{number}",
         aria_labelledby=f"watch-{number}-title",
     )
+
+
+def _strongest(sight: Sight) -> list[tuple[Operation, Daily]]:
+    """The clearest daily patterns; the remarks name all."""
+    found = sorted(sight.daily.items(), key=lambda one: one[1].busy_ns / one[1].quiet_ns, reverse=True)
+    return found[:MOST_PATTERNS]
 
 
 def _table(sight: Sight, text: Language) -> Markup:
@@ -84,12 +93,21 @@ def _timeline(sight: Sight, text: Language) -> Markup | None:
     low, high = min(one for _, one in points), max(one for _, one in points)
     line = " ".join(f"{_x(ts, start, end):.1f},{_y(span, low, high):.1f}" for ts, span in points)
     said = text.gettext(
-        N_("Time of a round, {low} to {high}, from {since} to {until}; bars: singular points"),
+        N_("Time of a round, {low} to {high}, from {since} to {until}; bars: singular points; lines: marks"),
         low=NANOSECONDS.text(low), high=NANOSECONDS.text(high), since=moment(start), until=moment(end),
     )  # fmt: skip
     bars = (_bar(one, start, end) for one in sight.episodes)
     shape = tag("polyline", points=line, class_="line")
-    return tag("figure", _picture(said, *bars, shape), tag("figcaption", said))
+    return tag("figure", _picture(said, *bars, shape, *_marks(sight, start, end)), tag("figcaption", said))
+
+
+def _marks(sight: Sight, start: int, end: int) -> Iterator[Markup]:
+    """A line where somebody noted a change."""
+    texts = {one.mark.ts: one.mark.text for several in sight.marks.values() for one in several}
+    for ts, said in texts.items():
+        at = f"{_x(ts, start, end):.1f}"
+        tip = tag("title", f"{moment(ts)} {visible(said)}")
+        yield tag("line", tip, x1=at, x2=at, y1="0", y2=f"{HEIGHT}", class_="mark")
 
 
 def _picture(said: str, *shapes: Markup) -> Markup:
