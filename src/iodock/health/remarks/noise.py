@@ -106,11 +106,8 @@ def noise_of(cells: Sequence[Cell], alpha: float) -> Noise | None:
     unstable: set[int] = set()
     for _ in range(3):
         kept = [one for one in measured if id(one[0]) not in unstable]
-        found = {
-            id(cell)
-            for cell, spread, degrees in kept
-            if _stands_out(spread, degrees, [one for one in kept if one[0] is not cell], alpha)
-        }
+        whole = _pooled(kept)
+        found = {id(one[0]) for one in kept if _stands_out(one, whole, alpha)}
         if not found:
             break
         unstable |= found
@@ -123,8 +120,11 @@ def _pooled(measured: Sequence[tuple[Cell, float, int]]) -> tuple[float, float]:
     return (sum(one[1] ** 2 * one[2] for one in measured) / degrees if degrees else 0.0), float(degrees)
 
 
-def _stands_out(spread: float, degrees: int, others: Sequence[tuple[Cell, float, int]], alpha: float) -> bool:
-    variance, lower = _pooled(others)
+def _stands_out(one: tuple[Cell, float, int], whole: tuple[float, float], alpha: float) -> bool:
+    """Whether a cell's spread is far above that of the others; WHOLE is the variance and degrees of all."""
+    _, spread, degrees = one
+    lower = whole[1] - degrees
     if lower < 3:
         return False
-    return f_tail(spread**2 / max(variance, 1e-8), degrees, lower) < alpha
+    others = max((whole[0] * whole[1] - spread**2 * degrees) / lower, 1e-8)
+    return f_tail(spread**2 / others, degrees, lower) < alpha
