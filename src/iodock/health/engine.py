@@ -22,8 +22,9 @@ from iodock.errors import IodockError
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1]); from iodock._native import load_engine;"
-    "load_engine(sys.stdin.readline())"
+    "import sys; sys.path.append(sys.argv[1]); from iodock._native import load_engine\n"
+    # Nothing comes where the command was interrupted before it could send it.
+    "plan = sys.stdin.readline()\nplan and load_engine(plan)"
 )
 
 Event = Mapping[str, Any]
