@@ -15,7 +15,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "report": ("iodock.cli.report", "Write the whole check-up as one HTML page"),
     "ratio": ("iodock.cli.ratio", "Step 1: from times or job records, is I/O likely the problem?"),
     "health": ("iodock.cli.health", "What a file system can do: the check-up, with remarks"),
-    "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ... as one table"),
+    "bench": ("iodock.cli.bench", "Read results of IOR, mdtest, fio, IO500, ...; run sweeps"),
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
     "fs": ("iodock.cli.fs", "What a file system is: mount options explained, stripes, quota, limits"),
     "probe": ("iodock.cli.probe", "Watch a file system with a few small operations, all day long"),
