@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,16 @@ def test_values_are_those_of_one_process_without_a_cache(tmp_path: Path) -> None
     path.write_text(section("/work", values, PROTOCOL))
     # 3 / (1/1000 + 1/2000 + 1/500) = 857.
     assert load(path).file_systems == {"/work": EXPECTED}
+
+
+def test_the_stream_is_that_of_the_large_transfers(tmp_path: Path) -> None:
+    other = replace(cell("write", 9e9, 1 << 20), test="constant-volume")
+    values, _ = typical(
+        Measurements(Protocol(), (other, cell("write", 8e8, 1 << 20), cell("write", 7e8, 2 << 20)))
+    )
+    assert [one.value for one in values] == [800_000_000]
+    (alone,), _ = typical(Measurements(Protocol(), (other,)))
+    assert alone.value == 9_000_000_000
 
 
 def test_what_is_not_measured_is_named() -> None:

@@ -233,14 +233,18 @@ def show(
     """What the probes saw: how long each operation takes, when it was far slower, failed or had no answer,
     its daily pattern, changes and drift, before and after each mark. As a table, JSON, a status page, or one
     line for each watch that fits into /etc/motd."""
+    from iodock.cli.progress import ProgressBar
     from iodock.probe.history import history
     from iodock.probe.judge import judge
     from iodock.probe.store import ProbeStore
 
     text = language_in(spoken(lang))
     check_folder(output)
-    known = history(ProbeStore.open(store), since, until)
-    sights = judge(known, time.time_ns() if until is None else until)
+    opened = ProbeStore.open(store)
+    with ProgressBar("reading", quiet, "records", rated=False) as progress:
+        known = history(opened, since, until, progress)
+    with ProgressBar("looking for patterns", quiet, "operations", rated=False) as progress:
+        sights = judge(known, time.time_ns() if until is None else until, progress)
     chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
     with destination(output) as out:
         out.write(_shown(chosen, known, sights, text, output == "-").encode("utf-8", "backslashreplace"))

@@ -73,7 +73,8 @@ def _stream(name: str, operation: str) -> Callable[[Measurements], Value | None]
             for one in _alone(measured.cells, operation)
             if one.unit is Unit.BYTES_PER_S and (one.size_bytes or 0) >= LARGE_BYTES
         ]
-        best = max(cells, key=lambda one: one.value, default=None)
+        # The one test made for it, where the result has that.
+        best = max(cells, key=lambda one: (one.test == "large-transfer", one.value), default=None)
         return None if best is None else Value(name, round(best.value), _said(best))
 
     return make

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from iodock.probe.operations import Operation
 from iodock.probe.records import End, Kind, Late, Mark, Outcome, Record, Round, Run
-from iodock.probe.store import Losses, ProbeStore
+from iodock.probe.store import Losses, ProbeStore, Progress
 
 
 @dataclass(slots=True)
@@ -105,10 +105,15 @@ class History:
     """Rounds of runs whose own record is damaged: of what they are is not known."""
 
 
-def history(store: ProbeStore, since_ns: int | None = None, until_ns: int | None = None) -> History:
+def history(
+    store: ProbeStore,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+    progress: Progress | None = None,
+) -> History:
     """What the store says of the time between. Raises StoreError."""
     losses = Losses()
-    records = list(_within(store.records(losses, since_ns), since_ns, until_ns))
+    records = list(_within(store.records(losses, since_ns, progress), since_ns, until_ns))
     runs = {one.run: one for one in records if isinstance(one, Run)}
     watches: dict[tuple[str, str], Watch] = {}
     orphans = 0

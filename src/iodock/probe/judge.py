@@ -14,6 +14,7 @@ from iodock.probe.levels import Change, Drift, levels
 from iodock.probe.operations import Operation
 from iodock.probe.records import Kind, Mark
 from iodock.probe.statistics import mann_whitney, quantile
+from iodock.probe.store import Progress
 
 DAY_NS = 86_400_000_000_000
 RECENT_ROUNDS = 5
@@ -92,23 +93,36 @@ class Sight:
     marks: Mapping[Operation, tuple[MarkEffect, ...]]
 
 
-def judge(known: History, now_ns: int) -> tuple[Sight, ...]:
+_Found = tuple[Daily | None, tuple[Change, ...], Drift | None]
+
+
+def judge(known: History, now_ns: int, progress: Progress | None = None) -> tuple[Sight, ...]:
     """Every watch of the store; NOW is the current time, or the end of the time that is looked at."""
-    return tuple(_sight(one, known.marks, now_ns) for one in known.watches if one.rounds)
+    watches = [one for one in known.watches if one.rounds]
+    total, done = sum(len(one.series) for one in watches), 0
+    sights = []
+    for one in watches:
+        found = {}
+        for operation, series in one.series.items():
+            pattern = daily(series)
+            found[operation] = (pattern, *levels(series, one.every_s, pattern))
+            done += 1
+            if progress is not None:
+                progress(done, total, done)
+        sights.append(_sight(one, found, known.marks, now_ns))
+    return tuple(sights)
 
 
-def _sight(watch: Watch, marks: Sequence[Mark], now_ns: int) -> Sight:
-    patterns = {one: found for one, series in watch.series.items() if (found := daily(series))}
-    levelled = {one: levels(series, watch.every_s, patterns.get(one)) for one, series in watch.series.items()}
+def _sight(watch: Watch, found: Mapping[Operation, _Found], marks: Sequence[Mark], now_ns: int) -> Sight:
     effects = {one: tuple(_effects(series, marks)) for one, series in watch.series.items()}
     return Sight(
         watch,
         current(watch, now_ns),
         {one: _usual(watch, one) for one in Operation if _is_known(watch, one)},
         episodes(watch),
-        patterns,
-        {one: changes for one, (changes, _) in levelled.items() if changes},
-        {one: drift for one, (_, drift) in levelled.items() if drift is not None},
+        {one: pattern for one, (pattern, _, _) in found.items() if pattern is not None},
+        {one: changes for one, (_, changes, _) in found.items() if changes},
+        {one: drift for one, (_, _, drift) in found.items() if drift is not None},
         {one: several for one, several in effects.items() if several},
     )
 

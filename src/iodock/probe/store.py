@@ -15,7 +15,7 @@ import re
 import socket
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +24,8 @@ from pathlib import Path
 from iodock.errors import StoreError
 from iodock.probe.records import Record, from_json, to_json
 
+Progress = Callable[[int, int | None, int], None]
+"""Told how much is done, of how much, and how many pieces that were."""
 MARKER = "iodock-probe-store"
 VERSION = b"iodock probe store 1\n"
 SEPARATOR = b"\x1e"
@@ -107,17 +109,26 @@ class ProbeStore:
         if written != len(content):
             raise StoreError(f"{path}: only a part of a record was written", _FULL)
 
-    def records(self, losses: Losses, since_ns: int | None = None) -> Iterator[Record]:
+    def records(
+        self, losses: Losses, since_ns: int | None = None, progress: Progress | None = None
+    ) -> Iterator[Record]:
         """All records, host by host in the order of writing; with SINCE only of that month and later ones.
-        Counts LOSSES. Raises StoreError."""
+        Counts LOSSES, and tells PROGRESS. Raises StoreError."""
         first = datetime.fromtimestamp(since_ns / 1e9, UTC).strftime("%Y-%m") if since_ns else ""
-        for path in sorted(self.folder.glob("*.log")):
-            if path.stem[-7:] >= first:
-                try:
-                    content = path.read_bytes()
-                except OSError as error:
-                    raise StoreError(f"{path}: {error.strerror}", "see who may read it") from error
-                yield from parsed(content, losses, since_ns or 0)
+        paths = [path for path in sorted(self.folder.glob("*.log")) if path.stem[-7:] >= first]
+        done = count = 0
+        try:
+            total = sum(path.stat().st_size for path in paths)
+            for path in paths:
+                content = path.read_bytes()
+                for record in parsed(content, losses, since_ns or 0):
+                    count += 1
+                    yield record
+                done += len(content)
+                if progress is not None:
+                    progress(done, total, count)
+        except OSError as error:
+            raise StoreError(f"{self.folder}: can't be read: {error}", "see who may read it") from error
 
 
 def framed(record: Record) -> bytes:
