@@ -397,6 +397,12 @@ def test_a_command_that_hangs_is_watched_and_ended(long_run: tuple[subprocess.Po
     assert not Path(f"/proc/{children[0]}").exists()
 
 
+def test_a_command_runs_where_it_was_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "here").touch()
+    assert Prober(Plan("r", "test -e here", True, 20.0, 0)).round(0).is_good
+
+
 def test_a_command_is_timed_and_its_status_kept(tmp_path: Path) -> None:
     for number, (command, detail) in enumerate((("sleep 0.2", None), ("exit 3", "exit 3"))):
         done = Prober(Plan("r", command, True, 20.0, 0)).round(number)

@@ -62,6 +62,9 @@ class WrongContent(Exception):
 class Steps:
     """The operations of one round. Only a child calls these: any of them may never return."""
 
+    keeps_folder = False
+    """Whether they need the folder that the run was started in."""
+
     def __init__(self, target: str, folder: str, size_bytes: int, made: bool = False) -> None:
         self.target = target
         self.folder = Path(target) / folder
@@ -156,7 +159,9 @@ class Steps:
 
 
 class CommandSteps(Steps):
-    """A user's command as the only operation."""
+    """A user's command as the only operation; it means the folder that it was typed in."""
+
+    keeps_folder = True
 
     def __init__(self, command: str) -> None:
         super().__init__("/", "", 0)

@@ -10,14 +10,15 @@ from __future__ import annotations
 import errno
 import json
 import os
-import resource
 import select
 import signal
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from iodock.probe.operations import Operation, Steps, WrongContent
@@ -117,6 +118,9 @@ def _serve(channel: socket.socket, steps: Steps) -> None:
     status = 1
     try:
         _stand_alone(channel.fileno())
+        if not steps.keeps_folder:
+            # A stuck call must not keep a folder busy that somebody wants to unmount.
+            os.chdir("/")
         _answer(channel, steps)
         steps.clean()
         status = 0
@@ -134,10 +138,11 @@ def _stand_alone(channel: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nowhere, standard)
-    os.closerange(3, channel)
-    os.closerange(channel + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-    # A stuck call must not keep a folder busy that somebody wants to unmount.
-    os.chdir("/")
+    # Not all numbers up to the limit, which may be a thousand million.
+    for descriptor in [int(one.name) for one in Path("/proc/self/fd").iterdir()]:
+        if descriptor >= 3 and descriptor != channel:
+            with suppress(OSError):
+                os.close(descriptor)
 
 
 def _answer(channel: socket.socket, steps: Steps) -> None:
