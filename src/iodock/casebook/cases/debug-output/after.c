@@ -12,7 +12,7 @@ int main(int argc, char **argv)
     if (!debug)
         return 1;
     for (long step = 0; step < steps; step++) {
-        for (long pass = 0; pass < 25000; pass++)
+        for (long pass = 0; pass < 1500; pass++)
             value = 3.7 * value * (1 - value);
         if (step % 1000 == 0)
             fprintf(debug, "step %ld: value %g\n", step, value);
