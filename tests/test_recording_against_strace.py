@@ -38,6 +38,8 @@ class Program:
     command: list[str]
     needs: tuple[str, ...] = ()
     everything: bool = True
+    early: bool = False
+    """Do its libraries make such calls when they are loaded, which may be before the recorder's own is?"""
     prepare: Callable[[Path], None] = lambda folder: None
 
 
@@ -117,6 +119,7 @@ PROGRAM = {
             "--output=/dev/null",
         ],
         needs=("fio",),
+        early=True,  # libpmem looks round its folder
         everything=False,
     ),
     "mpi": Program(
@@ -215,7 +218,7 @@ def test_recording_agrees_with_strace(name: str, tmp_path: Path) -> None:
     def mine(file: str) -> bool:
         return file.startswith(str(folder)) and not RANDOM.search(file)
 
-    for store in (traced, chosen):
+    for store in (traced,) if program.early else (traced, chosen):
         assert by_file(store, recorded, mine) == by_file(logged, recorded, mine)
         assert accesses(store, recorded, mine) == accesses(logged, recorded, mine)
     if program.everything:
