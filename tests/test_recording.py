@@ -509,7 +509,11 @@ def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 
 def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
-    work = "import threading; t = threading.Thread(target=sum, args=(range(10**7),)); t.start(); t.join()"
+    # join() comes back before the thread has made its last call, and the end of the process would cut that off.
+    work = (
+        "import threading, time; t = threading.Thread(target=sum, args=(range(10**7),)); t.start(); t.join()"
+        "; time.sleep(0.5)"
+    )
     assert record(tmp_path, sys.executable, "-c", work).returncode == 0
     found = {row["how"]: row for row in rows(tmp_path / "run.iodock", CPU_OF_COMMANDS)}
     assert 0 < found["root"]["cpu"] < found["thread"]["cpu"] <= found["thread"]["lived"], found
