@@ -509,7 +509,7 @@ def test_processes_have_their_own_cpu_time(tmp_path: Path) -> None:
 
 
 def test_threads_have_their_own_cpu_time(tmp_path: Path) -> None:
-    # join() comes back before the thread has made its last call, and the end of the process would cut that off.
+    # join() comes back before the thread makes its last call, which the end of the process would cut off.
     work = (
         "import threading, time; t = threading.Thread(target=sum, args=(range(10**7),)); t.start(); t.join()"
         "; time.sleep(0.5)"
