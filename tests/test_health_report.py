@@ -37,7 +37,7 @@ def checkup() -> Measurements:
         0.02,
         3,
     )
-    protocol = replace(result.protocol, target='/work/<b>"&scratch', notes=("<script>alert(1)</script>",))
+    protocol = replace(result.protocol, target='/scratch/<b>"&scratch', notes=("<script>alert(1)</script>",))
     measured = replace(result, protocol=protocol)
     return replace(measured, remarks=find(measured))
 
@@ -89,7 +89,7 @@ def test_nodes_and_processes_of_each_are_places_of_their_own() -> None:
 def test_page_holds_all_and_loads_nothing(checkup: Measurements) -> None:
     page = render(checkup, ENGLISH)
     assert "<script" not in page and not re.search(r'(src|href)="(?!data:|#)', page)
-    assert "&lt;script&gt;alert(1)" in page and "/work/&lt;b&gt;" in page
+    assert "&lt;script&gt;alert(1)" in page and "/scratch/&lt;b&gt;" in page
     assert page.count("<tr>") == len(checkup.cells) + 1
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]*)"', page)
     assert len(pictures) == 4

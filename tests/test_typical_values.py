@@ -20,7 +20,7 @@ PROTOCOL = Protocol(
     tool="iodock health",
     started="2026-11-21",
     host="node1",
-    target="/work/t",
+    target="/scratch/t",
     file_system="lustre",
     limits=(Limit("link", 12.5e9), Limit("server", 6e9)),
     settings={"stripe_count": 4},
@@ -66,9 +66,9 @@ def test_values_are_those_of_one_process_without_a_cache(tmp_path: Path) -> None
     values, missing = typical(MEASURED)
     assert not missing
     path = tmp_path / "site.toml"
-    path.write_text(section("/work", values, PROTOCOL))
+    path.write_text(section("/scratch", values, PROTOCOL))
     # 3 / (1/1000 + 1/2000 + 1/500) = 857.
-    assert load(path).file_systems == {"/work": EXPECTED}
+    assert load(path).file_systems == {"/scratch": EXPECTED}
 
 
 def test_the_stream_is_that_of_the_large_transfers(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ SITE = """\
 # ours
 [severity]
 high = 0.3
-[file_systems."/work"]   # the big one
+[file_systems."/scratch"]   # the big one
 kind = "network"
 # iodock: measured by something old
 small_read_per_s = 1  # iodock: old
@@ -128,12 +128,12 @@ def test_only_what_iodock_wrote_is_replaced(tmp_path: Path) -> None:
     path.write_text(SITE)
     path.chmod(0o640)
     values, _ = typical(MEASURED)
-    write(path, "/work", values, PROTOCOL)
+    write(path, "/scratch", values, PROTOCOL)
     once = path.read_text()
-    write(path, "/work", values, PROTOCOL)
+    write(path, "/scratch", values, PROTOCOL)
     assert path.read_text() == once
     found = load(path)
-    work = found.file_systems["/work"]
+    work = found.file_systems["/scratch"]
     assert (work.kind, work.probe_store) == ("network", "/p")
     assert (work.small_read_per_s, work.metadata_per_s) == (2000, 857)
     assert (found.severity.high, found.ratio.io_below) == (0.3, 0.2)
@@ -144,7 +144,7 @@ def test_only_what_iodock_wrote_is_replaced(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640 and len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("mount", ["/work", "/a b", '/q"uo\\te', "/日本"])
+@pytest.mark.parametrize("mount", ["/scratch", "/a b", '/q"uo\\te', "/日本"])
 @pytest.mark.parametrize("before", ["", "[severity]\nhigh = 0.3", "[severity]\nhigh = 0.3\n\n"])
 def test_a_section_is_added_and_then_found_again(mount: str, before: str, tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
@@ -157,16 +157,16 @@ def test_a_section_is_added_and_then_found_again(mount: str, before: str, tmp_pa
 def test_names_can_t_break_the_file(tmp_path: Path) -> None:
     evil = Protocol(tool="x\n[severity]\nhigh = 0.9", target="/t")
     path = tmp_path / "site.toml"
-    path.write_text(section("/work", (Value("metadata_per_s", 5, "a\nb = 1"),), evil))
+    path.write_text(section("/scratch", (Value("metadata_per_s", 5, "a\nb = 1"),), evil))
     assert load(path).severity.high == 0.2
 
 
 def test_a_file_that_is_wrong_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
-    for wrong in ("[severity\n", '[file_systems]\n"/work" = {kind = "local"}\n'):
+    for wrong in ("[severity\n", '[file_systems]\n"/scratch" = {kind = "local"}\n'):
         path.write_text(wrong)
         with pytest.raises(RequestError):
-            write(path, "/work", (Value("metadata_per_s", 5, "x"),), PROTOCOL)
+            write(path, "/scratch", (Value("metadata_per_s", 5, "x"),), PROTOCOL)
         assert path.read_text() == wrong and len(list(tmp_path.iterdir())) == 1
 
 
@@ -178,16 +178,16 @@ def run(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_the_verb_writes_settings_that_are_read(tmp_path: Path) -> None:
     result, site = tmp_path / "work.json", tmp_path / "site.toml"
     result.write_text(text_of(MEASURED))
-    done = run(result, "--mount", "/work/", "-o", site)
+    done = run(result, "--mount", "/scratch/", "-o", site)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert load(site).file_systems == {"/work": EXPECTED}
-    shown = run(result, "--mount", "/work")
+    assert load(site).file_systems == {"/scratch": EXPECTED}
+    shown = run(result, "--mount", "/scratch")
     assert shown.stdout == site.read_text()
     relative = run(result, "--mount", "work")
     assert relative.returncode == 2 and "mount points begin with /" in relative.stderr
     bare = tmp_path / "bare.json"
     bare.write_text(text_of(Measurements(Protocol(), (cell("write", 2e9, 1 << 20, 8),))))
-    none = run(bare, "--mount", "/work")
+    none = run(bare, "--mount", "/scratch")
     assert none.returncode == 1 and "no value that is typical" in none.stderr
 
 

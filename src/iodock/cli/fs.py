@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from iodock.settings import Settings
 
 _EXAMPLES = (
-    "iodock fs /work",
-    "iodock fs /work --format motd --settings site.toml >> /etc/motd",
-    "iodock fs /work -o work.html --lang ja",
+    "iodock fs /scratch",
+    "iodock fs /scratch --format motd --settings site.toml >> /etc/motd",
+    "iodock fs /scratch -o work.html --lang ja",
     "iodock fs typical work.json -o site.toml",
 )
 FORMS = ("table", "json", "motd", "html")
@@ -117,9 +117,9 @@ def _shown(form: str, card: Card, text: Language, on_terminal: bool) -> str:
 @command.command(
     epilog=examples(
         (
-            "iodock fs typical work.json --mount /work",
+            "iodock fs typical work.json --mount /scratch",
             "iodock fs typical work.json -o /etc/iodock/settings.toml",
-            "iodock fs typical ior.json mdtest.out --mount /work -o site.toml",
+            "iodock fs typical ior.json mdtest.out --mount /scratch -o site.toml",
         )
     )
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from iodock.language import Language
 
 _EXAMPLES = (
-    "iodock health run /work/me --class S -o work.json",
+    "iodock health run /scratch/me --class S -o work.json",
     "iodock health show scratch.json",
     "iodock health show ior-*.txt --lang ja",
     "iodock health compare january.json today.json",

@@ -9,7 +9,7 @@ from iodock.cli.streams import say
 from iodock.errors import IodockError
 
 
-@click.command("clean", epilog=examples(("iodock health clean /work/me",)))
+@click.command("clean", epilog=examples(("iodock health clean /scratch/me",)))
 @click.argument("directory", metavar="DIR", type=click.Path())
 @click.option(
     "--force", is_flag=True, help="also trees of other machines, where no lock tells whether they run"

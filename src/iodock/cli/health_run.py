@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from iodock.health.run import Estimate, Wanted
 
 _EXAMPLES = (
-    "iodock health run /work/me --class S",
-    "iodock health run /work/me --class L -o work.json",
-    "iodock health run /work/me --class L -o work.json --resume",
-    "srun -N 4 --ntasks-per-node 8 iodock health run /work/me --class M -o work.json",
-    "iodock health run /work/me --workload mixture.toml",
+    "iodock health run /scratch/me --class S",
+    "iodock health run /scratch/me --class L -o work.json",
+    "iodock health run /scratch/me --class L -o work.json --resume",
+    "srun -N 4 --ntasks-per-node 8 iodock health run /scratch/me --class M -o work.json",
+    "iodock health run /scratch/me --workload mixture.toml",
 )
 _TESTS = ("large-transfer", "constant-volume", "metadata")
 _SUFFIXES = {"": 0, "k": 10, "m": 20, "g": 30}

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from iodock.probe.watch import Wish
 
 _EXAMPLES = (
-    "iodock probe run /work/me -o work.probe",
+    "iodock probe run /scratch/me -o work.probe",
     "iodock probe show work.probe",
     "iodock probe mark work.probe 'server setting changed'",
 )
@@ -56,9 +56,9 @@ def command() -> None:
 @command.command(
     epilog=examples(
         (
-            "iodock probe run /work/me --every 60 -o work.probe",
-            "iodock probe run --command 'ls -ltr /work/me' --every 1h -o work.probe",
-            "iodock probe run /work/me --rounds 1 -o work.probe   # from cron",
+            "iodock probe run /scratch/me --every 60 -o work.probe",
+            "iodock probe run --command 'ls -ltr /scratch/me' --every 1h -o work.probe",
+            "iodock probe run /scratch/me --rounds 1 -o work.probe   # from cron",
         )
     )
 )

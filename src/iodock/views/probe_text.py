@@ -63,7 +63,7 @@ def probe_text(sights: Sequence[Sight], losses: Sequence[Message], text: Languag
 
 
 def title(sight: Sight, text: Language) -> str:
-    """`/work as seen from node1: ok`."""
+    """`/scratch as seen from node1: ok`."""
     watch, state = sight.watch, text.gettext(STATES[sight.now.state])
     return text.gettext(TITLE, target=visible(watch.target), host=visible(watch.host), state=state)
 

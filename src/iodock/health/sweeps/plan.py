@@ -1,6 +1,6 @@
 """What a sweep is to run: a TOML file, read strictly, and the matrix that follows from it.
 
-    folder = "/work/me"                     # test files go below it, and are removed
+    folder = "/scratch/me"                     # test files go below it, and are removed
     launcher = "mpirun -n {processes} --map-by ppr:{per_node}:node"
     repeats = 3
     nodes = [1, 2, 4]
@@ -131,7 +131,7 @@ def load(path: Path, program: str) -> Sweep:
     values = {name: _value(path, name, said, known) for name, said in content.items()}
     sweep = kind(**values)
     if not sweep.folder:
-        raise SweepError(f"{path}: folder is missing", 'say where to measure: folder = "/work/me"')
+        raise SweepError(f"{path}: folder is missing", 'say where to measure: folder = "/scratch/me"')
     if len(sweep.nodes) > 1 and not any(one in sweep.launcher for one in ("{nodes}", "{per_node}")):
         hint = 'launcher = "srun -N {nodes} -n {processes}", or mpirun with --map-by ppr:{per_node}:node'
         raise SweepError(f"{path}: nodes differ, but the launcher has no {{nodes}} or {{per_node}}", hint)
