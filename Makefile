@@ -56,6 +56,8 @@ bench: setup
 	$(BIN)/python benches/analysis_speed.py
 	$(BIN)/python benches/record_cost.py
 	$(BIN)/python benches/backends.py
+	$(BIN)/python benches/health_engine.py
+	cargo run --quiet --release -p iodock-agent --example job_stats_speed
 
 # The bpf back end's programs from their C sources; the object is committed, so that nobody else needs the compiler.
 bpf: $(VENV)/.requirements

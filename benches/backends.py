@@ -9,7 +9,8 @@ is the program being recorded and the recorder while it records: `crates/iodock-
 without Python's start. What is done when the program has ended (the tables of the store:
 `crates/iodock-import/examples/finish.rs`) is added in "with finishing". "empty" is a preloaded library that
 does nothing: the floor of `rewrite` for short programs. Calls captured are those of the kinds that iodock
-records, beside what `strace -f -c` counts. Data calls are those that ask for a number of bytes.
+records, beside what `strace -f -c` counts. Data calls are those that ask for a number of bytes. The back end
+`complete` is `rewrite` with `--complete`.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def empty_library() -> Path:
 
 
 def recorder(backend: str, store: Path) -> list[str]:
-    return ["env", f"BACKEND={backend}", "QUIET=1", str(EXAMPLES / "record"), str(store)]
+    way = ["BACKEND=rewrite", "COMPLETE=1"] if backend == "complete" else [f"BACKEND={backend}"]
+    return ["env", *way, "QUIET=1", str(EXAMPLES / "record"), str(store)]
 
 
 class Finished:

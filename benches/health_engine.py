@@ -27,8 +27,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,9 +119,9 @@ def elbencho_files(place: Path, count: int) -> None:
 
 def cost(place: Path, rounds: int) -> None:
     contestants: dict[str, Callable[[Path, int], None]] = {"iodock": ours_files}
-    if there("mdtest"):
+    if there("mdtest", place):
         contestants["mdtest"] = mdtest_files
-    if there("elbencho"):
+    if there("elbencho", place):
         contestants["elbencho"] = elbencho_files
     costs: dict[str, list[float]] = {name: [] for name in contestants}
     for round_number in range(rounds):
@@ -161,7 +161,7 @@ class Load:
 
     @property
     def file_bytes(self) -> int:
-        return (64 if self.size < 64 * KIB else 256) * MIB // self.processes
+        return (64 if self.size < 64 * KIB else 128) * MIB
 
 
 Rates = dict[str, float]
@@ -230,7 +230,7 @@ def elbencho_rates(place: Path, load: Load) -> Rates:
 def throughput(place: Path, rounds: int) -> None:
     contestants: dict[str, Callable[[Path, Load], Rates]] = {"iodock": ours_rates}
     peers = {"ior": ior_rates, "fio": fio_rates, "elbencho": elbencho_rates}
-    contestants.update({name: peer for name, peer in peers.items() if there(name)})
+    contestants.update({name: peer for name, peer in peers.items() if there(name, place)})
     rows = []
     for size in SIZES:
         for processes in PROCESSES:
@@ -261,16 +261,44 @@ def compared(load: Load, way: str, rates: dict[str, list[Rates]]) -> list[list[s
     return rows
 
 
-MISSING: set[str] = set()
+@contextmanager
+def one_group() -> Iterator[None]:
+    """All contestants in one group of the scheduler. With autogroup (sched(7)) each session gets the same
+    share of the processors, and fio makes one for each of its processes: on a busy machine it would get more
+    than others."""
+    setting, root = Path("/proc/sys/kernel/sched_autogroup_enabled"), Path("/sys/fs/cgroup/cpu")
+    if not setting.exists() or setting.read_text().strip() == "0":
+        yield
+        return
+    group = root / f"iodock-bench-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+    except OSError as error:
+        print(f"note: no group of their own ({error}): fio gets more of a busy machine", file=sys.stderr)
+        yield
+        return
+    try:
+        yield
+    finally:
+        (root / "cgroup.procs").write_text(str(os.getpid()))
+        group.rmdir()
 
 
-def there(program: str) -> bool:
-    """Whether it is installed; said once if it is not."""
-    found = shutil.which(program) and (program not in ("ior",) or shutil.which("mpirun"))
-    if not found and program not in MISSING:
-        MISSING.add(program)
-        print(f"{program} is not installed, so it is left out", file=sys.stderr)
-    return bool(found)
+LEFT_OUT: set[str] = set()
+
+
+def there(program: str, place: Path) -> bool:
+    """Whether it can run here; said once if it can't."""
+    why = None
+    if not shutil.which(program) or (program == "ior" and not shutil.which("mpirun")):
+        why = "is not installed"
+    elif program == "elbencho" and place.is_relative_to("/dev"):
+        why = "works nowhere below /dev; give --dir a tmpfs elsewhere"
+    if why and program not in LEFT_OUT:
+        LEFT_OUT.add(program)
+        print(f"left out: {program} {why}", file=sys.stderr)
+    return why is None
 
 
 def main() -> int:
@@ -282,7 +310,7 @@ def main() -> int:
     parser.add_argument("--only", default="cost,throughput")
     options = parser.parse_args()
     os.environ.setdefault("OMPI_MCA_btl_base_warn_component_unused", "0")
-    with tempfile.TemporaryDirectory(prefix="iodock-bench-", dir=options.dir) as folder:
+    with one_group(), tempfile.TemporaryDirectory(prefix="iodock-bench-", dir=options.dir) as folder:
         for name, part in (("cost", cost), ("throughput", throughput)):
             if name in options.only.split(","):
                 part(Path(folder), options.rounds)

@@ -7,12 +7,14 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from case_truth import Comparison, load
+from in_process import shown
 
 CASES = Path(__file__).parent.parent / "fixtures" / "cases"
 FOLDERS = [CASES, *map(Path, filter(None, os.environ.get("IODOCK_CASES", "").split(":")))]
@@ -47,12 +49,7 @@ def import_case(store: Path, log: list[Path], truth: dict[str, Any]) -> subproce
 
 
 def differences(store: Path, truth: dict[str, Any], tool: str) -> list[str]:
-    def show(analysis: str, *options: str) -> Any:
-        done = iodock("show", analysis, str(store), *options, "--format", "json")
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-    return list(Comparison(show, truth, tool).differences())
+    return list(Comparison(partial(shown, store), truth, tool).differences())
 
 
 def check(path: Path, truth: dict[str, Any], tool: str, store: Path) -> None:

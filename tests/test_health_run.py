@@ -157,12 +157,20 @@ def test_resume_of_nothing_is_refused(place: Path) -> None:
 
 def test_a_tree_in_use_is_not_cleaned(place: Path) -> None:
     process = started(place)
-    while not list(place.glob(".iodock-load-*/w*")):
-        assert process.poll() is None, process.communicate()[1]
+    while True:
+        # Stopped while it is looked at: between two runs of the check-up, and after the last, it has no tree.
+        os.killpg(process.pid, signal.SIGSTOP)
+        if list(place.glob(".iodock-load-*/w*")):
+            break
+        os.killpg(process.pid, signal.SIGCONT)
         time.sleep(0.01)
-    done = health("clean", place)
-    assert "uses it" in done.stderr and process.poll() is None
-    process.terminate()
+        assert process.poll() is None, process.communicate()[1]
+    try:
+        done = health("clean", place)
+        assert "uses it" in done.stderr and list(place.glob(".iodock-load-*/w*"))
+    finally:
+        process.terminate()
+        os.killpg(process.pid, signal.SIGCONT)
     process.communicate(timeout=60)
     assert process.returncode == 143
 
@@ -252,6 +260,49 @@ def test_a_filebench_file_is_a_mixture(place: Path) -> None:
     }
 
 
+COMPOSITE = """
+set $nfiles=100
+set $total=$nfiles * 4
+set $written = randvar(type=tabular, min=1k, round=1k, randtable =
+{{ 30,   1k,    3k},
+ {10,   9k,   15k}
+})
+define randvar name=$size, type=tabular, min=1k, randtable =
+{{ 1, 2k, 2k},
+ { 1, 4k, 4k}}
+define fileset name=many,
+    path=/tmp,
+    entries=$total,
+    size=$size
+define flowop name=renew, $which
+{
+  flowop deletefile name=a,filesetname=$which
+  flowop createfile name=b,filesetname=$which,fd=1
+  flowop appendfile name=c,iosize=$written,fd=1
+}
+define process name=p,instances=2
+{
+  thread name=t,memsize=1m,instances=1
+  {
+    flowop renew name=r,iters=3,$which=many
+    flowop delay name=d,value=1
+  }
+}
+run 3
+"""
+
+
+def test_filebenchs_variables_and_composites(tmp_path: Path) -> None:
+    file = tmp_path / "composite.f"
+    file.write_text(COMPOSITE)
+    (cell,) = workload.cells(file, Choice())
+    pattern = cell.pattern
+    assert pattern["weights"] == {"create": 1, "write": 0, "append": 1, "read": 0, "delete": 1, "stat": 0}
+    assert (cell.processes, pattern["files"], pattern["sizes_bytes"]) == (2, 200, [3072])
+    # (30 x 2k + 10 x 12k) / 40
+    assert pattern["append_bytes"] == 4608
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
@@ -326,6 +377,7 @@ def test_ranks_from_the_environment() -> None:
     assert job_of({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}) is None, "a batch script, not a step"
     step = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "8", "SLURM_JOB_ID": "17", "SLURM_STEP_ID": "2"}
     assert job_of(step) == Job(3, 8, "17.2.8")
+    assert job_of({**step, "SLURM_STEP_TASKS_PER_NODE": "4(x2)"}) == Job(3, 8, "17.2.8", 4)
     open_mpi = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "n"}
     assert job_of(open_mpi) == Job(1, 2, "n..2")
     assert job_of({"PMI_RANK": "1", "PMI_SIZE": "4", "PMI_JOBID": "j"}) == Job(1, 4, "j..4")

@@ -20,7 +20,10 @@ LEVELS = {
     "capture": 1,
     "recording": 1,
     "doctor": 1,
+    "simulation": 1,
     "store": 2,
+    "monitor": 3,
+    "portal": 9,
     "relations": 3,
     "analyses": 4,
     "ratio": 4,
@@ -95,11 +98,31 @@ def test_native_types_are_what_is_there() -> None:
     from iodock import _native
 
     declared = ast.parse((SOURCE / "_native.pyi").read_text())
-    functions = {node.name: node for node in declared.body if isinstance(node, ast.FunctionDef)}
-    classes = {node.name for node in declared.body if isinstance(node, ast.ClassDef)}
     there = {name for name in dir(_native) if not name.startswith("_")}
-    assert there == set(functions) | {name for name in classes if name.endswith("Error")}
+    classes = {node.name: node for node in declared.body if isinstance(node, ast.ClassDef)}
+    shapes = {
+        name for name, node in classes.items() if [ast.unparse(base) for base in node.bases] == ["TypedDict"]
+    }
+    functions = functions_of(declared)
+    assert there == set(functions) | (set(classes) - shapes)
     for name, node in functions.items():
-        signature = getattr(_native, name).__text_signature__ or "()"
-        wanted = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
-        assert re.findall(r"[(,]\s*(?:\*,\s*)?(\w+)", signature) == wanted, name
+        assert parameters(getattr(_native, name)) == declared_parameters(node), name
+    for name in set(classes) - shapes:
+        for method, node in functions_of(classes[name]).items():
+            if method != "__init__":
+                assert parameters(getattr(getattr(_native, name), method)) == declared_parameters(node), (
+                    method
+                )
+
+
+def functions_of(node: ast.Module | ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    return {child.name: child for child in node.body if isinstance(child, ast.FunctionDef)}
+
+
+def parameters(function: object) -> list[str]:
+    signature = getattr(function, "__text_signature__", None) or "()"
+    return [name for name in re.findall(r"[(,]\s*(?:\*,\s*)?\$?(\w+)", signature) if name != "self"]
+
+
+def declared_parameters(node: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs) if argument.arg != "self"]

@@ -177,6 +177,7 @@ def test_a_stopped_brick_is_recorded_and_hangs_nobody(quick: Mounted) -> None:
         late += prober.late()
         assert time.monotonic() < until, "children stay"
         time.sleep(0.05)
-    assert late and all(one.ns > limit * 1e9 for one in late)
+    # Measured in the child, whose clock starts a little after the limit's.
+    assert late and all(one.ns > 0.9 * limit * 1e9 for one in late)
     assert prober.round(9).is_good
     assert not list(quick.folder.iterdir())

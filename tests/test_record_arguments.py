@@ -23,6 +23,7 @@ PLAIN = (
     "-- -- a",
     "-o a -o b true -- -x",
     "--force -- -strange",
+    "--complete true",
 )
 OTHERS = (
     "",

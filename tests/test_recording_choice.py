@@ -108,3 +108,8 @@ def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
 def test_where_there_is_no_room_for_the_buffers(tmp_path: Path) -> None:
     captured, _ = recorded(tmp_path, "true", limit="ulimit -f 1000000")
     assert (captured["how"], captured["why"]) == (from_outside(), "machine")
+
+
+def test_where_few_files_may_be_open_another_way_is_taken(tmp_path: Path) -> None:
+    captured, _ = recorded(tmp_path, "true", limit="ulimit -n 14")
+    assert (captured["how"], captured["why"]) == ("ptrace", "machine")

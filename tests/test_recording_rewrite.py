@@ -15,6 +15,19 @@ from pathlib import Path
 import pytest
 
 IODOCK = [sys.executable, "-m", "iodock"]
+# The leak checker of AddressSanitizer finds its bytes at the end.
+LEAK = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(void)
+{
+	char *volatile bytes = malloc(100);
+	read(open("/dev/zero", O_RDONLY), bytes, 100);
+	bytes = 0;
+	return 0;
+}
+"""
 PROGRAM = "f=$1; printf 'one\\ntwo\\n' > $f; cat $f $f missing; (cd /; cat $f); exit 3"
 
 pytestmark = pytest.mark.skipif(
@@ -161,3 +174,86 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
     dropped = losses_of(store).get("dropped-records", 0)
     # All that was made is accounted for: kept or counted as dropped.
     assert 299990 <= written + dropped < 301500 and dropped > 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"), [("hostile", "stopped-processes"), ("own_calls", "own-system-calls")]
+)
+def test_what_the_library_can_not_record_is_named(tmp_path: Path, name: str, loss: str) -> None:
+    source = Path(__file__).parent.parent / "crates" / "iodock-preload" / "tests" / "programs" / f"{name}.c"
+    program, store = tmp_path / name, tmp_path / "s.iodock"
+    subprocess.run(["cc", "-O2", "-w", "-pthread", "-o", program, source], check=True, timeout=120)
+    command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
+    command += [str(program), "strict"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0
+    losses = json.loads((store / "manifest.json").read_text())["losses"]
+    assert {one["name"]: one["count"] for one in losses} == {"before-load": 1, loss: 1}
+
+
+FIO = ["--name=a", "--size=2m", "--bs=4k", "--rw=randrw", "--ioengine=libaio", "--iodepth=8", "--direct=1"]
+REQUESTS = """SELECT call, direction, count(*) AS parts, sum(bytes)::BIGINT AS moved,
+sum(requested_bytes)::BIGINT AS asked, sum(offset_bytes)::BIGINT AS places FROM calls_seen
+WHERE file LIKE '%/fio.dat' AND call IN ('io_submit', 'io_getevents') GROUP BY ALL ORDER BY ALL"""
+
+
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+def test_asynchronous_requests_are_those_of_ptrace(tmp_path: Path) -> None:
+    found = {}
+    for backend in ("ptrace", "rewrite"):
+        store = str(tmp_path / f"{backend}.iodock")
+        command = [*IODOCK, "record", "--backend", backend, "--quiet", "-o", store, "--", "fio", *FIO]
+        done = subprocess.run(
+            [*command, f"--filename={tmp_path}/fio.dat"], capture_output=True, timeout=120, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        command = [*IODOCK, "query", store, REQUESTS, "--format", "json"]
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        found[backend] = json.loads(shown.stdout)["rows"]
+    by_direction = {row["direction"]: row["moved"] for row in found["rewrite"]}
+    assert found["rewrite"] == found["ptrace"]
+    assert sum(by_direction.values()) == 2 << 20 and len(by_direction) == 2
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+def test_children_made_while_handlers_run_have_their_parent(tmp_path: Path) -> None:
+    program, store = tmp_path / "forks", str(tmp_path / "run.iodock")
+    source = Path(__file__).parent.parent / "fixtures" / "programs" / "forks_in_handlers.c"
+    subprocess.run(["gcc", "-O1", "-w", "-o", program, source], check=True)
+    command = [*IODOCK, "record", "--backend", "rewrite", "--quiet", "-o", store, "--", program]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not {"unknown-parent", "unknown-descriptors"} & losses_of(Path(store)).keys()
+    assert counted(Path(store), "call = 'read' AND file = '/dev/zero'") == 300
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+def test_a_program_with_address_sanitizer_runs(tmp_path: Path) -> None:
+    (tmp_path / "leak.c").write_text(LEAK)
+    program, store = tmp_path / "leak", str(tmp_path / "run.iodock")
+    built = subprocess.run(["gcc", "-fsanitize=address", "-o", program, tmp_path / "leak.c"], check=False)
+    if built.returncode:
+        pytest.skip("AddressSanitizer is not installed")
+    alone = subprocess.run([program], capture_output=True, text=True, timeout=120, check=False)
+    command = [*IODOCK, "record", "--backend", "rewrite", "--quiet", "-o", store, "--", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == alone.returncode != 0, done.stderr
+    assert "100 byte(s) leaked" in alone.stderr and "100 byte(s) leaked" in done.stderr
+    assert counted(Path(store), "call = 'read' AND file = '/dev/zero'") == 1
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="gcc is not installed")
+def test_threads_and_children_of_a_sandboxed_program_are_recorded(tmp_path: Path) -> None:
+    program, store = tmp_path / "sandboxed", str(tmp_path / "run.iodock")
+    source = Path(__file__).parent.parent / "fixtures" / "programs" / "sandboxed.c"
+    subprocess.run(["gcc", "-O1", "-w", "-pthread", "-o", program, source], check=True)
+    command = [*IODOCK, "record", "--backend", "rewrite", "--quiet", "-o", store, "--", program]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert counted(Path(store), "call = 'pread64' AND file = '/dev/zero'") == 1000
+    assert {"dropped-records", "unknown-parent"} & losses_of(Path(store)).keys() == set()
+    query = "SELECT count(DISTINCT pid) AS n FROM calls_seen WHERE call = 'pread64'"
+    shown = subprocess.run(
+        [*IODOCK, "query", store, query, "--format", "json"], capture_output=True, timeout=120, check=True
+    )
+    assert json.loads(shown.stdout)["rows"] == [{"n": 6}]

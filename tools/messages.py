@@ -44,6 +44,7 @@ def sources() -> list[tuple[str, Path]]:
         *(("python", path) for path in code),
         *(("javascript", path) for path in scripts),
         *(("case", path) for path in cases),
+        *(("jinja2", path) for path in sorted((SOURCE / "portal" / "templates").glob("*.html"))),
     ]
 
 

@@ -15,8 +15,11 @@ fn main() {
         "native/chunks.c",
         "native/threads.c",
         "native/fields.c",
+        "native/flight.c",
+        "native/asynchronous.c",
         "native/around.c",
         "native/watch.c",
+        "native/traced.c",
     ]) {
         println!("cargo:rerun-if-changed={file}");
     }
@@ -46,7 +49,15 @@ fn main() {
         // gcc would make calls of memset from loops.
         command.arg("-fno-tree-loop-distribute-patterns");
     }
-    command.args(["-Wall", "-Wextra", "-Werror", "-Wl,-z,now", "-Wl,-z,noexecstack", "-Wl,--hash-style=gnu"]);
+    command.args([
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-Wl,-z,now",
+        "-Wl,-z,noexecstack",
+        "-Wl,-z,initfirst",
+        "-Wl,--hash-style=gnu",
+    ]);
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
     command.args(SOURCES).arg("-o").arg(&library);
     let status = command.status().expect("the C compiler runs");

@@ -1,5 +1,7 @@
 //! What the fuzz targets share.
 
+pub mod counters;
+
 use iodock_event::{Batch, Record, Text};
 use iodock_formats::{Input, LogFormat, ReadOptions};
 use std::io::Cursor;

@@ -32,8 +32,6 @@ from iodock.store import Store
 
 LEAST_UNTRACED = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
-SHARED_COST = 0.5
-"""A finding yields to another one that covers this share of its cost."""
 
 
 def diagnose(store: Store, settings: Settings | None = None) -> Diagnosis:
@@ -193,12 +191,13 @@ def _advice(advice: Sequence[Advice], facts: Facts) -> tuple[Advice, ...]:
 
 def _without_symptoms(found: Sequence[tuple[Finding, frozenset[str]]]) -> list[Finding]:
     """Leaves out findings that only show the symptom of what another one names on the same files."""
-    causes = {rule.name: rule.yields_to for rule in rules.every()}
-    return [
-        one
-        for one, files in found
-        if not any(_same_place(files, others) and _explains(other, one, causes) for other, others in found)
-    ]
+    known = {rule.name: rule for rule in rules.every()}
+
+    def is_symptom(one: Finding, files: frozenset[str]) -> bool:
+        rule = known[one.rule]
+        return any(_same_place(files, others) and _explains(other, one, rule) for other, others in found)
+
+    return [one for one, files in found if not is_symptom(one, files)]
 
 
 # Of all files, not of those shown: of many that cost alike, each rule shows others.
@@ -206,12 +205,12 @@ def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
     return not files or not others or not files.isdisjoint(others)
 
 
-def _explains(other: Finding, one: Finding, causes: dict[str, tuple[str, ...]]) -> bool:
-    if other.rule not in causes[one.rule]:
+def _explains(other: Finding, one: Finding, rule: Rule) -> bool:
+    if other.rule not in rule.yields_to:
         return False
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
-    return other.cost_seconds >= SHARED_COST * one.cost_seconds
+    return other.cost_seconds >= rule.yields_at * one.cost_seconds
 
 
 def _order(finding: Finding) -> tuple[bool, float, int, str]:

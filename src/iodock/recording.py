@@ -32,10 +32,14 @@ def record(
     backend: str = "auto",
     force: bool = False,
     page_faults: str = "auto",
+    complete: bool = False,
 ) -> _native.RecordSummary:
-    """Runs a command and records it. Raises RecordRefused."""
+    """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
+    there. Raises RecordRefused."""
     try:
-        return _native.record(list(command), store, backend=backend, force=force, page_faults=page_faults)
+        return _native.record(
+            list(command), store, backend=backend, force=force, page_faults=page_faults, complete=complete
+        )
     except _native.NativeError as error:
         raise RecordRefused(str(error), error.hint, error.exit_status) from None
 

@@ -10,6 +10,8 @@ systems.
     link_bytes_per_s = 125_000_000
     [ratio]
     io_below = 0.1
+    [monitor]
+    queue = 100
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class SeverityLimits:
     high: float = 0.20
     medium: float = 0.05
     low: float = 0.01
-    least_seconds: float = 0.01
+    least_seconds: float = 0.002
     """Of a cost below this a finding is a note where its share would make it low: nobody mends that."""
 
 
@@ -87,12 +89,27 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class Overload:
+    """From where on the portal says that a file system is overloaded or stands still: means over the last
+    `looked_back_s`."""
+
+    queue: float = 100.0
+    """Waiting requests of a metadata server."""
+    wait_s: float = 1.0
+    """Seconds until it handles a request."""
+    silent_s: float = 60.0
+    """Seconds without a request handled, after requests waited."""
+    looked_back_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a site sets; what it leaves out has our defaults."""
 
     source: Path | None = None
     severity: SeverityLimits = SeverityLimits()
     ratio: Ratio = Ratio()
+    monitor: Overload = Overload()
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
     """Mount point -> typical values."""
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -138,7 +155,7 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
-    known = {"severity", "ratio", "file_systems", "rules"}
+    known = {"severity", "ratio", "monitor", "file_systems", "rules"}
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -151,6 +168,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         source=source,
         severity=severity,
         ratio=ratio,
+        monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
         file_systems=_by_mount(systems, source),
         rules={name: _section(rules, name, source) for name in rules},
     )

@@ -81,6 +81,10 @@ macro_rules! columns {
         pub struct EventRow { $(pub $name: $type,)+ }
         impl EventColumns {
             pub fn push(&mut self, row: &EventRow) { $(self.$name.push(row.$name);)+ }
+            /// Adds many rows, which is faster than one after the other.
+            pub fn extend(&mut self, rows: &[EventRow]) {
+                $(self.$name.extend(rows.iter().map(|row| row.$name));)+
+            }
             pub fn row(&self, index: usize) -> EventRow { EventRow { $($name: self.$name[index],)+ } }
             pub fn clear(&mut self) { $(self.$name.clear();)+ }
             pub fn append(&mut self, other: &mut EventColumns) { $(self.$name.append(&mut other.$name);)+ }

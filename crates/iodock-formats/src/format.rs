@@ -18,9 +18,21 @@ pub struct ReadOptions {
     pub tid_from_name: bool,
 }
 
+/// Parsed chunks of each thread that may wait for the caller: threads need not stand still while it is busy.
+const AHEAD: usize = 8;
+/// Of all threads together, as long as each has one: memory must not grow with the machine.
+const MOST_AHEAD: usize = 32;
+
+impl ReadOptions {
+    /// Chunks of a log that may be in memory at a time.
+    pub fn chunks_ahead(&self) -> usize {
+        (self.workers * AHEAD).min(MOST_AHEAD.max(self.workers)) + 1
+    }
+}
+
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { workers: 2, chunk_size: 1 << 20, longest_line: 16 << 20, tid_from_name: true }
+        ReadOptions { workers: 2, chunk_size: 256 << 10, longest_line: 16 << 20, tid_from_name: true }
     }
 }
 

@@ -5,13 +5,10 @@ use crate::input::Progress;
 use crate::splitter::{Piece, Splitter};
 use crate::{Chunk, Input, Lines, LogReader, LogSource, ReadOptions};
 use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-
-/// Batches kept for reuse.
-const POOL_SIZE: usize = 8;
 
 /// Reads `input` with `reader`; threads start with the first batch asked for.
 pub fn start<R: LogReader>(
@@ -30,8 +27,7 @@ pub fn start<R: LogReader>(
         splitter: Mutex::new(splitter),
         queue: Mutex::new(Queue::default()),
         changed: Condvar::new(),
-        // One chunk more than threads, so that a thread need not wait for the caller to settle.
-        ahead: workers as u64 + 1,
+        ahead: options.chunks_ahead() as u64,
     };
     let stage = if workers == 0 { Stage::Alone(Piece::default()) } else { Stage::Idle { workers } };
     let (state, shared) = (R::State::default(), Arc::new(shared));
@@ -66,6 +62,7 @@ struct Shared<R: LogReader> {
     splitter: Mutex<Splitter>,
     queue: Mutex<Queue<R::Notes>>,
     changed: Condvar,
+    /// Chunks that may be handed out before the first of them is taken.
     ahead: u64,
 }
 
@@ -79,7 +76,8 @@ struct Queue<N> {
     handed_out: u64,
     error: Option<SourceError>,
     cancelled: bool,
-    batches: VecDeque<Batch>,
+    /// The last one emptied is taken first: it may still be in the processor's cache.
+    batches: Vec<Batch>,
 }
 
 impl<N> Default for Queue<N> {
@@ -91,7 +89,7 @@ impl<N> Default for Queue<N> {
             handed_out: 0,
             error: None,
             cancelled: false,
-            batches: VecDeque::new(),
+            batches: Vec::new(),
         }
     }
 }
@@ -143,7 +141,7 @@ impl<R: LogReader> Shared<R> {
         while !queue.cancelled && sequence >= queue.taken + self.ahead {
             queue = self.changed.wait(queue).unwrap_or_else(|poisoned| poisoned.into_inner());
         }
-        (!queue.cancelled).then(|| queue.batches.pop_front().unwrap_or_default())
+        (!queue.cancelled).then(|| queue.batches.pop().unwrap_or_default())
     }
 
     fn parse(&self, piece: &Piece, batch: Batch) -> Result<Chunk<R::Notes>, SourceError> {
@@ -242,7 +240,7 @@ impl<R: LogReader> Stream<R> {
         if !lock(&self.shared.splitter).next(piece)? {
             return Ok(None);
         }
-        let batch = lock(&self.shared.queue).batches.pop_front().unwrap_or_default();
+        let batch = lock(&self.shared.queue).batches.pop().unwrap_or_default();
         self.shared.parse(piece, batch).map(Some)
     }
 
@@ -293,8 +291,8 @@ impl<R: LogReader> RecordSource for Stream<R> {
     fn recycle(&mut self, mut batch: Batch) {
         batch.clear();
         let mut queue = lock(&self.shared.queue);
-        if queue.batches.len() < POOL_SIZE {
-            queue.batches.push_back(batch);
+        if (queue.batches.len() as u64) < self.shared.ahead {
+            queue.batches.push(batch);
         }
     }
 

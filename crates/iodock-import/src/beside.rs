@@ -60,6 +60,13 @@ impl RawCalls {
     }
 }
 
+/// The journal of what was traced while another back end recorded. What can't be read of it was not flushed when
+/// its recorder was killed, which the first journal tells.
+pub fn traced_beside(journal: &Path) -> Option<Arc<Mutex<JournalReader>>> {
+    let path = journal.with_extension(calls::TRACED_ENDING);
+    JournalReader::open(&path).ok().map(|reader| Arc::new(Mutex::new(reader)))
+}
+
 /// A journal as a stream's source, and behind it the calls kept beside it; the part keeps the other hand on
 /// the journal.
 pub struct JournalAndCalls {

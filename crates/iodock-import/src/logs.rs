@@ -41,6 +41,8 @@ const SECOND: i64 = 1_000_000_000;
 /// Bytes of log that all logs together may have read ahead, and the least for one.
 const READ_AHEAD: usize = 16 << 20;
 const LEAST_CHUNK: usize = 64 << 10;
+/// One thread tracks what the others parse, which takes it longer than parsing takes two of them.
+const MOST_WORKERS: usize = 4;
 
 /// Opens `options.logs`.
 ///
@@ -105,14 +107,14 @@ fn read_options(options: &LogOptions) -> ReadOptions {
     let processors = std::thread::available_parallelism().map_or(2, usize::from);
     let logs = options.logs.len();
     let workers = match options.threads {
-        0 if logs == 1 => processors,
+        0 if logs == 1 => processors.min(MOST_WORKERS),
         // A thread for each of a few; many are parsed where they are merged.
         0 if logs <= 4 => 1,
         0 => 0,
         threads => threads,
     };
     let read = ReadOptions { workers, ..ReadOptions::default() };
-    let chunk_size = (READ_AHEAD / (logs * (workers + 1))).clamp(LEAST_CHUNK, read.chunk_size);
+    let chunk_size = (READ_AHEAD / (logs * read.chunks_ahead())).clamp(LEAST_CHUNK, read.chunk_size);
     ReadOptions { chunk_size, ..read }
 }
 

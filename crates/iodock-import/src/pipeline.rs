@@ -7,7 +7,7 @@ use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows handed to the sink at a time: large enough to make its queue cheap, small enough to stay in cache.
-const ROWS: usize = 1 << 16;
+const ROWS: usize = 1 << 15;
 
 /// Takes events away. Encoding runs on the sink's own threads.
 pub trait EventSink {
@@ -67,9 +67,7 @@ pub fn run(
     let mut imported = Imported::default();
     let mut more = true;
     while more {
-        if cancel.load(Ordering::Relaxed) {
-            return Err(ImportError::Cancelled);
-        }
+        check(cancel)?;
         more = feed.track(&mut tracker, &mut out)?;
         coverage.annotate(&mut out, 0, tracker.tasks());
         io_times.add(&out, tracker.files());
@@ -81,6 +79,8 @@ pub fn run(
         out.clear();
         progress(feed.progress(imported.calls));
     }
+    // The last batch may have been waited for long.
+    check(cancel)?;
     for stream in feed.streams() {
         imported.counts.add(&stream.counts);
         imported.losses.merge(&stream.losses);
@@ -95,6 +95,13 @@ pub fn run(
     (imported.io, tables.task_io) = io_times.finish(&tables.files.entries, tables.tasks.len());
     imported.losses.merge(&imported.tracked.losses);
     Ok(imported)
+}
+
+fn check(cancel: &AtomicBool) -> Result<(), ImportError> {
+    if cancel.load(Ordering::Relaxed) {
+        return Err(ImportError::Cancelled);
+    }
+    Ok(())
 }
 
 impl Imported {

@@ -1,7 +1,7 @@
 //! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
 //! left is opened.
 
-use crate::beside::{calls_beside, JournalAndCalls, RawCalls};
+use crate::beside::{calls_beside, traced_beside, JournalAndCalls, RawCalls};
 use crate::faults::PartFaults;
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::merge::Stream;
@@ -87,6 +87,8 @@ struct Part {
     reader: Arc<Mutex<JournalReader>>,
     /// What a back end kept unread beside the journal.
     calls: Option<RawCalls>,
+    /// What was traced meanwhile.
+    traced: Option<Arc<Mutex<JournalReader>>>,
     /// What the tasks of those calls have used.
     beside: Usages,
     host: String,
@@ -130,6 +132,7 @@ impl Part {
             reader: Arc::new(Mutex::new(reader)),
             beside: calls.as_ref().and_then(RawCalls::usages).unwrap_or_default(),
             calls,
+            traced: traced_beside(path),
             usages: Vec::new(),
             faults: PartFaults::beside(path),
         }
@@ -191,12 +194,16 @@ fn tracker_of(parts: &[Part]) -> Tracker {
 }
 
 fn streams_of(parts: &mut [Part]) -> Result<Vec<Stream>, ImportError> {
-    let streams = parts.iter_mut().enumerate().map(|(space, part)| {
-        let journal = Arc::clone(&part.reader);
-        let source = Box::new(JournalAndCalls::new(journal, part.calls.take()));
-        Ok(Stream::new(source, space as u16)?.with_clock_offset(part.clock_offset))
-    });
-    streams.collect()
+    let mut streams = Vec::new();
+    for (space, part) in parts.iter_mut().enumerate() {
+        let first = JournalAndCalls::new(Arc::clone(&part.reader), part.calls.take());
+        let traced = part.traced.as_ref().map(|traced| JournalAndCalls::new(Arc::clone(traced), None));
+        for source in [Some(first), traced].into_iter().flatten() {
+            let stream = Stream::new(Box::new(source), space as u16)?;
+            streams.push(stream.with_clock_offset(part.clock_offset));
+        }
+    }
+    Ok(streams)
 }
 
 /// Hands events to the store, and samples and mounts as the journals show them.
@@ -227,6 +234,11 @@ impl RecordingSink<'_> {
             };
             let (more_usages, mut more_samples) = part.beside.take();
             samples.append(&mut more_samples);
+            if let Some(traced) = &part.traced {
+                let mut traced = traced.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                samples.extend(traced.take_samples());
+                part.usages.extend(traced.take_usages());
+            }
             part.usages.extend(more_usages);
             let host = self.several_hosts.then_some(part.host.as_str());
             if !samples.is_empty() {

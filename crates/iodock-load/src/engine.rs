@@ -5,13 +5,12 @@
 use crate::error::{Kind, LoadError};
 use crate::meet::{self, Meeting};
 use crate::plan::{Plan, Step};
-use crate::result::{of_rank, StepResult};
+use crate::result::{of_rank, Event, StepResult};
 use crate::shared::{map_anonymous, Shared};
 use crate::space::{self, Need};
 use crate::tree::{self, Tree};
 use crate::worker::{live, Position, Task};
 use crate::{cache, signals};
-use serde::Serialize;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -22,22 +21,6 @@ const MOURNING: Duration = Duration::from_secs(60);
 const TURN: Duration = Duration::from_millis(10);
 /// More than what file systems compress at a time, less than a core's own cache: reading what is written costs nothing.
 const SOURCE_SLACK: usize = 256 << 10;
-
-/// What the engine tells while it works.
-#[derive(Debug, Serialize)]
-#[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
-    Started {
-        tree: String,
-        machine: String,
-    },
-    Step(StepResult),
-    Failed(LoadError),
-    /// The last one: what could not be removed.
-    Ended {
-        left: Vec<String>,
-    },
-}
 
 /// What the steps of a plan may need at one time, over all its ranks.
 pub fn need_of(plan: &Plan) -> Need {
@@ -86,7 +69,8 @@ fn prepared(plan: &Plan, tell: &mut dyn FnMut(&Event), left: &mut Vec<String>) -
     };
     let machine = tree::boot_id();
     tell(&Event::Started { tree: tree.path().display().to_string(), machine: machine.clone() });
-    let mut engine = Engine { magic: cache::magic_of(tree.fd()), tree, meeting, machine };
+    let ranks_per_node = plan.job.as_ref().map_or(1, |job| job.per_node);
+    let mut engine = Engine { ranks_per_node, magic: cache::magic_of(tree.fd()), tree, meeting, machine };
     let outcome = engine.steps(&plan, tell);
     left.extend(engine.end(outcome.is_ok()));
     outcome
@@ -119,6 +103,7 @@ fn check_room(plan: &Plan) -> Result<(), LoadError> {
 }
 
 struct Engine {
+    ranks_per_node: u32,
     tree: Tree,
     meeting: Option<Meeting>,
     machine: String,
@@ -134,8 +119,8 @@ impl Engine {
         let source = random_bytes(request as usize + SOURCE_SLACK)?;
         for step in &plan.steps {
             signals::check()?;
-            let result = self.step(step, source)?;
-            if let Some(result) = self.gathered(result)? {
+            let result = self.step(step, source, tell)?;
+            if let Some(result) = self.gathered(result, tell)? {
                 tell(&Event::Step(result));
             }
         }
@@ -143,14 +128,18 @@ impl Engine {
     }
 
     /// What all ranks did in a step; None on ranks that are not the first.
-    fn gathered(&mut self, mut result: StepResult) -> Result<Option<StepResult>, LoadError> {
+    fn gathered(
+        &mut self,
+        mut result: StepResult,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<Option<StepResult>, LoadError> {
         let Some(meeting) = &mut self.meeting else { return Ok(Some(result)) };
         if meeting.rank > 0 {
             let text = serde_json::to_string(&result).unwrap_or_default();
             meeting.hand_in(result.id, &text)?;
-            return meeting.barrier(&mut signals::check).map(|()| None);
+            return meeting.barrier(tell, &mut signals::check).map(|()| None);
         }
-        meeting.barrier(&mut signals::check)?;
+        meeting.barrier(tell, &mut signals::check)?;
         for text in meeting.collect(result.id)? {
             let broken = |error| LoadError::new(Kind::System, format!("a rank's result: {error}"), "");
             result.merge(&serde_json::from_str(&text).map_err(broken)?);
@@ -158,7 +147,12 @@ impl Engine {
         Ok(Some(result))
     }
 
-    fn step(&mut self, step: &Step, source: &[u8]) -> Result<StepResult, LoadError> {
+    fn step(
+        &mut self,
+        step: &Step,
+        source: &[u8],
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<StepResult, LoadError> {
         let (bytes, inodes) = step.pattern.need();
         let many = u64::from(step.processes);
         let need = Need { bytes: bytes.saturating_mul(many), inodes: inodes.saturating_mul(many) };
@@ -168,7 +162,7 @@ impl Engine {
         let mut children = Children(Vec::new());
         let done = self
             .forked(step, &shared, source, &mut children)
-            .and_then(|()| self.phases(step, &shared, &mut children));
+            .and_then(|()| self.phases(step, &shared, &mut children, tell));
         if done.is_err() {
             shared.control().stop();
         }
@@ -198,6 +192,7 @@ impl Engine {
                 total: size * step.processes,
                 local,
                 on_rank: step.processes,
+                ranks_per_node: self.ranks_per_node,
             };
             // SAFETY: this process has one thread, so the child may do whatever it could have done.
             match unsafe { libc::fork() } {
@@ -234,14 +229,20 @@ impl Engine {
     }
 
     /// Lets all workers of all ranks begin each phase together.
-    fn phases(&mut self, step: &Step, shared: &Shared, children: &mut Children) -> Result<(), LoadError> {
+    fn phases(
+        &mut self,
+        step: &Step,
+        shared: &Shared,
+        children: &mut Children,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<(), LoadError> {
         for at in 0..step.pattern.phases().len() as u32 {
             while !shared.control().all_arrived(at, step.processes, TURN) {
                 signals::check()?;
                 children.check(shared)?;
             }
             if let Some(meeting) = &mut self.meeting {
-                meeting.barrier(&mut || signals::check().and_then(|()| children.check(shared)))?;
+                meeting.barrier(tell, &mut || signals::check().and_then(|()| children.check(shared)))?;
             }
             shared.control().start(at);
         }

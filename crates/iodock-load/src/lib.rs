@@ -7,10 +7,12 @@
 mod cache;
 mod engine;
 mod error;
+mod folders;
 mod histogram;
 mod meet;
 mod patterns;
 mod plan;
+mod removal;
 mod result;
 mod shared;
 mod signals;
@@ -19,10 +21,10 @@ mod tree;
 mod worker;
 
 pub use cache::Cache;
-pub use engine::{need_of, run, Event};
+pub use engine::{need_of, run};
 pub use error::{Kind, LoadError};
 pub use histogram::{bounds_of, bucket_of, Latencies};
 pub use plan::{Data, Job, Metadata, Mixed, Pattern, Plan, Step, Weights};
-pub use result::{Done, Span, StepResult};
+pub use result::{Done, Event, Span, StepResult};
 pub use space::{free, quota, Free, Need};
 pub use tree::{clean, Cleaned};

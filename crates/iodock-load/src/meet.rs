@@ -1,4 +1,5 @@
-//! How ranks that mpirun or srun started work in step: through small files in the tree, wherever they run.
+//! How ranks that mpirun or srun started work in step: through small files in the tree, wherever they run, or
+//! through whoever started us, who has MPI.
 //!
 //! Rank 0 makes the tree, a state file for each rank and one of its own, `go`. A rank that comes to a barrier
 //! writes the barrier's number into its state; once all have, rank 0 writes it into `go`. Files are opened anew for
@@ -7,6 +8,8 @@
 
 use crate::error::{Kind, LoadError};
 use crate::plan::{Job, Plan};
+use crate::result::Event;
+use crate::signals;
 use crate::tree::Tree;
 use std::fs;
 use std::path::PathBuf;
@@ -14,8 +17,15 @@ use std::time::{Duration, Instant};
 
 /// How long a rank is waited for that does not come: a hung job ends by itself.
 const PATIENCE: Duration = Duration::from_secs(600);
+/// The same at the beginning, where ranks that find different things installed wait in different places. Thousands of
+/// ranks that start Python from one slow file system are minutes apart, too.
+const PATIENCE_AT_START: Duration = Duration::from_secs(300);
+const AT_START: &str =
+    "are the folder, iodock and mpi4py the same on all nodes? --meet files does without mpi4py";
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LAST_PAUSE: Duration = Duration::from_millis(20);
+/// Between two looks whether another rank has stopped, where its coming does not show in files.
+const LOOK: Duration = Duration::from_millis(250);
 const FAREWELL: Duration = Duration::from_secs(20);
 const AWAY: &str = "0 away";
 const STOPPED: &str = "0 stopped";
@@ -35,6 +45,7 @@ pub struct Meeting {
     folder: PathBuf,
     pub rank: u32,
     pub size: u32,
+    met_outside: bool,
     barriers: u64,
 }
 
@@ -44,8 +55,7 @@ impl Meeting {
     /// # Errors
     /// The folder can't be written to.
     pub fn open(tree: &Tree, job: &Job, plan: &Plan) -> Result<Self, LoadError> {
-        let meeting =
-            Meeting { folder: tree.path().join("meet"), rank: job.rank, size: job.size, barriers: 0 };
+        let meeting = Meeting::of(job, tree.path().join("meet"));
         let made = fs::create_dir(&meeting.folder)
             .and_then(|()| (0..job.size).try_for_each(|rank| meeting.write(&format!("r{rank}"), "0 here")))
             .and_then(|()| meeting.write("go", "0 here"))
@@ -53,6 +63,10 @@ impl Meeting {
             .and_then(|text| meeting.write("plan.new", &text))
             .and_then(|()| fs::rename(meeting.folder.join("plan.new"), meeting.folder.join("plan")));
         made.map(|()| meeting).map_err(|error| LoadError::system(tree.path().display(), &error))
+    }
+
+    fn of(job: &Job, folder: PathBuf) -> Self {
+        Meeting { folder, rank: job.rank, size: job.size, met_outside: job.met_outside, barriers: 0 }
     }
 
     /// Other ranks: waits for rank 0's tree; gives its plan too. `on` is asked at every turn.
@@ -74,12 +88,12 @@ impl Meeting {
                     fs::read_dir(&folder).is_ok_and(|all| all.flatten().any(|one| one.file_name() == "plan"));
                 let text = if there { fs::read(folder.join("plan")).ok() } else { None };
                 if let Some(plan) = text.and_then(|text| serde_json::from_slice(&text).ok()) {
-                    return Ok((tree, Meeting { folder, rank: job.rank, size: job.size, barriers: 0 }, plan));
+                    return Ok((tree, Meeting::of(job, folder), plan));
                 }
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > PATIENCE_AT_START {
                 let message = format!("rank 0 did not come to {}", plan.directory.display());
-                return Err(LoadError::new(Kind::System, message, "is the folder the same on all nodes?"));
+                return Err(LoadError::new(Kind::System, message, AT_START));
             }
             std::thread::sleep(LAST_PAUSE);
         }
@@ -96,12 +110,20 @@ impl Meeting {
         Some((number.parse().ok()?, state.to_owned()))
     }
 
-    /// Waits until all ranks are here. `on` is asked at every turn.
+    /// Waits until all ranks are here. `on` is asked at every turn; `tell` lets the outside know that we wait.
     ///
     /// # Errors
-    /// A rank stopped, did not come within ten minutes, or `on` says to stop.
-    pub fn barrier(&mut self, on: &mut dyn FnMut() -> Result<(), LoadError>) -> Result<(), LoadError> {
+    /// A rank stopped, did not come within ten minutes (the first time five), or `on` says to stop.
+    pub fn barrier(
+        &mut self,
+        tell: &mut dyn FnMut(&Event),
+        on: &mut dyn FnMut() -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
         self.barriers += 1;
+        if self.met_outside {
+            tell(&Event::Barrier { number: self.barriers });
+            return self.wait_outside(on);
+        }
         let here = format!("{} here", self.barriers);
         let failed = |error| LoadError::system(self.folder.display(), &error);
         if self.rank == 0 {
@@ -115,8 +137,43 @@ impl Meeting {
         }
     }
 
+    fn wait_outside(&self, on: &mut dyn FnMut() -> Result<(), LoadError>) -> Result<(), LoadError> {
+        let (start, mut looked) = (Instant::now(), Instant::now());
+        while !signals::let_go(Duration::from_millis(1))? {
+            on()?;
+            if looked.elapsed() > LOOK {
+                looked = Instant::now();
+                self.check_others()?;
+            }
+            if start.elapsed() > PATIENCE {
+                let hint = "iodock health clean DIR removes what is left";
+                return Err(LoadError::new(Kind::System, "another rank does not come", hint));
+            }
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// One that would have to come has left.
+    fn check_others(&self) -> Result<(), LoadError> {
+        let names = if self.rank == 0 {
+            (1..self.size).map(|rank| format!("r{rank}")).collect()
+        } else {
+            vec!["go".into()]
+        };
+        let left = |name: &String| self.read(name).is_some_and(|(_, state)| state != "here");
+        if names.iter().any(left) || !self.folder.exists() {
+            return Err(LoadError::stopped("another rank stopped"));
+        }
+        Ok(())
+    }
+
     fn wait_for(&self, name: &str, on: &mut dyn FnMut() -> Result<(), LoadError>) -> Result<(), LoadError> {
         let (start, mut pause) = (Instant::now(), FIRST_PAUSE);
+        let (patience, hint) = match self.barriers {
+            1 => (PATIENCE_AT_START, AT_START),
+            _ => (PATIENCE, "iodock health clean DIR removes what is left"),
+        };
         loop {
             match self.read(name) {
                 Some((number, _)) if number >= self.barriers => return Ok(()),
@@ -127,9 +184,8 @@ impl Meeting {
                 _ => {}
             }
             on()?;
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > patience {
                 let who = if name == "go" { "rank 0".into() } else { name.replace('r', "rank ") };
-                let hint = "iodock health clean DIR removes what is left";
                 return Err(LoadError::new(Kind::System, format!("{who} does not answer"), hint));
             }
             std::thread::sleep(pause);

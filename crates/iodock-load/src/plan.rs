@@ -21,6 +21,16 @@ pub struct Job {
     pub size: u32,
     /// The same for all ranks of the job, and for no other job that runs at the time.
     pub key: String,
+    /// Ranks on one machine: what is read was written so many ranks further on.
+    #[serde(default = "one")]
+    pub per_node: u32,
+    /// Whoever started the engine lets the ranks meet, through MPI: see `Event::Barrier`.
+    #[serde(default)]
+    pub met_outside: bool,
+}
+
+fn one() -> u32 {
+    1
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

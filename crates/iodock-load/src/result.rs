@@ -1,10 +1,32 @@
 //! What a step gave: each operation's work, time and latencies, of all processes together.
 
 use crate::cache::{self, Cache};
+use crate::error::LoadError;
 use crate::histogram::Latencies;
 use crate::plan::{Pattern, Phase, Step, MIXED_OPERATIONS};
 use crate::shared::{Pages, Record, Shared};
 use serde::{Deserialize, Serialize};
+
+/// What the engine tells while it works.
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    Started {
+        tree: String,
+        machine: String,
+    },
+    Step(StepResult),
+    /// This rank waits for all others: `go` and a newline on standard input say that they are here. Only where the
+    /// job says that it is met outside.
+    Barrier {
+        number: u64,
+    },
+    Failed(LoadError),
+    /// The last one: what could not be removed.
+    Ended {
+        left: Vec<String>,
+    },
+}
 
 /// First start and last end on one machine, on its own clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

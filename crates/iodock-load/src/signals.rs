@@ -1,9 +1,13 @@
 //! Signals that ask to end, and the process that started us: both are looked at between steps of waiting.
 
 use crate::error::LoadError;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
 
 static ASKED: AtomicI32 = AtomicI32::new(0);
+static LET_GO: AtomicBool = AtomicBool::new(false);
+/// What is sent to us when all ranks have come to a barrier.
+const GO: &[u8] = b"go\n";
 const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn note(signal: libc::c_int) {
@@ -54,10 +58,33 @@ pub fn check() -> Result<(), LoadError> {
         libc::SIGTERM => return Err(LoadError::stopped("terminated")),
         _ => return Err(LoadError::stopped("asked to end")),
     }
+    hear(Duration::ZERO)
+}
+
+/// Waits so long for word from whoever started us.
+fn hear(patience: Duration) -> Result<(), LoadError> {
     let mut input = libc::pollfd { fd: 0, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one struct, and no waiting.
-    if unsafe { libc::poll(&mut input, 1, 0) } > 0 {
-        return Err(LoadError::stopped("asked to end"));
+    // SAFETY: one struct.
+    if unsafe { libc::poll(&mut input, 1, patience.as_millis() as libc::c_int) } <= 0 {
+        return Ok(());
     }
-    Ok(())
+    let mut word = [0u8; GO.len()];
+    // SAFETY: into a buffer of that length.
+    let length = unsafe { libc::read(0, word.as_mut_ptr().cast(), word.len()) };
+    if length == GO.len() as isize && word == GO {
+        LET_GO.store(true, Ordering::SeqCst);
+        return Ok(());
+    }
+    Err(LoadError::stopped("asked to end"))
+}
+
+/// Whether we were let go since this was last asked; waits so long for it.
+///
+/// # Errors
+/// As `check`.
+pub fn let_go(patience: Duration) -> Result<bool, LoadError> {
+    if !LET_GO.load(Ordering::SeqCst) {
+        hear(patience)?;
+    }
+    Ok(LET_GO.swap(false, Ordering::SeqCst))
 }

@@ -4,18 +4,18 @@
 //! the same file system, never through a link. Whatever else lies there stays, and is said.
 
 use crate::error::{Kind, LoadError};
+use crate::folders::{open_at, open_directory, status_of};
+use crate::removal::{entries, remove_tree, PATIENCE, TAG};
 use serde::{Deserialize, Serialize};
-use std::ffi::{CStr, CString, OsStr};
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub const PREFIX: &str = ".iodock-load-";
-const TAG: &CStr = c"tag";
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who made a tree; the content of its tag.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -256,153 +256,13 @@ fn lock(file: &File) -> Lock {
     }
 }
 
-fn remove_tree(path: &Path, root: &OwnedFd) -> Vec<String> {
-    let start = Instant::now();
-    let mut foreign;
-    loop {
-        foreign = Vec::new();
-        let device = status_of(root.as_raw_fd()).map(|status| status.st_dev).unwrap_or(0);
-        empty(root, path, device, true, &mut foreign);
-        if foreign.is_empty() {
-            // The tag goes last: what is left of a removal that is cut short can be removed later.
-            // SAFETY: the descriptor is open, the name a C string.
-            unsafe { libc::unlinkat(root.as_raw_fd(), TAG.as_ptr(), 0) };
-        }
-        match std::fs::remove_dir(path) {
-            Ok(()) => return Vec::new(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            // A server may still hear of an earlier creation, and NFS keeps removed files that are open.
-            Err(_) if foreign.is_empty() && start.elapsed() < PATIENCE => {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            Err(_) => break,
-        }
-    }
-    if foreign.is_empty() {
-        foreign.push(path.display().to_string());
-    }
-    foreign
-}
-
-/// Removes what is ours in a folder, but for the tag; notes what is not.
-fn empty(folder: &OwnedFd, path: &Path, device: libc::dev_t, is_root: bool, foreign: &mut Vec<String>) {
-    let Ok(names) = entries(folder) else { return foreign.push(path.display().to_string()) };
-    for name in names {
-        if is_root && name.as_c_str() == TAG {
-            continue;
-        }
-        let place = || path.join(OsStr::from_bytes(name.to_bytes()));
-        let gone = match kind_of(name.to_bytes()) {
-            Some(Own::File) => unlink(folder, &name, 0),
-            Some(Own::Folder) => {
-                if let Ok(inner) = open_directory(folder.as_raw_fd(), &name) {
-                    if status_of(inner.as_raw_fd()).is_ok_and(|status| status.st_dev == device) {
-                        empty(&inner, &place(), device, false, foreign);
-                    }
-                }
-                unlink(folder, &name, libc::AT_REMOVEDIR)
-            }
-            None => false,
-        };
-        if !gone && foreign.len() < 20 {
-            foreign.push(place().display().to_string());
-        }
-    }
-}
-
-fn unlink(folder: &OwnedFd, name: &CStr, flags: i32) -> bool {
-    // SAFETY: the descriptor is open, the name a C string.
-    unsafe { libc::unlinkat(folder.as_raw_fd(), name.as_ptr(), flags) == 0 }
-}
-
-#[derive(Debug, PartialEq, Eq)]
-enum Own {
-    File,
-    Folder,
-}
-
-/// What a name of ours stands for; None if it is none.
-fn kind_of(name: &[u8]) -> Option<Own> {
-    let numbered =
-        |rest: &[u8]| !rest.is_empty() && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
-    match name {
-        b"meet" => Some(Own::Folder),
-        b"plan" | b"plan.new" | b"go" => Some(Own::File),
-        [b'w' | b'd', rest @ ..] if numbered(rest) => Some(Own::Folder),
-        // Files of workers, ranks' states, and their results.
-        [b'f' | b'r' | b's' | b'n', rest @ ..] if numbered(rest) => Some(Own::File),
-        _ => None,
-    }
-}
-
 fn c_path(path: &Path) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
-}
-
-pub fn open_at(folder: RawFd, name: &CStr, flags: i32) -> io::Result<OwnedFd> {
-    let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: the name is a C string; a new descriptor is owned by nobody else.
-    unsafe {
-        match libc::openat(folder, name.as_ptr(), flags, 0o600) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
-}
-
-pub fn open_directory(folder: RawFd, name: &CStr) -> io::Result<OwnedFd> {
-    open_at(folder, name, libc::O_RDONLY | libc::O_DIRECTORY)
-}
-
-pub fn status_of(fd: RawFd) -> io::Result<libc::stat> {
-    // SAFETY: zeroes are a valid stat; the kernel fills it in.
-    unsafe {
-        let mut status: libc::stat = std::mem::zeroed();
-        match libc::fstat(fd, &mut status) {
-            0 => Ok(status),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// Names in a folder, without `.` and `..`.
-fn entries(folder: &OwnedFd) -> io::Result<Vec<CString>> {
-    // A descriptor of its own, as the stream closes it, and reading starts at the beginning.
-    let own = open_directory(folder.as_raw_fd(), c".")?;
-    // SAFETY: fdopendir takes the descriptor over; names are copied before the next readdir.
-    unsafe {
-        let stream = libc::fdopendir(std::os::fd::IntoRawFd::into_raw_fd(own));
-        if stream.is_null() {
-            return Err(io::Error::last_os_error());
-        }
-        let mut names = Vec::new();
-        while let Some(entry) = libc::readdir(stream).as_ref() {
-            let name = CStr::from_ptr(entry.d_name.as_ptr());
-            if name != c"." && name != c".." {
-                names.push(name.to_owned());
-            }
-        }
-        libc::closedir(stream);
-        Ok(names)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_our_own_names_are_ours() {
-        for name in ["w0", "w12", "d7", "meet"] {
-            assert_eq!(kind_of(name.as_bytes()), Some(Own::Folder), "{name}");
-        }
-        for name in ["f0", "r3", "s17.2", "go", "plan"] {
-            assert_eq!(kind_of(name.as_bytes()), Some(Own::File), "{name}");
-        }
-        for name in ["", "w", "f", "work", "f1.dat", "thesis.tex", "W1", "f-1", "..", "w1 "] {
-            assert_eq!(kind_of(name.as_bytes()), None, "{name}");
-        }
-    }
 
     fn scratch(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("iodock-load-test-{}-{name}", std::process::id()));

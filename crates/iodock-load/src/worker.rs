@@ -2,8 +2,8 @@
 
 use crate::plan::{Pattern, Phase, Step};
 use crate::shared::{Control, Record, Shared, Slot};
-use crate::tree;
-use crate::{cache, patterns};
+
+use crate::{cache, folders, patterns};
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -50,16 +50,19 @@ pub struct Position {
     /// On this rank.
     pub local: u32,
     pub on_rank: u32,
+    /// Ranks on one machine.
+    pub ranks_per_node: u32,
 }
 
 impl Position {
-    /// Whose files to read: those of the next rank, where there are several.
+    /// Whose files to read: where there are several ranks, those of the next machine's if ranks fill one machine after
+    /// the other, as launchers do unless told otherwise.
     pub fn read_from(&self) -> u32 {
-        if self.several_ranks() {
-            (self.index + self.on_rank) % self.total
-        } else {
-            self.index
+        if !self.several_ranks() {
+            return self.index;
         }
+        let node = self.on_rank * self.ranks_per_node.max(1);
+        (self.index + if node < self.total { node } else { self.on_rank }) % self.total
     }
 
     pub fn several_ranks(&self) -> bool {
@@ -204,7 +207,8 @@ fn carry_out(task: Task, control: &Control, slot: &mut Slot) -> Result<(), Ended
     if unsafe { libc::mkdirat(tree, name.as_ptr(), 0o700) } != 0 {
         return Err(failed("mkdir"));
     }
-    let folder = tree::open_directory(tree, &name).map_err(|error| failed_of(&error, "open of a folder"))?;
+    let folder =
+        folders::open_directory(tree, &name).map_err(|error| failed_of(&error, "open of a folder"))?;
     let limit_ns = (step.limit_seconds * 1e9) as u64;
     let mut worker = Worker { position, tree, folder, source, source_slack, buffer, control };
     let mut work: Box<dyn Work> = match &step.pattern {
@@ -278,13 +282,13 @@ impl Default for Name {
 /// Opens a worker's folder: one's own or another's.
 pub fn folder_of(worker: &Worker, index: u32) -> Result<OwnedFd, Ended> {
     let name = numbered(b'w', u64::from(index));
-    tree::open_directory(worker.tree, &name).map_err(|error| failed_of(&error, "open of a folder"))
+    folders::open_directory(worker.tree, &name).map_err(|error| failed_of(&error, "open of a folder"))
 }
 
 /// Opens for the hot path, where no descriptor outlives an exec and nobody else writes in the folder.
 #[inline]
 pub fn open(folder: RawFd, name: &CStr, flags: i32, what: &'static str) -> Result<OwnedFd, Ended> {
-    tree::open_at(folder, name, flags).map_err(|error| failed_of(&error, what))
+    folders::open_at(folder, name, flags).map_err(|error| failed_of(&error, what))
 }
 
 /// All of `bytes` at `offset`.
@@ -352,7 +356,7 @@ pub fn unlink(folder: RawFd, name: &CStr) -> Result<(), Ended> {
 
 /// The size of an open file.
 pub fn size_of_file(fd: &OwnedFd) -> Result<u64, Ended> {
-    tree::status_of(fd.as_raw_fd())
+    folders::status_of(fd.as_raw_fd())
         .map(|status| status.st_size as u64)
         .map_err(|error| failed_of(&error, "fstat"))
 }
@@ -380,9 +384,15 @@ mod tests {
 
     #[test]
     fn each_rank_reads_what_the_next_one_wrote() {
-        let at = |index| Position { index, total: 6, local: index % 2, on_rank: 2 };
+        let at = |index| Position { index, total: 6, local: index % 2, on_rank: 2, ranks_per_node: 1 };
         assert_eq!((0..6).map(|index| at(index).read_from()).collect::<Vec<_>>(), [2, 3, 4, 5, 0, 1]);
-        let alone = Position { index: 1, total: 2, local: 1, on_rank: 2 };
+        let alone = Position { index: 1, total: 2, local: 1, on_rank: 2, ranks_per_node: 1 };
         assert_eq!(alone.read_from(), 1);
+        // Two machines of three ranks, two processes each.
+        let far = |index| Position { index, total: 12, local: index % 2, on_rank: 2, ranks_per_node: 3 };
+        assert!((0..12).all(|index| far(index).read_from() / 6 != index / 6));
+        // All on one machine.
+        let near = Position { index: 0, total: 12, local: 0, on_rank: 2, ranks_per_node: 6 };
+        assert_eq!(near.read_from(), 2);
     }
 }

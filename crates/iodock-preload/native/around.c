@@ -22,7 +22,22 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 	}
 }
 
+/* A thread will have the thread-local storage that the caller gives it (pthread_create; or its own idea of such). Is there room for our
+ * word in it, and is that 0, as in a new one? */
+static int has_own_word(u64 number, const u64 *arguments)
+{
+	u64 storage = 0, word = 1, here;
+	if (number == SYS_clone)
+		storage = arguments[4];
+	else
+		copy_in(&storage, (const void *)(arguments[0] + CLONE3_TLS), sizeof(storage));
+	__asm__("movq %%fs:0, %0" : "=r"(here));
+	return copy_in(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word)) == sizeof(word) && !word;
+}
+
 #include "environment.c"
+
+#include "traced.c"
 
 /* The beginning of a call that may not come back. */
 static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments,
@@ -65,51 +80,122 @@ static inline int is_fork(const struct pending *pending)
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
+/* Calls that may be on their way to forbid something. */
+static u32 confining_now;
+
+enum confining { CONFINES_NOTHING, CONFINES_CALLS, CONFINES_CLOCK };
+
+/* What a call of prctl or seccomp would forbid if it succeeded. Libraries ask the kernel what it knows by calls that can't: those
+ * forbid nothing. */
+static enum confining confining(const struct frame *frame)
+{
+	u64 what = frame->arguments[0], value = frame->arguments[1], pointer = frame->arguments[2];
+	if (frame->number == SYS_seccomp) {
+		/* Strict mode forbids the clock too. */
+		if (what == SECCOMP_SET_MODE_STRICT)
+			return (u32)value || pointer ? CONFINES_NOTHING : CONFINES_CLOCK;
+		return what == SECCOMP_SET_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
+	}
+	if (what == PR_SET_TSC)
+		return value == PR_TSC_SIGSEGV ? CONFINES_CLOCK : CONFINES_NOTHING;
+	if (what != PR_SET_SECCOMP)
+		return CONFINES_NOTHING;
+	if (value == SECCOMP_MODE_STRICT)
+		return CONFINES_CLOCK;
+	return value == SECCOMP_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
+}
+
+/* Maps where the next chunks will be. */
+static void open_window(void)
+{
+	if (window)
+		return;
+	/* Where all memory is locked this would be too, every page of it. */
+	kernel2(SYS_munlock, session, session->chunks_at);
+	u64 next = session->chunks_at + __atomic_load_n(&session->next_chunk, __ATOMIC_RELAXED) * session->chunk_bytes;
+	window_at = next;
+	window = descriptors ? open_part(next, WINDOW_BYTES) : map_part(0, next, WINDOW_BYTES);
+}
+
 /* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
 static void confine(struct state *state, const struct frame *frame)
 {
-	u64 option = frame->arguments[0], value = frame->arguments[1];
-	if (frame->number == SYS_prctl && option == PR_SET_TSC) {
-		stopped = 1;
-	} else if (frame->number != SYS_prctl || option == PR_SET_SECCOMP) {
-		/* Strict mode forbids the clock too; for prctl it is 1, for seccomp 0. */
-		if (frame->number == SYS_prctl ? value == SECCOMP_MODE_STRICT : option == 0)
-			stopped = 1;
-		struct stream *stream = &state->streams[0];
-		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
-		if (stream->chunk && populate(stream->limit, end))
-			stream->limit = end;
-		confined = 1;
+	enum confining what = confining(frame);
+	if (what == CONFINES_NOTHING)
+		return;
+	struct confinement *before = &state->confinement;
+	__atomic_fetch_add(&confining_now, 1, __ATOMIC_RELAXED);
+	before->stack = (u64)(frame + 1);
+	before->tid = state->tid;
+	before->was_confined = (u16)confined;
+	before->was_stopped = (u16)stopped;
+	prepare_lists();
+	if (what == CONFINES_CLOCK) {
+		stop();
+		return;
 	}
+	struct stream *stream = &state->streams[0];
+	u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
+	if (stream->chunk && populate(stream->limit, end))
+		stream->limit = end;
+	open_window();
+	know_oneself(state);
+	confined = 1;
+}
+
+/* The call has come back. One that failed has forbidden nothing. */
+static void confine_after(struct state *state, const struct frame *frame)
+{
+	struct confinement *before = &state->confinement;
+	if (before->stack != (u64)(frame + 1) || before->tid != state->tid)
+		return;
+	before->stack = 0;
+	__atomic_fetch_sub(&confining_now, 1, __ATOMIC_RELAXED);
+	if (!failed((s64)frame->number))
+		return;
+	confined = before->was_confined;
+	if (stopped && !before->was_stopped)
+		go_on();
 }
 
 __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
 {
 	u64 stack = (u64)(frame + 1);
 	struct state *state;
-	const struct shape *shape;
-	if (!session || stopped || !(state = mine()))
+	if (!session)
+		return;
+	const struct shape *shape = shape_of(frame->number);
+	u32 environment = shape->roles[0] == ROLE_PATH ? 2 : 3; /* of exec */
+	if (shape->kind == KIND_EXEC && (confined || stopped))
+		hide_session(&frame->arguments[environment]);
+	/* A sandbox may forbid the clock. */
+	if (stopped)
+		return;
+	u64 now = ticks() >> TIME_SHIFT;
+	if (!(state = mine(now)))
 		return;
 	/* One left by longjmp out of a handler. */
 	struct pending *stale = begun(state, stack);
 	if (stale && stale->tid == state->tid)
 		state->depth = (u32)(stale - state->pending);
-	shape = shape_of(frame->number);
 	if (shape->kind == KIND_IGNORED)
 		return;
 	if (shape->kind == KIND_CONFINE) {
 		confine(state, frame);
 		return;
 	}
-	u64 now = ticks() >> TIME_SHIFT;
+	if (shape->kind == KIND_EXIT)
+		write_no_return(state, now);
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (shape->kind == KIND_EXEC)
-		keep_preload(state, &frame->arguments[shape->roles[0] == ROLE_PATH ? 2 : 3]);
+		keep_preload(state, &frame->arguments[environment]);
+	if (shape->kind == KIND_EXEC)
+		before_exec(state, shape, frame);
 	if (shape->kind == KIND_EXIT) {
 		/* exit of a thread: its slot is free for the next one. */
-		if (frame->number == 60)
-			own = 0, __atomic_store_n(&state->taken, 0, __ATOMIC_RELEASE);
+		if (frame->number == SYS_exit)
+			give_state_back(state);
 		return;
 	}
 	if (state->depth == PENDING)
@@ -123,14 +209,18 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	pending->pid = state->pid;
 	if (shape->kind == KIND_FORK) {
 		u64 flags = pending->arguments[5] = clone_flags(frame->number, frame->arguments);
-		if ((flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == CLONE_VM) {
-			/* A thread that will share our thread-local storage: two writers of one state. */
-			__atomic_fetch_add(&session->shared_stacks, 1, __ATOMIC_RELAXED);
-			stopped = 1;
+		/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. */
+		u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
+		if (kind == CLONE_VM ||
+		    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments))) {
+			stop();
 			return;
 		}
 	}
-	pending->start = ticks() >> TIME_SHIFT;
+	u64 start = ticks();
+	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
+		take_off(state, frame, stack, start);
+	pending->start = start >> TIME_SHIFT;
 	barrier();
 	state->depth++;
 }
@@ -156,13 +246,19 @@ static void in_child(struct state *state, u32 tid)
 __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
 {
 	s64 result = (s64)frame->number;
+	/* A thread that it has stopped for may have no storage for `own`. */
+	if (!session || (stopped && !confining_now))
+		return;
 	struct state *state = own;
-	if (!session || stopped || !state)
+	if (!state)
+		return;
+	confine_after(state, frame);
+	if (stopped)
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
 	if (!state->taken) {
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
-		if ((state = adopt()) != 0) {
+		if ((state = adopt(end)) != 0) {
 			u32 level = enter(state);
 			write_task(state, level, end);
 			leave(state, level);
@@ -182,6 +278,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	const struct shape *shape = shape_of(pending->number);
 	if (shape->kind == KIND_FORK && state->tid != pending->tid) {
 		/* A vfork's child has gone. */
+		write_no_return(state, end);
 		state->tid = pending->tid;
 		state->pid = pending->pid;
 		if (state->level)
@@ -194,7 +291,11 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	struct pending done = *pending;
 	state->depth = (u32)(pending - state->pending);
 	u32 level = enter(state);
+	has_landed(state, (u64)(frame + 1));
 	if (shape->kind == KIND_FORK) {
+		/* In a sandbox nothing is read before the kernel has read it. */
+		if (confined && done.number == SYS_clone3 && result > 0)
+			done.arguments[5] = *(const u64 *)done.arguments[0];
 		if (result > 0 && !(done.arguments[5] & CLONE_THREAD))
 			note_birth((u32)result);
 		struct fields fields;

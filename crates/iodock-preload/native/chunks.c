@@ -57,23 +57,54 @@ static int populate(u8 *from, u8 *end)
 	return result != -EFAULT;
 }
 
-/* The chunk at `at` of the file, 0 if there is none. */
-static u8 *chunk_memory(struct stream *stream, u64 at)
+/* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. No descriptor is needed, nor the right or the way to
+ * open the file again: the header's mapping is doubled, and turned to another part of the file. Nothing of it is touched yet. */
+static u8 *map_part(u8 *memory, u64 at, u64 bytes)
 {
-	if (whole)
-		return (u8 *)session + at;
-	if (confined)
-		return 0;
-	if (stream->chunk)
-		kernel2(SYS_munmap, stream->chunk, session->chunk_bytes);
-	stream->chunk = 0;
-	stream->at = 0;
+	if (!memory) {
+		long new = kernel(SYS_mremap, (long)session, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0);
+		if (failed(new))
+			return 0;
+		memory = (u8 *)new;
+	}
+	/* If it fails nobody knows what is there now: it is left. */
+	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
+}
+
+/* The same for a kernel without that. */
+static u8 *open_part(u64 at, u64 bytes)
+{
 	long fd = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
 	if (failed(fd))
 		return 0;
-	long memory = kernel(SYS_mmap, 0, session->chunk_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)at);
+	long memory = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)at);
 	kernel1(SYS_close, fd);
 	return failed(memory) ? 0 : (u8 *)memory;
+}
+
+/* The stream has no chunk: its next record begins one. The memory stays, for that. */
+static void forget_chunk(struct stream *stream)
+{
+	stream->chunk = 0;
+	stream->at = 0;
+	stream->limit = 0;
+}
+
+/* The chunk at `at` of the file, 0 if there is none. */
+static u8 *chunk_memory(struct stream *stream, u8 **memory, u64 at)
+{
+	u64 bytes = session->chunk_bytes;
+	forget_chunk(stream);
+	if (confined)
+		return window && at >= window_at && at + bytes <= window_at + WINDOW_BYTES ? window + (at - window_at) : 0;
+	u8 *old = *memory;
+	*memory = 0;
+	if (!descriptors && (*memory = map_part(old, at, bytes)) != 0)
+		return *memory;
+	if (descriptors && old)
+		kernel2(SYS_munmap, old, bytes);
+	descriptors = 1;
+	return *memory = open_part(at, bytes);
 }
 
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
@@ -82,13 +113,20 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	u64 at = session->chunks_at + index * session->chunk_bytes;
 	if (at + session->chunk_bytes > session->file_bytes || session->closed)
 		return 0;
-	u8 *memory = chunk_memory(stream, at);
+	/* A handler may fill a chunk while the call that it interrupted is in flight. */
+	struct chunk *old = level == 0 ? stream->chunk : 0;
+	u64 flight_start = old ? old->flight_start : 0;
+	u32 flight_number = old ? old->flight_number : 0;
+	s32 flight_fd = old ? old->flight_fd : 0;
+	if (old)
+		old->flight_start = 0;
+	u8 *memory = chunk_memory(stream, &state->memory[level], at);
 	if (!memory)
 		return 0;
 	u64 first_bytes = stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
-		stopped = 1;
+		stop();
 		return 0;
 	}
 	struct chunk *chunk = (struct chunk *)memory;
@@ -102,6 +140,9 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->level = level;
 	chunk->owner = state->owner;
 	chunk->over = 0;
+	chunk->flight_number = flight_number;
+	chunk->flight_fd = flight_fd;
+	chunk->flight_start = flight_start;
 	chunk->used = sizeof(*chunk);
 	barrier();
 	chunk->magic = CHUNK_MAGIC;

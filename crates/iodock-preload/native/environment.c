@@ -5,14 +5,20 @@
 
 #define MOST_VARIABLES 2000
 #define HEAD 16
+#define HEAD_BYTES 4096
+#define NOTE_BYTES 256
 #define SOME 1000 /* pieces that one process_vm_readv takes (IOV_MAX is 1024) */
 
 struct environment {
 	u64 list[MOST_VARIABLES + 3];
 	u8 heads[MOST_VARIABLES][HEAD];
 	u64 pieces[SOME][2];
-	u8 preload[2 * PATH_LIMIT]; /* the new one; from PATH_LIMIT on the old one */
-	u8 session[PATH_LIMIT];
+	u8 preload[2 * PATH_LIMIT + 8]; /* the new one; from PATH_LIMIT on the old one */
+	u8 session[PATH_LIMIT + 8];
+	u32 out_of_reach; /* the library can't be opened where the program is executed */
+	/* For traced.c: the program's path and the beginning of its file. */
+	u8 path[PATH_LIMIT + 8];
+	u8 head[HEAD_BYTES + NOTE_BYTES];
 };
 
 #define ENVIRONMENT_BYTES ((sizeof(struct environment) + 4095) & ~4095ul)
@@ -75,15 +81,102 @@ static u8 *put_text(u8 *at, const char *text)
 	return at;
 }
 
-/* Is our library among those of `value`? It was put first. */
-static int has_library(const u8 *value)
+/* Where our library stands in a list of libraries, -1 if it does not. */
+static long place_of_library(const u8 *value)
 {
 	u64 count = length((const u8 *)session->library, sizeof(session->library));
-	return begins(value, session->library) && (value[count] == 0 || value[count] == ':');
+	for (long at = 0;; at++) {
+		u8 behind = begins(value + at, session->library) ? value[at + (long)count] : 1;
+		if (behind == 0 || behind == ':' || behind == ' ')
+			return at;
+		while (value[at] && value[at] != ':' && value[at] != ' ')
+			at++;
+		if (!value[at])
+			return -1;
+	}
+}
+
+struct variables {
+	long count, preload, session;
+};
+
+static int find_variables(struct environment *environment, const u64 *from, struct variables *found)
+{
+	long count = read_list(environment, from);
+	*found = (struct variables){count, -1, -1};
+	if (count < 0 || !read_heads(environment, (u64)count))
+		return 0;
+	for (long i = 0; i < count; i++) {
+		if (begins(environment->heads[i], "LD_PRELOAD="))
+			found->preload = i;
+		if (begins(environment->heads[i], "IODOCK_SESSION="))
+			found->session = i;
+	}
+	return 1;
+}
+
+/* Does it name this session? Else the program begins another recording, by itself. */
+static int is_this_session(struct environment *environment, u64 variable)
+{
+	u8 *text = environment->session;
+	u64 count = length((const u8 *)session->session, sizeof(session->session));
+	return copy_path(text, (const u8 *)variable) && begins(text + 15, session->session) && !text[15 + count];
+}
+
+/* The dynamic linker complains of a library that it can't open: behind chroot, with fewer rights, or when the recorder has gone. */
+static int can_be_loaded(void)
+{
+	long result = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
+	if (result == -ENOSYS) {
+		result = kernel3(SYS_open, session->library, O_CLOEXEC, 0);
+		if (!failed(result))
+			kernel1(SYS_close, result);
+	}
+	return result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -EPERM;
+}
+
+/* `old`: the list of libraries, behind its name. */
+static void put_ours_in(struct environment *environment, struct variables *found, const u8 *old)
+{
+	if (found->preload < 0)
+		found->preload = found->count++;
+	if (found->session < 0)
+		found->session = found->count++;
+	environment->list[found->count] = 0;
+	if (place_of_library(old) < 0) {
+		u8 *at = put_text(put_text(environment->preload, "LD_PRELOAD="), session->library);
+		if (*old)
+			put_text(put_text(at, ":"), (const char *)old);
+		environment->list[found->preload] = (u64)environment->preload;
+	}
+	put_text(put_text(environment->session, "IODOCK_SESSION="), session->session);
+	environment->list[found->session] = (u64)environment->session;
+}
+
+static void take_ours_out(struct environment *environment, const struct variables *found, u8 *old)
+{
+	long at = found->preload < 0 ? -1 : place_of_library(old);
+	if (at < 0)
+		return;
+	u8 *rest = old + at + length((const u8 *)session->library, sizeof(session->library));
+	old[at] = 0;
+	if (*rest)
+		rest++;
+	else if (at > 0)
+		old[at - 1] = 0;
+	u8 *text = put_text(put_text(environment->preload, "LD_PRELOAD="), (const char *)old);
+	put_text(text, (const char *)rest);
+	environment->list[found->preload] = (u64)environment->preload;
+	/* The last one takes its place. */
+	if (!environment->preload[11]) {
+		environment->list[found->preload] = environment->list[found->count - 1];
+		environment->list[found->count - 1] = 0;
+	}
 }
 
 static void keep_preload(struct state *state, u64 *argument)
 {
+	struct variables found;
 	if (confined)
 		return;
 	give_back_environment(state);
@@ -92,35 +185,49 @@ static void keep_preload(struct state *state, u64 *argument)
 		return;
 	state->environment = (u8 *)memory;
 	struct environment *environment = (struct environment *)memory;
-	long count = read_list(environment, (const u64 *)*argument);
-	long preload = -1, sessions = -1;
-	if (count < 0 || !read_heads(environment, (u64)count))
+	if (!find_variables(environment, (const u64 *)*argument, &found))
 		return;
-	for (long i = 0; i < count; i++) {
-		if (begins(environment->heads[i], "LD_PRELOAD="))
-			preload = i;
-		if (begins(environment->heads[i], "IODOCK_SESSION="))
-			sessions = i;
-	}
 	u8 *old = environment->preload + PATH_LIMIT;
-	old[11] = 0;
-	if (preload >= 0 && !copy_path(old, (const u8 *)environment->list[preload]))
+	if (found.preload >= 0 && (!copy_path(old, (const u8 *)environment->list[found.preload]) || old[PATH_LIMIT - 1]))
 		return;
-	/* As it is, or the beginning of another recording, by the program itself. */
-	if (sessions >= 0 && preload >= 0)
+	if (found.session >= 0 && !is_this_session(environment, environment->list[found.session]))
 		return;
-	if (preload < 0)
-		preload = count++;
-	if (sessions < 0)
-		sessions = count++;
-	environment->list[count] = 0;
-	if (!has_library(old + 11)) {
-		u8 *at = put_text(put_text(environment->preload, "LD_PRELOAD="), session->library);
-		if (old[11])
-			put_text(put_text(at, ":"), (const char *)old + 11);
-		environment->list[preload] = (u64)environment->preload;
-	}
-	put_text(put_text(environment->session, "IODOCK_SESSION="), session->session);
-	environment->list[sessions] = (u64)environment->session;
+	environment->out_of_reach = !can_be_loaded();
+	if (environment->out_of_reach)
+		take_ours_out(environment, &found, old + 11);
+	else
+		put_ours_in(environment, &found, old + 11);
 	*argument = (u64)environment->list;
+}
+
+/* ---- in a sandbox, where we may make no call ---- */
+
+#define LISTS 8 /* threads that execute at once */
+static u64 (*lists)[MOST_VARIABLES + 1];
+static u32 next_list;
+
+/* While calls are still allowed. */
+static void prepare_lists(void)
+{
+	long memory = lists ? -1 : kernel(SYS_mmap, 0, sizeof(*lists) * LISTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!failed(memory))
+		lists = (u64(*)[MOST_VARIABLES + 1])memory;
+}
+
+/* A program that is executed in a sandbox inherits it, and can't know: a call of our library may be its end. It is not told of the
+ * session, so that the library makes none. (We may not ask the kernel to read the environment here: it is believed to be one.) */
+static void hide_session(u64 *argument)
+{
+	const u64 *from = (const u64 *)*argument;
+	if (!lists || *argument < 65536 || *argument >> 47 || *argument & 7)
+		return;
+	u64 *to = lists[__atomic_fetch_add(&next_list, 1, __ATOMIC_RELAXED) % LISTS];
+	u64 count = 0, kept = 0;
+	for (; count < MOST_VARIABLES && from[count]; count++)
+		if (!begins((const u8 *)from[count], "IODOCK_SESSION="))
+			to[kept++] = from[count];
+	if (from[count] || kept == count)
+		return;
+	to[kept] = 0;
+	*argument = (u64)to;
 }

@@ -1,14 +1,20 @@
 /* What a call says: its arguments by their roles, what they point to, and how all that is written. A part of record.c, kept apart for reading. */
 
-/* Errors that come after the kernel has read the path: with another one the pointer may be bad. */
-static inline int path_was_read(s64 result)
+/* A call that failed may have done so before the kernel read the path, and then the pointer may be bad. These read it first of all, and
+ * are often asked for what is not there: a path, or an attribute, that does not exist was looked for. */
+static inline int path_was_read(u64 number, s64 result)
 {
-	switch (-result) {
-	case 1: case 2: case 5: case 6: case 13: case 16: case 17: case 18: case 20: case 21: case 26: case 27:
-	case 28: case 30: case 34: case 39: case 40: case 61: case 95: case 116: case 122:
+	if (result >= 0)
 		return 1;
+	switch (number) {
+	case SYS_open: case SYS_openat: case SYS_stat: case SYS_lstat: case SYS_newfstatat: case SYS_statx:
+	case SYS_access: case SYS_faccessat: case SYS_faccessat2: case SYS_readlink: case SYS_readlinkat:
+	case SYS_unlink: case SYS_unlinkat:
+		return result == -ENOENT;
+	case SYS_getxattr: case SYS_lgetxattr:
+		return result == -ENODATA || result == -EOPNOTSUPP;
 	default:
-		return result >= 0;
+		return 0;
 	}
 }
 
@@ -152,6 +158,7 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 {
 	/* One byte a role, behind kind and code. */
 	u64 roles = *(const u64 *)shape >> 16;
+	int readable = path_was_read((u64)(shape - session->shapes), result);
 	for (; roles; roles >>= 8, arguments++) {
 		u64 value = *arguments;
 		u32 role = roles & 255;
@@ -177,11 +184,11 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 			f->more |= MORE_ARGUMENT, f->argument = (s64)value;
 			break;
 		case ROLE_PATH:
-			if (value && path_was_read(result))
+			if (value && readable)
 				f->more |= MORE_PATH, f->path = (const u8 *)value;
 			break;
 		case ROLE_PATH2:
-			if (value && path_was_read(result))
+			if (value && readable)
 				f->more |= MORE_PATH2, f->path2 = (const u8 *)value;
 			break;
 		default:
@@ -193,20 +200,30 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 }
 
 #define SYS_ioctl 16
-#define SYS_readlink 89
 #define TIOCGPTPEER 0x5441 /* opens the other end of a pseudo-terminal, without naming it */
 #define NAME_BYTES 64
 
-static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
+#define LINK_BYTES 32
+
+/* Where /proc shows what a descriptor is of. */
+static void put_descriptor(u8 *link, s64 fd)
 {
-	u8 link[32] = "/proc/self/fd/", digits[12];
-	u32 count = 0, at = 14;
+	u8 digits[12], *at = link;
+	u32 count = 0;
+	for (const char *text = "/proc/self/fd/"; *text; text++)
+		*at++ = (u8)*text;
 	do
 		digits[count++] = (u8)('0' + fd % 10), fd /= 10;
 	while (fd);
 	while (count)
-		link[at++] = digits[--count];
-	link[at] = 0;
+		*at++ = digits[--count];
+	*at = 0;
+}
+
+static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
+{
+	u8 link[LINK_BYTES];
+	put_descriptor(link, fd);
 	long bytes = confined ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
 	if (failed(bytes))
 		return;
@@ -276,15 +293,24 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 	commit(stream, at);
 }
 
-/* An error that may have come before the kernel read the path (EINVAL): the first one, read as it would. */
-static __attribute__((noinline)) void refused_path(struct state *state, u32 level, const struct shape *shape,
-						   const u64 *arguments, struct fields *f, u64 now)
+/* An error that may have come before the kernel read the paths: they are read as it would. Where they are put first is behind all that
+ * is written before them. */
+static __attribute__((noinline)) void refused_paths(struct state *state, u32 level, const struct shape *shape,
+						    const u64 *arguments, struct fields *f, u64 now)
 {
+	u64 before = PLAIN_LIMIT;
 	for (u32 i = 0; i < MOST_ROLES; i++) {
-		if (shape->roles[i] != ROLE_PATH || !arguments[i] || !room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now))
+		u32 role = shape->roles[i];
+		if ((role != ROLE_PATH && role != ROLE_PATH2) || !arguments[i] ||
+		    !room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now))
 			continue;
-		u8 *copy = state->streams[level].at + PLAIN_LIMIT;
-		if (copy_path(copy, (const u8 *)arguments[i]))
+		u8 *copy = state->streams[level].at + before;
+		if (!copy_path(copy, (const u8 *)arguments[i]))
+			continue;
+		if (role == ROLE_PATH)
 			f->more |= MORE_PATH, f->path = copy;
+		else
+			f->more |= MORE_PATH2, f->path2 = copy;
+		before += PATH_LIMIT + 1;
 	}
 }

@@ -19,8 +19,12 @@
 #define STATE_SIZE 40
 #define STATE_OFFSET 48
 #define STATE_FD 56
+#define STATE_FLIGHT 264
 /* In struct chunk */
 #define CHUNK_USED 4
+#define CHUNK_FLIGHT_NUMBER 44
+#define CHUNK_FLIGHT_START 48
+#define CHUNK_FLIGHT_FD 56
 #define HAS_OFFSET 8 /* less the end of the positioned call before */
 
 #endif

@@ -4,24 +4,42 @@
 
 #define SYS_open 2
 #define SYS_close 3
+#define SYS_stat 4
+#define SYS_lstat 6
 #define SYS_mmap 9
 #define SYS_mprotect 10
 #define SYS_munmap 11
 #define SYS_pread64 17
+#define SYS_access 21
+#define SYS_mremap 25
 #define SYS_madvise 28
 #define SYS_getpid 39
 #define SYS_vfork 58
 #define SYS_fork 57
 #define SYS_clone 56
+#define SYS_exit 60
 #define SYS_getcwd 79
-#define SYS_getrlimit 97
+#define SYS_unlink 87
+#define SYS_readlink 89
 #define SYS_getrusage 98
 #define SYS_getppid 110
 #define SYS_gettid 186
+#define SYS_munlock 150
 #define SYS_prctl 157
+#define SYS_getxattr 191
+#define SYS_lgetxattr 192
+#define SYS_remap_file_pages 216
 #define SYS_exit_group 231
+#define SYS_openat 257
+#define SYS_newfstatat 262
+#define SYS_unlinkat 263
+#define SYS_readlinkat 267
+#define SYS_faccessat 269
 #define SYS_process_vm_readv 310
+#define SYS_seccomp 317
+#define SYS_statx 332
 #define SYS_clone3 435
+#define SYS_faccessat2 439
 
 #define PROT_READ 1
 #define PROT_WRITE 2
@@ -30,6 +48,8 @@
 #define MAP_PRIVATE 2
 #define MAP_ANONYMOUS 0x20
 #define MAP_NORESERVE 0x4000
+#define MAP_NONBLOCK 0x10000
+#define MREMAP_MAYMOVE 1
 #define MADV_WIPEONFORK 18
 #define MADV_POPULATE_WRITE 23
 #define O_RDWR 2
@@ -38,13 +58,27 @@
 #define CLONE_VFORK 0x4000ul
 #define CLONE_THREAD 0x10000ul
 #define CLONE_SETTLS 0x80000ul
+#define CLONE3_TLS 56 /* in struct clone_args */
+#define AT_FDCWD -100
+#define AT_EACCESS 0x200
+#define R_OK 4
+#define EPERM 1
+#define ENOENT 2
+#define EACCES 13
 #define EFAULT 14
-#define RLIMIT_AS 9
+#define ENOTDIR 20
+#define ENOSYS 38
+#define ENODATA 61
+#define EOPNOTSUPP 95
 #define RUSAGE_SELF 0
 #define RUSAGE_THREAD 1
 #define PR_SET_SECCOMP 22
 #define PR_SET_TSC 26
+#define PR_TSC_SIGSEGV 2
 #define SECCOMP_MODE_STRICT 1
+#define SECCOMP_MODE_FILTER 2
+#define SECCOMP_SET_MODE_STRICT 0
+#define SECCOMP_SET_MODE_FILTER 1
 
 static inline long kernel(long number, long a, long b, long c, long d, long e, long f)
 {

@@ -4,25 +4,11 @@
 #define AT_NULL 0
 #define AT_PHDR 3
 #define AT_PHNUM 5
+#define AT_EXECFN 31
 #define PT_DYNAMIC 2
-#define PT_NOTE 4
 #define PT_PHDR 6
 #define DT_DEBUG 21
 #define NT_GNU_BUILD_ID 3
-
-struct segment {
-	u32 type, flags;
-	u64 offset, address, physical, file_bytes, memory_bytes, align;
-};
-
-struct elf {
-	u8 ident[16];
-	u16 type, machine;
-	u32 version;
-	u64 entry, segments_at, sections_at;
-	u32 flags;
-	u16 header_bytes, segment_bytes, segments;
-};
 
 struct link {
 	u64 load;
@@ -67,6 +53,17 @@ static struct link *modules(char **environment)
 		if (dynamic[0] == DT_DEBUG && dynamic[1])
 			return *(struct link **)(dynamic[1] + 8);
 	return 0;
+}
+
+/* As it was given to exec. */
+static const char *program_name(char **environment)
+{
+	while (*environment)
+		environment++;
+	u64 *pair = (u64 *)(environment + 1);
+	while (pair[0] != AT_NULL && pair[0] != AT_EXECFN)
+		pair += 2;
+	return pair[0] == AT_EXECFN ? (const char *)pair[1] : "";
 }
 
 /* Writes where the build id is and returns its length, 0 for none. */
@@ -169,16 +166,16 @@ static void populate_sites(u8 *load, const struct site *sites, u32 count)
 	}
 }
 
-static void patch(u8 *load, const struct module *module)
+static u32 patch(u8 *load, const struct module *module)
 {
 	const struct site *sites = (const struct site *)(module + 1);
 	u32 count = module->sites;
 	if (!count || !is_near(load))
-		return;
+		return 0;
 	u8 *first = (u8 *)((u64)(load + sites[0].patch) & ~4095ul);
 	u64 bytes = (u64)(load + sites[count - 1].patch + 5 - first + 4095) & ~4095ul;
 	if (failed(kernel3(SYS_mprotect, first, bytes, PROT_READ | PROT_WRITE)))
-		return;
+		return 0;
 	populate_sites(load, sites, count);
 	u32 done = 0;
 	for (; done < count && free_trampoline + TRAMPOLINE_MOST < iodock_trampolines_end; done++) {
@@ -189,13 +186,35 @@ static void patch(u8 *load, const struct module *module)
 	kernel3(SYS_mprotect, first, bytes, PROT_READ | PROT_EXEC);
 	__atomic_fetch_add(&session->sites_patched, done, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&session->sites_left, module->left + count - done, __ATOMIC_RELAXED);
+	return done;
 }
 
-static void patch_all(struct link *link)
+/* So that the recorder can look whether it makes calls of its own. (Where all places are taken it can't.) */
+static void note_other(const char *name)
 {
+	u64 bytes = length((const u8 *)name, MODULE_NAME + 1);
+	if (name[0] != '/' || bytes > MODULE_NAME)
+		return;
+	u64 hash = hash_of((const u8 *)name, bytes);
+	for (u32 i = 0; i < MODULES; i++) {
+		struct other *other = &session->others[((hash >> 1) + i) % MODULES];
+		u64 there = 0;
+		if (__atomic_compare_exchange_n(&other->hash, &there, hash, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			put_bytes((u8 *)other->name, (const u8 *)name, bytes);
+			return;
+		}
+		if (there == hash)
+			return;
+	}
+}
+
+/* How many sites there are now. */
+static u32 patch_all(struct link *link, const char *program)
+{
+	u32 done = 0;
 	u64 bytes = (u64)(iodock_trampolines_end - iodock_trampolines);
 	if (failed(kernel3(SYS_mprotect, iodock_trampolines, bytes, PROT_READ | PROT_WRITE)))
-		return;
+		return 0;
 	free_trampoline = iodock_trampolines;
 	kernel3(SYS_madvise, iodock_trampolines, TRAMPOLINES_USUAL, MADV_POPULATE_WRITE);
 	for (; link; link = link->next) {
@@ -207,41 +226,33 @@ static void patch_all(struct link *link)
 			continue;
 		u32 id_bytes = build_id(elf, &id);
 		if (id_bytes && (module = sites_of(id, id_bytes)) != 0)
-			patch((u8 *)link->load, module);
+			done += patch((u8 *)link->load, module);
+		else
+			note_other(link->name[0] ? link->name : program);
 	}
 	kernel3(SYS_mprotect, iodock_trampolines, bytes, PROT_READ | PROT_EXEC);
+	return done;
 }
 
-#define SESSION_BYTES (64ul << 30)
-#define SMALL_BYTES (1ul << 20)
+#define HEAD_MOST (1ul << 20)
 
 static int map_session(const char *path)
 {
 	long fd = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
 	if (failed(fd))
 		return 0;
-	/* The whole of it, so that no descriptor is needed ever after. Where the address space is limited, only
-	 * the beginning, and each chunk when its time comes. */
-	u64 limit[2] = {~0ul, ~0ul};
-	kernel2(SYS_getrlimit, RLIMIT_AS, limit);
-	long at = -1;
-	if (limit[0] == ~0ul)
-		at = kernel(SYS_mmap, 0, SESSION_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	whole = !failed(at);
-	if (!whole)
-		at = kernel(SYS_mmap, 0, SMALL_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	/* Only what stands before the chunks. Each of these has its time: who maps all of the file takes 64 GiB of the address space, which
+	 * may be limited at any moment, or locked. */
+	long at = kernel(SYS_mmap, 0, HEAD_MOST, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (!failed(at))
 		session = (struct header *)at;
 	kernel1(SYS_close, fd);
 	if (!session || session->magic != SESSION_MAGIC || session->version != SESSION_VERSION ||
-	    session->time_shift != TIME_SHIFT || session->closed ||
-	    session->file_bytes > SESSION_BYTES || session->chunks_at > SMALL_BYTES)
+	    session->time_shift != TIME_SHIFT || session->closed || session->chunks_at > HEAD_MOST)
 		return 0;
-	at = kernel(SYS_mmap, 0, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(at) || failed(kernel3(SYS_madvise, at, ARENA_BYTES, MADV_WIPEONFORK)))
-		return 0;
-	arena = (u8 *)at;
-	return 1;
+	if (session->chunks_at < HEAD_MOST)
+		kernel2(SYS_munmap, at + (long)session->chunks_at, HEAD_MOST - session->chunks_at);
+	return block(0) != 0;
 }
 
 /* MPI launchers and batch systems tell a process its rank in its environment. */
@@ -274,10 +285,10 @@ static u8 *put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *)
 #define DIRECTORY_LIMIT 4096
 
 /* What there is to know of the process when its program starts. */
-static void write_process(char **arguments, char **environment)
+static void write_process(char **arguments, char **environment, u32 traced)
 {
-	struct state *state = mine();
 	u64 now = ticks() >> TIME_SHIFT;
+	struct state *state = mine(now);
 	if (!state || !room(state, 0, PLAIN_LIMIT + DIRECTORY_LIMIT + TEXT_LIMIT + 1024, now))
 		return;
 	u8 *at = state->streams[0].at;
@@ -287,6 +298,7 @@ static void write_process(char **arguments, char **environment)
 	at = put_fixed(at, state->pid, 4);
 	at = put_fixed(at, now, 8);
 	at = put_fixed(at, (u64)kernel0(SYS_getppid), 4);
+	at = put_fixed(at, traced, 1);
 	long bytes = kernel2(SYS_getcwd, at + 2, DIRECTORY_LIMIT);
 	/* With its NUL. */
 	bytes = failed(bytes) ? 0 : bytes - 1;
@@ -301,10 +313,17 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 {
 	(void)count;
 	const char *path = variable(environment, "IODOCK_SESSION");
-	if (!path || !map_session(path)) {
-		session = 0;
+	if (!path)
 		return;
-	}
-	patch_all(modules(environment));
-	write_process(arguments, environment);
+	long answer = mark(MARK_LOADING);
+	if (answer == STAY_OFF)
+		return;
+	/* Where no site is known (another libc) nothing would be seen. */
+	u32 works = map_session(path) && patch_all(modules(environment), program_name(environment));
+	if (answer == 0)
+		mark(works ? MARK_LOADED : MARK_FAILED);
+	if (works)
+		write_process(arguments, environment, answer == 0);
+	else
+		session = 0;
 }

@@ -17,7 +17,9 @@
 #define CACHED_PATHS 64
 #define PENDING 8
 #define SLOT_BYTES 2048
-#define ARENA_BYTES (256 * 1024)
+#define BLOCK_STATES 128
+#define BLOCK_BYTES (BLOCK_STATES * SLOT_BYTES)
+#define BLOCKS 64 /* 8,128 threads at once */
 #define PATH_LIMIT 4096
 #define TEXT_LIMIT 8192
 #define PLAIN_LIMIT RECORD_MOST
@@ -66,14 +68,25 @@ struct pending {
 	u32 tid, pid;
 };
 
+/* A call that may forbid us something, until it comes back: where the stack was, and what it was like before. */
+struct confinement {
+	u64 stack;
+	u32 tid;
+	u16 was_confined, was_stopped;
+};
+
 struct state {
 	/* All that recording a read touches is in the first 64 bytes. */
 	u32 taken; /* by a thread */
 	u32 level;
 	struct stream streams[LEVELS];
+	u64 flight; /* where the stack of the call in flight is; 0: none */
 	u32 tid, pid;
 	u32 depth; /* of pending */
+	u32 number; /* its place in the blocks */
 	u32 owner; /* the process; pid may be a vfork's child */
+	struct confinement confinement;
+	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
 	struct cached cache[CACHED_PATHS];
 	struct pending pending[PENDING];
@@ -89,21 +102,44 @@ HOT(streams[0].last_end, STATE_END);
 HOT(streams[0].last_size, STATE_SIZE);
 HOT(streams[0].next_offset, STATE_OFFSET);
 HOT(streams[0].last_fd, STATE_FD);
-_Static_assert(__builtin_offsetof(struct chunk, used) == CHUNK_USED, "as in hot.h");
+HOT(flight, STATE_FLIGHT);
+#define HOT_CHUNK(field, at) _Static_assert(__builtin_offsetof(struct chunk, field) == at, "as in hot.h")
+HOT_CHUNK(used, CHUNK_USED);
+HOT_CHUNK(flight_number, CHUNK_FLIGHT_NUMBER);
+HOT_CHUNK(flight_start, CHUNK_FLIGHT_START);
+HOT_CHUNK(flight_fd, CHUNK_FLIGHT_FD);
 _Static_assert(__builtin_offsetof(struct state, streams[0].paths) == 60, "what is hot is on one line");
 
 __attribute__((visibility("hidden"))) __thread struct state *iodock_own;
 #define own iodock_own
 static struct header *session;
-static u8 *arena;
+static u8 *blocks[BLOCKS];
 
-/* The whole file is mapped; else, in a small address space, chunk by chunk. */
-static u32 whole;
+/* Parts of the file can only be mapped by a descriptor. */
+static u32 descriptors;
+/* The part of the file that is mapped for when we may map no more: 36 million reads. */
+#define WINDOW_BYTES (256ul << 20)
+static u8 *window;
+static u64 window_at;
 /* Recording stopped for good in this process and its children by fork. */
 __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
 /* A seccomp filter may forbid our own calls: from here on we make none. */
 static u32 confined;
+
+/* In this process, and what it makes by fork. */
+static void stop(void)
+{
+	stopped = 1;
+	__atomic_fetch_add(&session->stopped_processes, 1, __ATOMIC_RELAXED);
+}
+
+/* It need not have stopped. */
+static void go_on(void)
+{
+	stopped = 0;
+	__atomic_fetch_sub(&session->stopped_processes, 1, __ATOMIC_RELAXED);
+}
 
 extern u8 iodock_trampolines[], iodock_trampolines_end[];
 extern void iodock_plain(void), iodock_before(void), iodock_after(void);
@@ -121,6 +157,8 @@ static inline u64 ticks(void)
 
 #include "fields.c"
 
+#include "asynchronous.c"
+
 #include "watch.c"
 
 static __attribute__((noinline)) void record_general(struct state *state, u32 level, const struct shape *shape,
@@ -130,7 +168,9 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	nothing_yet(&fields);
 	gather(&fields, shape, arguments, result);
 	if (unlikely(result < 0 && result != -EFAULT && !fields.path))
-		refused_path(state, level, shape, arguments, &fields, end);
+		refused_paths(state, level, shape, arguments, &fields, end);
+	if (unlikely(result > 0 && (shape->roles[2] == ROLE_BLOCKS || shape->roles[3] == ROLE_EVENTS)))
+		gather_items(state, level, shape, arguments, &fields, end, result);
 	u8 name[NAME_BYTES];
 	if (unlikely(arguments[1] == TIOCGPTPEER && result >= 0 && shape == &session->shapes[SYS_ioctl]))
 		name_peer(&fields, name, arguments, result);
@@ -145,11 +185,12 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
  * be predicted from is not what a reader has seen. They go into new chunks. */
 static __attribute__((noinline)) void abandon(struct state *state)
 {
-	for (u32 level = 0; level < LEVELS; level++) {
-		state->streams[level].chunk = 0;
-		state->streams[level].at = 0;
-	}
+	if (state->streams[0].chunk)
+		state->streams[0].chunk->flight_start = 0;
+	for (u32 level = 0; level < LEVELS; level++)
+		forget_chunk(&state->streams[level]);
 	state->level = 0;
+	state->flight = 0;
 }
 
 static inline u32 enter(struct state *state)
@@ -169,14 +210,17 @@ static inline void leave(struct state *state, u32 level)
 	state->level = level;
 }
 
+#include "flight.c"
+
 /* Any call. */
 static __attribute__((noinline)) void record_any(struct plain_frame *plain, u64 end)
 {
-	struct state *state = mine();
+	struct state *state = mine(end >> TIME_SHIFT);
 	if (unlikely(!state || stopped))
 		return;
 	const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	u32 level = enter(state);
+	has_landed(state, (u64)plain);
 	record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
 		       plain->result);
 	leave(state, level);
@@ -196,6 +240,7 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 	/* From here on a handler's calls go elsewhere. */
 	state->level = 1;
 	barrier();
+	has_landed(state, (u64)plain);
 	struct stream *stream = &state->streams[0];
 	u8 *head = stream->at;
 	u64 start = plain->start >> TIME_SHIFT;

@@ -15,12 +15,14 @@ typedef u16 __attribute__((aligned(1), may_alias)) unaligned_u16;
 typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 3
+#define SESSION_VERSION 5
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
 #define MOST_ROLES 6
 #define BIRTHS 1024
+#define MODULES 256
+#define MODULE_NAME 247
 
 /* What to do with a call. */
 enum kind {
@@ -55,12 +57,28 @@ enum role {
 	ROLE_PAIR,
 	ROLE_STAT,
 	ROLE_STATX,
+	ROLE_BLOCKS, /* of io_submit, behind their number */
+	ROLE_EVENTS, /* that io_getevents has got */
+};
+
+/* Of programs that are executed: what the recorder can trace. */
+enum trace {
+	TRACE_NOTHING = 0,
+	TRACE_UNSEEN = 1, /* programs that this library does not reach */
+	TRACE_ALL = 2,	/* every one, until the library is loaded */
+	TRACE_PRIVILEGED = 4, /* and those that gain privileges */
 };
 
 struct shape {
 	u8 kind;
 	u8 code; /* in records; 1..254 */
 	u8 roles[MOST_ROLES];
+};
+
+/* A file of code that is none of libc's: it may make calls of its own, past its sites. */
+struct other {
+	u64 hash; /* of the name; 0: there is none */
+	char name[MODULE_NAME + 1];
 };
 
 struct header {
@@ -80,16 +98,21 @@ struct header {
 	u64 lost_streams;
 	u64 sites_patched;
 	u64 sites_left;
-	u64 modules_unknown;
-	u64 shared_stacks;
+	u64 unused;
+	u64 stopped_processes; /* where recording stopped while the program went on */
 	u64 births; /* processes made, by fork and its like */
 	u64 watch_from;   /* who maps a file of so many bytes asks to be watched; 0: nobody */
 	u32 watch_asking; /* the process that asks, 0: none. A futex */
 	u32 watch_begun;  /* the last one that is watched now */
+	u64 trace_what;   /* who executes which program asks to be traced: enum trace */
+	u32 trace_asking; /* the thread that asks, 0: none. A futex */
+	u32 recorder;     /* its process */
+	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
 	u32 born[BIRTHS] __attribute__((aligned(4096))); /* the last ones */
+	struct other others[MODULES] __attribute__((aligned(4096)));
 };
 
 /* In the sites' area: for each module its header, then its sites. */
@@ -126,12 +149,16 @@ struct chunk {
 	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
 	u32 owner; /* the process whose thread writes it (a child of vfork writes into its parent's) */
 	u32 over; /* its process has called exit_group: nothing comes any more */
-	u32 reserved[5];
+	/* The call that the thread is in: number, start in ticks (0: in none), first argument. */
+	u32 flight_number;
+	u64 flight_start;
+	s32 flight_fd;
+	u32 reserved;
 };
 
 /* First byte of a record: a call's code, 255 for those that are no calls. */
 #define CODE_CONTROL 255
-enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3 };
+enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4 };
 
 /* Second byte of a call's record. */
 #define HAS_FD 1     /* else that of the call before */
@@ -142,6 +169,7 @@ enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3 };
 #define STEP_BACK 32 /* the gap is negative */
 #define PHASE_ENTER 64
 #define PHASE_EXIT 128
+#define PHASE_NO_RETURN (PHASE_ENTER | PHASE_EXIT) /* left by longjmp, cancelled */
 
 /* Third byte where HAS_MORE. */
 #define MORE_PATH 1

@@ -59,6 +59,28 @@ iodock_plain:
 	orq	%rdx, %rax
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
+	/* What this thread is in: see flight.c. The start comes last, for it says that the rest is there. */
+	movq	iodock_own@gottpoff(%rip), %r11
+	movq	%fs:(%r11), %r11
+	testq	%r11, %r11
+	jz	.Lbegin
+	cmpq	$1, STATE_TAKEN_AND_LEVEL(%r11)
+	jne	.Lbegin
+	cmpq	$0, STATE_FLIGHT(%r11)
+	jne	.Lbegin
+	/* From here on a handler does not touch the chunk. */
+	movl	$1, STATE_LEVEL(%r11)
+	movq	STATE_CHUNK(%r11), %rcx
+	testq	%rcx, %rcx
+	jz	.Lno_chunk
+	leaq	-8(%rsp), %rdx
+	movq	%rdx, STATE_FLIGHT(%r11)
+	movl	8(%rsp), %edx
+	movl	%edx, CHUNK_FLIGHT_NUMBER(%rcx)
+	movl	%edi, CHUNK_FLIGHT_FD(%rcx)
+	movq	%rax, CHUNK_FLIGHT_START(%rcx)
+	movl	$0, STATE_LEVEL(%r11)
+.Lbegun:
 	movq	32(%rsp), %rdx
 	movq	8(%rsp), %rax
 	syscall
@@ -80,8 +102,15 @@ iodock_plain:
 	jz	.Learly
 	cmpq	$1, STATE_TAKEN_AND_LEVEL(%r11)
 	jne	.Learly
+	cmpq	%rsp, STATE_FLIGHT(%r11)
+	jne	.Learly
 	/* From here on a handler's calls go elsewhere. */
 	movl	$1, STATE_LEVEL(%r11)
+	movq	STATE_CHUNK(%r11), %r8
+	testq	%r8, %r8
+	jz	.Lother_early
+	movq	$0, STATE_FLIGHT(%r11)
+	movq	$0, CHUNK_FLIGHT_START(%r8)
 	movq	STATE_AT(%r11), %r8
 	rdtsc
 	shlq	$32, %rdx
@@ -163,6 +192,8 @@ iodock_plain:
 .Lother:
 	movl	$0, STATE_LEVEL(%r11)
 	jmp	.Lany
+.Lother_early:
+	movl	$0, STATE_LEVEL(%r11)
 .Learly:
 	rdtsc
 	shlq	$32, %rdx
@@ -186,6 +217,19 @@ iodock_plain:
 	jmpq	*%rcx
 	.cfi_restore_state
 	.cfi_adjust_cfa_offset 8
+	.cfi_adjust_cfa_offset 8
+.Lno_chunk:
+	movl	$0, STATE_LEVEL(%r11)
+.Lbegin:
+	movq	%rsp, %rdi
+	call	iodock_begin
+	movq	16(%rsp), %rdi
+	movq	24(%rsp), %rsi
+	movq	40(%rsp), %r10
+	movq	48(%rsp), %r8
+	movq	56(%rsp), %r9
+	jmp	.Lbegun
+	.cfi_adjust_cfa_offset -8
 	/* Recording has stopped in this process, and the clock may be forbidden (PR_SET_TSC, strict seccomp). */
 .Lleft_alone:
 	movq	(%rsp), %rax

@@ -1,23 +1,74 @@
 /* Whose state is whose. A part of record.c, kept apart for reading. */
 
-static struct state *slot(u32 index)
+/* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states, in the place of the first:
+ * is it taken? */
+static u64 *block(u32 index)
 {
-	return (struct state *)(arena + (u64)index * SLOT_BYTES);
+	u8 *there = __atomic_load_n(&blocks[index], __ATOMIC_ACQUIRE);
+	if (likely(there) || confined)
+		return (u64 *)there;
+	long new = kernel(SYS_mmap, 0, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(new))
+		return 0;
+	if (!failed(kernel3(SYS_madvise, new, BLOCK_BYTES, MADV_WIPEONFORK)) &&
+	    __atomic_compare_exchange_n(&blocks[index], &there, (u8 *)new, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (u64 *)new;
+	/* Another thread was faster, or there is none. */
+	kernel2(SYS_munmap, new, BLOCK_BYTES);
+	return (u64 *)there;
 }
 
-static void write_task(struct state *state, u32 level, u64 now)
+/* A state that is nobody's, and ours now; 0 if there is none. */
+static struct state *take_state(void)
+{
+	for (u32 index = 0; index < BLOCKS; index++) {
+		u64 *taken = block(index);
+		if (!taken)
+			return 0;
+		for (u32 word = 0; word < BLOCK_STATES / 64; word++) {
+			u64 open = ~__atomic_load_n(&taken[word], __ATOMIC_RELAXED) & (word ? ~0ul : ~1ul);
+			for (; open; open &= open - 1) {
+				u64 bit = open & -open;
+				if (__atomic_fetch_or(&taken[word], bit, __ATOMIC_ACQUIRE) & bit)
+					continue;
+				u32 number = word * 64 + (u32)__builtin_ctzl(bit);
+				struct state *state = (struct state *)((u8 *)taken + number * SLOT_BYTES);
+				state->number = index * BLOCK_STATES + number;
+				return state;
+			}
+		}
+	}
+	return 0;
+}
+
+/* A thread ends: its state, and the chunks that it has begun, are the next one's. */
+static void give_state_back(struct state *state)
+{
+	u32 number = state->number % BLOCK_STATES;
+	u64 *taken = block(state->number / BLOCK_STATES);
+	own = 0;
+	state->taken = 0;
+	__atomic_fetch_and(&taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
+}
+
+static void write_control(struct state *state, u32 level, enum control kind, u64 now)
 {
 	struct stream *stream = &state->streams[level];
 	if (!room(state, level, PLAIN_LIMIT, now))
 		return;
 	u8 *at = stream->at;
 	*at++ = CODE_CONTROL;
-	*at++ = CONTROL_TASK;
+	*at++ = (u8)kind;
 	at = put_fixed(at, state->tid, 4);
 	at = put_fixed(at, state->pid, 4);
 	at = put_fixed(at, now, 8);
 	stream->last_end = now;
 	commit(stream, at);
+}
+
+static void write_task(struct state *state, u32 level, u64 now)
+{
+	write_control(state, level, CONTROL_TASK, now);
 }
 
 /* struct rusage in words: user and system time in seconds and microseconds, then, of interest, blocks of 512
@@ -52,40 +103,66 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 	commit(stream, at);
 }
 
-/* A thread's first call. */
-static __attribute__((noinline)) struct state *adopt(void)
+/* Where glibc keeps a thread's number, and where that block lies, from the thread pointer. */
+#define BLOCK_AT 0
+#define BLOCK_AGAIN_AT 16
+#define NUMBER_AT 720
+#define OF_THREAD(type, at) (*(volatile type __seg_fs *)(u64)(at))
+
+/* Who asks the kernel may be killed for it in a sandbox. 0: this is no thread of glibc's. */
+static u32 number_by_itself(void)
+{
+	u64 there = OF_THREAD(u64, BLOCK_AT);
+	return there && there == OF_THREAD(u64, BLOCK_AGAIN_AT) ? OF_THREAD(u32, NUMBER_AT) : 0;
+}
+
+/* The same, looked at before the sandbox is there: is it right? And the process. */
+static u32 number_is_known;
+static u32 process;
+
+static void know_oneself(const struct state *state)
+{
+	if (confined)
+		return;
+	number_is_known = number_by_itself() == (u32)kernel0(SYS_gettid);
+	process = state->owner;
+}
+
+/* A thread's first call, which begins or ended at `now`: what it is told before must not be later. */
+static __attribute__((noinline)) struct state *adopt(u64 now)
 {
 	if (!session || stopped || session->closed)
 		return 0;
-	if (confined) {
-		/* We may not even ask who we are. */
+	/* A child has what its maker had here, and a new thread nothing. */
+	u32 is_child = own != 0;
+	u32 tid = !confined ? (u32)kernel0(SYS_gettid) : number_is_known ? number_by_itself() : 0;
+	if (!tid) {
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	for (u32 i = 0; i < ARENA_BYTES / SLOT_BYTES; i++) {
-		struct state *state = slot(i);
-		u32 nobody = 0;
-		if (state->taken ||
-		    !__atomic_compare_exchange_n(&state->taken, &nobody, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
-		state->tid = (u32)kernel0(SYS_gettid);
-		state->pid = state->owner = (u32)kernel0(SYS_getpid);
-		state->depth = 0;
-		state->level = 0;
-		own = state;
-		for (u32 level = 0; level < LEVELS; level++)
-			if (state->streams[level].chunk)
-				write_task(state, level, ticks() >> TIME_SHIFT);
-		return state;
+	if (confined && is_child)
+		process = tid;
+	struct state *state = take_state();
+	if (!state) {
+		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
+		return 0;
 	}
-	__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
-	return 0;
+	state->tid = tid;
+	state->pid = state->owner = confined ? process : (u32)kernel0(SYS_getpid);
+	state->depth = 0;
+	state->level = 0;
+	state->taken = 1;
+	own = state;
+	for (u32 level = 0; level < LEVELS; level++)
+		if (state->streams[level].chunk)
+			write_task(state, level, now);
+	return state;
 }
 
-static inline struct state *mine(void)
+static inline struct state *mine(u64 now)
 {
 	struct state *state = own;
 	if (likely(state && state->taken))
 		return state;
-	return adopt();
+	return adopt(now);
 }

@@ -1,12 +1,14 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 5;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
 /// Processes born that the header remembers.
 pub const BIRTHS: usize = 1024;
+/// Files of other code that the header remembers.
+pub const MODULES: usize = 256;
 
 /// Offsets in the header.
 pub mod header {
@@ -25,15 +27,22 @@ pub mod header {
     pub const LOST_STREAMS: usize = 80;
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
+    pub const STOPPED_PROCESSES: usize = 112;
     pub const BIRTHS: usize = 120;
     pub const WATCH_FROM: usize = 128;
     pub const WATCH_ASKING: usize = 136;
     pub const WATCH_BEGUN: usize = 140;
+    pub const TRACE_WHAT: usize = 144;
+    pub const TRACE_ASKING: usize = 152;
+    pub const RECORDER: usize = 156;
+    pub const ID_SPACE: usize = 160;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
     pub const BORN: usize = 12288;
-    pub const BYTES: usize = 16384;
+    pub const OTHERS: usize = 16384;
+    pub const OTHER_BYTES: usize = 256;
+    pub const BYTES: usize = OTHERS + super::MODULES * OTHER_BYTES;
 }
 
 /// Offsets in a chunk's header.
@@ -48,6 +57,9 @@ pub mod chunk {
     pub const LEVEL: usize = 32;
     pub const OWNER: usize = 36;
     pub const OVER: usize = 40;
+    pub const FLIGHT_NUMBER: usize = 44;
+    pub const FLIGHT_START: usize = 48;
+    pub const FLIGHT_FD: usize = 56;
     pub const BYTES: usize = 64;
 }
 
@@ -91,6 +103,8 @@ pub enum Role {
     Pair,
     Stat,
     Statx,
+    Blocks,
+    Events,
 }
 
 /// How a call is recorded.
@@ -115,10 +129,32 @@ impl Shape {
     }
 }
 
+/// Of programs that are executed: what can be traced.
+pub mod trace {
+    /// Programs that the library does not reach.
+    pub const UNSEEN: u64 = 1;
+    /// Every one, until the library is loaded.
+    pub const ALL: u64 = 2;
+    /// And those that gain privileges.
+    pub const PRIVILEGED: u64 = 4;
+}
+
+/// What a process says to its tracer: `prctl(CALL, one of these)`, which the kernel refuses.
+pub mod mark {
+    pub const CALL: u64 = 0x494f_444b;
+    pub const ASKED: u64 = 1;
+    pub const LOADING: u64 = 2;
+    pub const LOADED: u64 = 3;
+    pub const FAILED: u64 = 4;
+    /// The answer to `LOADING` that keeps the library off; any other answer is 0.
+    pub const STAY_OFF: u64 = 1;
+}
+
 pub const CODE_CONTROL: u8 = 255;
 pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
+pub const CONTROL_TRACED: u8 = 4;
 
 pub const HAS_FD: u8 = 1;
 pub const HAS_SIZE: u8 = 2;
@@ -128,6 +164,7 @@ pub const HAS_MORE: u8 = 16;
 pub const STEP_BACK: u8 = 32;
 pub const PHASE_ENTER: u8 = 64;
 pub const PHASE_EXIT: u8 = 128;
+pub const PHASE_NO_RETURN: u8 = PHASE_ENTER | PHASE_EXIT;
 
 pub const MORE_PATH: u8 = 1;
 pub const MORE_PATH2: u8 = 2;
@@ -137,6 +174,9 @@ pub const MORE_FD2: u8 = 16;
 pub const MORE_OFFSET2: u8 = 32;
 pub const MORE_STAT: u8 = 64;
 pub const MORE_TEXT: u8 = 128;
+
+pub const ITEM_WRITES: u8 = 1;
+pub const ITEM_MOVES: u8 = 2;
 
 pub const MODULE_BYTES: usize = 48;
 pub const SITE_BYTES: usize = 36;

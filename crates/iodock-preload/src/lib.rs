@@ -6,15 +6,16 @@
 //! system call while it records. All that needs thought is done here, ahead of time: which instructions
 //! are safe to patch ([`sites`]), what a call's arguments are ([`shapes`]).
 
+pub mod asking;
 pub mod cache;
 pub mod calls;
 pub mod elf;
+mod entries;
 pub mod format;
 pub mod reader;
 pub mod session;
 pub mod shapes;
 pub mod sites;
-pub mod watching;
 
 /// The preloaded library, as a file's bytes; empty on machines it is not written for.
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));

@@ -1,8 +1,9 @@
 //! Reads chunks back: what the preloaded library wrote, call by call.
 
+pub use crate::entries::*;
 use crate::format::*;
 use crate::shapes::Shapes;
-use iodock_event::{CallId, NO_FD, UNKNOWN};
+use iodock_event::{AsyncItem, NO_FD, UNKNOWN};
 
 /// A chunk's header.
 #[derive(Clone, Copy, Debug)]
@@ -15,92 +16,6 @@ pub struct Head {
     pub level: u32,
     /// The process whose thread writes it; a child of vfork writes into its parent's.
     pub owner: u32,
-}
-
-/// Where in a call's life a record stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    Whole,
-    /// The beginning of a call that may not come back.
-    Beginning,
-    /// It came back after all.
-    End,
-}
-
-/// One call. Times are in units of the session's clock; what is not known is [`UNKNOWN`] or [`NO_FD`].
-#[derive(Clone, Debug)]
-pub struct CallRecord {
-    pub call: CallId,
-    pub tid: u32,
-    pub pid: u32,
-    pub start: u64,
-    pub end: u64,
-    pub result: i64,
-    pub requested: i64,
-    pub offset: i64,
-    pub offset2: i64,
-    pub argument: i64,
-    pub stat_size: i64,
-    pub flags: u64,
-    pub fd: i32,
-    pub fd2: i32,
-    pub stat_type: u8,
-    pub part: Part,
-    pub path: Option<Vec<u8>>,
-    pub path2: Option<Vec<u8>>,
-}
-
-/// What the library noted when a program began.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProcessRecord {
-    pub tid: u32,
-    pub pid: u32,
-    pub parent_pid: u32,
-    pub time: u64,
-    pub working_directory: Vec<u8>,
-    /// NUL-separated.
-    pub command: Vec<u8>,
-    /// `NAME=VALUE` pairs that may name a rank, NUL-separated.
-    pub environment: Vec<u8>,
-}
-
-/// What a thread had used when it ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UsageRecord {
-    pub tid: u32,
-    pub pid: u32,
-    pub time: u64,
-    pub thread: CpuTime,
-    /// With the end of its process: of all threads, and of those that have ended before.
-    pub process: Option<ProcessUsage>,
-}
-
-/// Microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CpuTime {
-    pub user: u64,
-    pub system: u64,
-}
-
-/// Moved between memory and devices: blocks of 512 bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ProcessUsage {
-    pub cpu: CpuTime,
-    pub read_blocks: u64,
-    pub written_blocks: u64,
-}
-
-#[derive(Clone, Debug)]
-pub enum Entry {
-    Call(Box<CallRecord>),
-    Process(ProcessRecord),
-    Usage(UsageRecord),
-    /// From here on the stream is that of another task: a child of vfork, a thread after another.
-    Task {
-        tid: u32,
-        pid: u32,
-        time: u64,
-    },
 }
 
 /// Why reading a chunk stopped before its end.
@@ -175,6 +90,18 @@ impl ChunkReader {
         entry.map(Some).ok_or(Damaged { at: start })
     }
 
+    /// The call that the chunk's thread never came back from.
+    pub fn no_return(&self, flight: Flight, shapes: &Shapes) -> Option<Entry> {
+        let shape = shapes.by_number.get(flight.number as usize)?;
+        // Of a map it is not known whether it has a file.
+        let &(call, _) = shapes.by_code.get(usize::from(shape.code)).filter(|_| shape.code > 0)?;
+        let left_out = matches!(shape.kind, Kind::Map | Kind::Fork | Kind::Exec | Kind::Exit);
+        let mut record = CallRecord::new(call, (self.tid, self.pid), (flight.start, flight.start));
+        record.part = Part::NoReturn;
+        record.fd = if shape.roles[0] == Role::Fd { flight.fd } else { NO_FD };
+        (!left_out).then(|| Entry::Call(Box::new(record)))
+    }
+
     fn byte(&mut self) -> Option<u8> {
         let byte = *self.bytes.get(self.at)?;
         self.at += 1;
@@ -231,6 +158,7 @@ impl ChunkReader {
             CONTROL_TASK => Some(Entry::Task { tid, pid, time }),
             CONTROL_PROCESS => {
                 let parent_pid = self.fixed(4)? as u32;
+                let was_traced = self.byte()? != 0;
                 let working_directory = self.text()?;
                 let (mut command, environment) = (self.text()?, self.text()?);
                 command.pop();
@@ -238,12 +166,14 @@ impl ChunkReader {
                     tid,
                     pid,
                     parent_pid,
+                    was_traced,
                     time,
                     working_directory,
                     command,
                     environment,
                 }))
             }
+            CONTROL_TRACED => Some(Entry::Traced { tid, pid, time }),
             CONTROL_USAGE => {
                 let thread = self.cpu_time()?;
                 let process = if self.byte()? != 0 { Some(self.process_usage()?) } else { None };
@@ -273,33 +203,23 @@ impl ChunkReader {
             self.last_end.wrapping_add(gap)
         };
         let end = start.wrapping_add(duration);
-        let mut record = CallRecord {
-            call,
-            tid: self.tid,
-            pid: self.pid,
-            start,
-            end,
-            result: 0,
-            requested: UNKNOWN,
-            offset: UNKNOWN,
-            offset2: UNKNOWN,
-            argument: UNKNOWN,
-            stat_size: UNKNOWN,
-            flags: 0,
-            fd: NO_FD,
-            fd2: NO_FD,
-            stat_type: 0,
-            part: match has & (PHASE_ENTER | PHASE_EXIT) {
-                0 => Part::Whole,
-                PHASE_ENTER => Part::Beginning,
-                _ => Part::End,
-            },
-            path: None,
-            path2: None,
+        let part = match has & (PHASE_ENTER | PHASE_EXIT) {
+            0 => Part::Whole,
+            PHASE_ENTER => Part::Beginning,
+            PHASE_EXIT => Part::End,
+            _ => Part::NoReturn,
         };
+        let mut record = CallRecord { part, ..CallRecord::new(call, (self.tid, self.pid), (start, end)) };
         self.last_end = end;
+        if part == Part::NoReturn {
+            if has & HAS_FD != 0 {
+                self.last_fd = self.signed()? as i32;
+            }
+            record.fd = if shape.roles[0] == Role::Fd { self.last_fd } else { NO_FD };
+            return Some(Entry::Call(Box::new(record)));
+        }
         self.plain_fields(&mut record, &shape, has)?;
-        self.more_fields(&mut record, more)?;
+        self.more_fields(&mut record, &shape, more)?;
         Some(Entry::Call(Box::new(record)))
     }
 
@@ -338,7 +258,7 @@ impl ChunkReader {
         Some(())
     }
 
-    fn more_fields(&mut self, record: &mut CallRecord, more: u8) -> Option<()> {
+    fn more_fields(&mut self, record: &mut CallRecord, shape: &Shape, more: u8) -> Option<()> {
         if more & MORE_PATH != 0 {
             record.path = Some(self.path()?);
         }
@@ -363,8 +283,28 @@ impl ChunkReader {
         }
         if more & MORE_TEXT != 0 {
             let count = self.number()? as usize;
-            self.take(count)?;
+            let end = self.at.checked_add(count).filter(|&end| end <= self.bytes.len())?;
+            while self.at < end {
+                let item = if shape.has(Role::Blocks) { self.request() } else { self.completion() };
+                record.items.push(item?);
+            }
+            self.at = end;
         }
         Some(())
+    }
+
+    fn request(&mut self) -> Option<AsyncItem> {
+        let key = self.number()?;
+        let (flags, fd) = (self.byte()?, self.signed()? as i32);
+        let (bytes, offset) = match flags & ITEM_MOVES {
+            0 => (UNKNOWN, UNKNOWN),
+            _ => (i64::try_from(self.number()?).unwrap_or(i64::MAX), self.signed()?),
+        };
+        Some(AsyncItem { key, fd, write: flags & ITEM_WRITES != 0, bytes, offset })
+    }
+
+    fn completion(&mut self) -> Option<AsyncItem> {
+        let (key, bytes) = (self.number()?, self.signed()?);
+        Some(AsyncItem { key, fd: NO_FD, write: false, bytes, offset: UNKNOWN })
     }
 }

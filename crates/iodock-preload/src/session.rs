@@ -1,13 +1,14 @@
 //! The session file: made by the recorder before the program starts, mapped by every process recorded.
 
 use crate::cache::Cache;
-use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, MAGIC, VERSION};
+use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, MAGIC, MODULES, VERSION};
 use crate::shapes::Shapes;
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Address space for chunks; the file is sparse.
@@ -67,6 +68,9 @@ impl Session {
         put(header::SITES_AT, &sites_at.to_le_bytes());
         put(header::SITES_BYTES, &(sites.len() as u64).to_le_bytes());
         put(header::NUMBER, &number.to_le_bytes());
+        put(header::RECORDER, &std::process::id().to_le_bytes());
+        let id_space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
+        put(header::ID_SPACE, &id_space.to_le_bytes());
         let library = folder.join(LIBRARY_NAME);
         let path = folder.join(SESSION_NAME);
         for (at, path) in [(header::LIBRARY, &library), (header::SESSION, &path)] {
@@ -125,6 +129,17 @@ impl Session {
             u32::from_le_bytes([ring[at], ring[at + 1], ring[at + 2], ring[at + 3]])
         };
         Ok(((first..count).map(pid).filter(|&pid| pid != 0).collect(), count))
+    }
+
+    /// Code that the programs have loaded, and that is none of libc's.
+    pub fn other_modules(&self) -> io::Result<Vec<PathBuf>> {
+        let mut bytes = vec![0; MODULES * header::OTHER_BYTES];
+        self.file.read_exact_at(&mut bytes, header::OTHERS as u64)?;
+        let names = bytes.chunks(header::OTHER_BYTES).filter_map(|other| {
+            let name = other[8..].split(|&byte| byte == 0).next().filter(|name| !name.is_empty())?;
+            Some(PathBuf::from(OsStr::from_bytes(name)))
+        });
+        Ok(names.filter(|path| *path != self.library()).collect())
     }
 
     pub fn library(&self) -> PathBuf {
@@ -258,6 +273,15 @@ pub fn libraries() -> Vec<PathBuf> {
 pub fn tables() -> Vec<Vec<u8>> {
     let cache = Cache::of_user(Shapes::of_this_machine().by_number);
     libraries().iter().map(|path| cache.table(path)).collect()
+}
+
+/// Of the programs' other code the files that make calls of their own: those are not seen.
+///
+/// # Errors
+/// The session can't be read. A file that can't be read is passed over.
+pub fn with_calls_of_their_own(session: &Session) -> io::Result<Vec<PathBuf>> {
+    let cache = Cache::of_user(Shapes::of_this_machine().by_number);
+    Ok(session.other_modules()?.into_iter().filter(|path| cache.makes_calls(path)).collect())
 }
 
 /// The libraries that make a program's system calls; the names are those of glibc and musl.

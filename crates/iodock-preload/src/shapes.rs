@@ -85,8 +85,8 @@ fn role_of(argument: Argument, name: &str) -> Role {
         // Of forks the library keeps the flags itself; a program's arguments come from the program.
         Argument::CloneFlags if name == "unshare" => Role::Flags,
         Argument::CloneFlags | Argument::Arguments | Argument::Skip => Role::None,
-        // Control blocks of asynchronous I/O are not followed yet: the call is seen, its parts are not.
-        Argument::ControlBlocks | Argument::Completions => Role::None,
+        Argument::ControlBlocks => Role::Blocks,
+        Argument::Completions => Role::Events,
     }
 }
 

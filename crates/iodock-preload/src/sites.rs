@@ -68,6 +68,43 @@ pub fn find(file: &[u8], shapes: &[Shape]) -> Option<Module> {
     (found && module.sites.len() + module.left.len() > 0).then_some(module)
 }
 
+/// Bytes before `syscall` in which its number is looked for.
+const BEFORE: usize = 24;
+
+/// Does the code in `file` make recorded calls with numbers that it sets just before?
+pub fn makes_calls(file: &[u8], shapes: &[Shape]) -> bool {
+    let recorded = |number: u32| shapes.get(number as usize).is_some_and(|shape| shape.code > 0);
+    elf::parse(file).is_some_and(|elf| elf.code.iter().any(|code| numbers(code.bytes).any(recorded)))
+}
+
+/// Numbers of the calls in `code`, as far as they are set just before. Bytes that only look like `syscall` have none:
+/// who reads on from an instruction comes past them.
+fn numbers(code: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let calls = code.windows(2).enumerate().filter(|(_, pair)| *pair == [0x0f, 0x05]).map(|(at, _)| at);
+    calls.filter_map(move |at| {
+        (at.saturating_sub(BEFORE)..at)
+            .rev()
+            .filter(|&start| matches!(code[start..], [0xb8, ..] | [0x31 | 0x33, 0xc0, ..]))
+            .find_map(|start| number_from(&code[start..at + 2]))
+    })
+}
+
+/// The number that the first instruction sets, if the last one is `syscall` and none between changes it.
+fn number_from(code: &[u8]) -> Option<u32> {
+    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
+    let number = constant(&decoder.decode())?;
+    for instruction in &mut decoder {
+        if instruction.code() == Op::Syscall {
+            return (instruction.next_ip() == code.len() as u64).then_some(number);
+        }
+        let sets = instruction.op_count() > 0 && full(instruction.op0_register()) == Register::RAX;
+        if sets || instruction.is_invalid() || instruction.flow_control() != FlowControl::Next {
+            return None;
+        }
+    }
+    None
+}
+
 struct Text<'a> {
     code: &'a Code<'a>,
     instructions: Vec<Instruction>,
@@ -285,6 +322,18 @@ mod tests {
         let mut module = Module::default();
         search(&Code { address: 0x1000, bytes: &bytes }, &Shapes::of_this_machine().by_number, &mut module);
         module
+    }
+
+    #[test]
+    fn numbers_of_calls_in_other_code() {
+        let found = |code: &[u8]| numbers(code).collect::<Vec<u32>>();
+        // xor %eax,%eax; mov %rsi,%rdx; syscall
+        assert_eq!(found(&[0x31, 0xc0, 0x48, 0x89, 0xf2, 0x0f, 0x05]), [0]);
+        // mov $257,%eax; xor %ecx,%ecx; syscall
+        assert_eq!(found(&[0xb8, 1, 1, 0, 0, 0x31, 0xc9, 0x0f, 0x05]), [257]);
+        // mov $0,%eax; call somewhere that only looks like one; another register's value is the number
+        assert_eq!(found(&[0xb8, 0, 0, 0, 0, 0xe8, 0, 0x0f, 0x05, 0]), []);
+        assert_eq!(found(&[0xb8, 0, 0, 0, 0, 0x89, 0xf8, 0x0f, 0x05]), []);
     }
 
     #[test]

@@ -24,7 +24,9 @@ fn traced(log: &str) -> Counts {
         };
         let recorded = CallId::intern(name.as_bytes()).is_some_and(|id| id.spec().is_recorded());
         let anonymous = name == "mmap" && rest.contains(", -1, ");
-        if *is_loaded && recorded && !resumed && !anonymous && !rest.starts_with(['+', '-']) {
+        // It looks whether it can be loaded where a program is executed.
+        let own = name == "faccessat2" && rest.contains("libiodock_preload.so");
+        if *is_loaded && recorded && !own && !resumed && !anonymous && !rest.starts_with(['+', '-']) {
             *counts.entry(name.to_string()).or_default() += 1;
         }
         if name == "getcwd" {

@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{compiled, counts, entries, run, session, Folder};
+use common::{compiled, counts, entries, run, Folder};
 use iodock_preload::format::header;
 use iodock_preload::reader::Entry;
-use iodock_preload::session::Session;
+use iodock_preload::session::{self, Session};
 use std::process::{Command, Output};
 
 /// Runs `hostile WHAT` both ways and compares; returns what was recorded and the output.
@@ -14,7 +14,7 @@ fn same(what: &str) -> (Session, Output, Folder) {
     let folder = Folder::new();
     let program = compiled("hostile", &folder);
     let alone = Command::new(&program).arg(what).output().expect("the program starts");
-    let session = session(&folder);
+    let session = common::session(&folder);
     let recorded = run(&session, &program, &[what]);
     let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!((text(&recorded), recorded.status), (text(&alone), alone.status), "{what}");
@@ -58,6 +58,13 @@ fn a_thousand_threads_with_small_stacks() {
 }
 
 #[test]
+fn a_thousand_threads_at_once() {
+    let (session, ..) = same("threads-at-once");
+    assert_eq!(counts(&session)["pread64"], 20_000);
+    assert_eq!(session.counter(header::LOST_STREAMS).expect("counter"), 0);
+}
+
+#[test]
 fn programs_that_close_everything() {
     let (session, ..) = same("close-all");
     assert_eq!(counts(&session)["read"], 2);
@@ -66,8 +73,7 @@ fn programs_that_close_everything() {
 #[test]
 fn exec_in_a_thread() {
     let (session, ..) = same("exec-in-thread");
-    let programs = entries(&session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count();
-    assert_eq!(programs, 2);
+    assert_eq!(programs(&session), 2);
 }
 
 #[test]
@@ -83,7 +89,20 @@ fn a_program_in_a_sandbox() {
 
 #[test]
 fn a_sandbox_without_a_clock_is_left_alone() {
-    same("strict");
+    let (session, ..) = same("strict");
+    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
+}
+
+#[test]
+fn questions_about_sandboxes_forbid_nothing() {
+    let (session, ..) = same("probes");
+    assert_eq!(counts(&session)["pread64"], 300);
+    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 0);
+}
+
+#[test]
+fn errors_that_come_before_a_path_is_read() {
+    same("bad-paths");
 }
 
 #[test]
@@ -92,11 +111,34 @@ fn an_address_space_that_is_full() {
     assert_eq!(counts(&session)["pread64"], 100_000);
 }
 
+/// Everything is there that 50,000 reads make, and the file holds little more.
+fn reads_and_little_memory(what: &str) {
+    let (session, ..) = same(what);
+    assert_eq!(counts(&session)["pread64"], 50_000);
+    let blocks = std::os::unix::fs::MetadataExt::blocks(&session.file.metadata().expect("metadata"));
+    assert!(blocks * 512 < 4 << 20, "{blocks} blocks");
+}
+
+#[test]
+fn all_memory_locked() {
+    reads_and_little_memory("locked");
+}
+
+#[test]
+fn as_much_memory_locked_as_may_be() {
+    reads_and_little_memory("locked-within");
+}
+
+#[test]
+fn rights_root_and_descriptors_given_up() {
+    reads_and_little_memory("given-up");
+}
+
 #[test]
 fn an_address_space_that_was_small_before() {
     let folder = Folder::new();
     let program = compiled("calls", &folder);
-    let session = session(&folder);
+    let session = common::session(&folder);
     let shell = format!("ulimit -v 100000; {} {} 50000 | tail -1", program.display(), folder.0.display());
     let output = run(&session, "/bin/bash".as_ref(), &["-c", &shell]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
@@ -108,13 +150,52 @@ fn spawned_programs_and_their_environment() {
     let (session, ..) = same("spawns");
     assert_eq!(counts(&session)["execve"], 5);
     // Though they get an empty environment.
-    let programs = entries(&session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count();
-    assert_eq!(programs, 6);
+    assert_eq!(programs(&session), 6);
+}
+
+fn programs(session: &Session) -> usize {
+    entries(session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count()
+}
+
+#[test]
+fn programs_with_other_libraries_to_preload() {
+    let (session, ..) = same("others");
+    assert_eq!(programs(&session), 4);
+}
+
+#[test]
+fn programs_that_can_not_open_the_library() {
+    let (session, ..) = same("out-of-reach");
+    assert_eq!((programs(&session), counts(&session)["execve"]), (1, 3));
+}
+
+#[test]
+fn programs_executed_in_a_sandbox() {
+    let (session, ..) = same("sandboxed-exec");
+    assert_eq!(programs(&session), 1);
 }
 
 #[test]
 fn every_kind_of_clone() {
     same("clones");
+}
+
+#[test]
+fn threads_made_by_hand() {
+    for what in ["raw-threads", "raw-threads-with-storage"] {
+        let (session, ..) = same(what);
+        assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1, "{what}");
+    }
+}
+
+#[test]
+fn programs_with_calls_of_their_own_are_named() {
+    let folder = Folder::new();
+    let program = compiled("own_calls", &folder);
+    let session = common::session(&folder);
+    assert!(run(&session, &program, &[]).status.success());
+    assert!(run(&session, "/bin/cat".as_ref(), &["/proc/version"]).status.success());
+    assert_eq!(session::with_calls_of_their_own(&session).expect("read"), [program]);
 }
 
 #[test]

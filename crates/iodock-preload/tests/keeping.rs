@@ -2,7 +2,7 @@
 //! damaged file.
 #![cfg(target_os = "linux")]
 
-use iodock_preload::calls::{CallsFile, CallsWriter, Keeper};
+use iodock_preload::calls::{CallsFile, CallsWriter, Keeper, Lost};
 use iodock_preload::format::{chunk, header, CHUNK_MAGIC};
 use iodock_preload::session::Session;
 use std::fs;
@@ -65,9 +65,10 @@ fn a_thread_that_goes_on_writing_damages_nothing() {
         }
         over.store(true, Ordering::Relaxed);
     });
+    session.file.write_all_at(&[3], header::STOPPED_PROCESSES as u64).expect("written");
     keeper.end().expect("the end");
     let kept = CallsFile::open(&path).expect("readable");
-    assert_eq!((kept.damaged, kept.lost), (0, Some((0, 0))));
+    assert_eq!((kept.damaged, kept.lost), (0, Some(Lost { stopped: 3, ..Lost::default() })));
     assert_eq!(kept.indices(), (0..64).collect::<Vec<u64>>());
 }
 
@@ -92,7 +93,7 @@ fn a_damaged_piece_is_counted_and_costs_only_itself() {
         CallsFile::open(&path).expect("readable")
     };
     let middle = damaged(50_000, whole.len());
-    assert_eq!((middle.damaged, middle.lost), (1, Some((0, 0))));
+    assert_eq!((middle.damaged, middle.lost), (1, Some(Lost::default())));
     assert_eq!(middle.indices(), [0, 1, 3, 4]);
     let cut = damaged(50_000, whole.len() - 30_000);
     assert_eq!((cut.damaged, cut.lost), (1, None));

@@ -4,6 +4,7 @@ mod doorway;
 mod errors;
 mod import;
 mod load;
+mod monitor;
 mod record;
 mod vocabulary;
 
@@ -15,6 +16,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     import::register(module)?;
     load::register(module)?;
+    monitor::register(module)?;
     record::register(module)?;
     vocabulary::register(module)
 }

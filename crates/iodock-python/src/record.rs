@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// program would have got them. Gives a dictionary: store, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
 /// written_bytes, killed.
 #[pyfunction]
-#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned()))]
+#[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false))]
 fn record(
     py: Python<'_>,
     command: Vec<OsString>,
@@ -23,11 +23,13 @@ fn record(
     backend: String,
     force: bool,
     page_faults: String,
+    complete: bool,
 ) -> PyResult<Bound<'_, PyDict>> {
     let mut options = RecordOptions::new(command, store);
     options.backend = backend;
     options.force = force;
     options.page_faults = mode(&page_faults)?;
+    options.complete = complete;
     run(py, |door| iodock_record::record(&options, door.cancel.clone()))
 }
 

@@ -1,4 +1,5 @@
-//! Records a command: `record STORE COMMAND...`. BACKEND names the back end, QUIET hides the outcome.
+//! Records a command: `record STORE COMMAND...`. BACKEND names the back end, COMPLETE asks for all
+//! calls, QUIET hides the outcome.
 
 use iodock_record::{record, ProgramExit, RecordOptions};
 
@@ -10,6 +11,7 @@ fn main() {
     if let Some(backend) = std::env::var_os("BACKEND") {
         options.backend = backend.to_string_lossy().into_owned();
     }
+    options.complete = std::env::var_os("COMPLETE").is_some();
     match record(&options, Default::default()) {
         Ok(outcome) => {
             if std::env::var_os("QUIET").is_none() {

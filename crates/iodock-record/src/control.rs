@@ -5,8 +5,9 @@
 //! its own. A wake that comes a moment too early is lost; the ticker repeats it.
 
 use crate::faults::{Mode, PageFaults};
+use crate::locks::lock;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Signal handlers have no arguments of ours, hence statics; [`SignalGuard`] lets one recording at a
@@ -15,16 +16,32 @@ static RECORDER_THREAD: AtomicI32 = AtomicI32::new(0);
 static SENT_COUNT: AtomicU32 = AtomicU32::new(0);
 static LAST_SENT: AtomicI32 = AtomicI32::new(0);
 static TERMINAL_COUNT: AtomicU32 = AtomicU32::new(0);
+static TOLD_COUNT: AtomicU32 = AtomicU32::new(0);
+/// A bit each.
+static TO_PASS_ON: AtomicU64 = AtomicU64::new(0);
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// The signals that ask a program to end.
 const ENDING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+/// Those that tell a program something: a batch system says so that the time is up soon.
+const TELLING: [libc::c_int; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+/// Others that would end the recorder, which a program may have sent to its whole group.
+const OTHERS: [libc::c_int; 7] = [
+    libc::SIGALRM,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+    libc::SIGSTKFLT,
+    libc::SIGXCPU,
+];
 
 /// What recorder and ticker share.
 #[derive(Default)]
 pub struct Control {
     pub cancelled: Arc<AtomicBool>,
-    samples: Mutex<Vec<iodock_event::Sample>>,
+    /// Shared with threads that may outlive the recording: see `sampler::readers`.
+    samples: Arc<Mutex<Vec<iodock_event::Sample>>>,
     /// Processes being recorded: whose /proc/PID/io the sampler adds up.
     pub processes: Mutex<Vec<u32>>,
     pub finished: AtomicBool,
@@ -40,6 +57,8 @@ pub struct Received {
     pub last_sent: i32,
     /// From the terminal's keys.
     pub terminal: u32,
+    /// Those that only tell the program something.
+    pub told: u32,
 }
 
 impl Control {
@@ -52,7 +71,14 @@ impl Control {
             sent: SENT_COUNT.load(SeqCst),
             last_sent: LAST_SENT.load(SeqCst),
             terminal: TERMINAL_COUNT.load(SeqCst),
+            told: TOLD_COUNT.load(SeqCst),
         }
+    }
+
+    /// The signals that came for the program since this was last asked.
+    pub fn take_to_pass_on(&self) -> impl Iterator<Item = libc::c_int> {
+        let came = TO_PASS_ON.swap(0, SeqCst);
+        TELLING.into_iter().filter(move |signal| came & (1 << signal) != 0)
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -63,13 +89,14 @@ impl Control {
         lock(&self.samples).append(samples);
     }
 
+    /// Where readers of counters leave what they read.
+    pub fn sample_box(&self) -> Arc<Mutex<Vec<iodock_event::Sample>>> {
+        self.samples.clone()
+    }
+
     pub fn take_samples(&self) -> Vec<iodock_event::Sample> {
         std::mem::take(&mut *lock(&self.samples))
     }
-}
-
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 /// The signal that ends the recorder's wait.
@@ -89,13 +116,19 @@ pub fn wake() {
 /// Called on the recorder's own thread: only the wake signal may reach it, so that a system call of the
 /// recorder is never cut short by another.
 pub fn adopt_thread() {
+    hear_wake_only();
+    // SAFETY: can't fail.
+    RECORDER_THREAD.store(unsafe { libc::gettid() }, SeqCst);
+}
+
+/// No other signal reaches the calling thread.
+pub fn hear_wake_only() {
     // SAFETY: plain calls on a local signal set.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&mut set);
         libc::sigdelset(&mut set, wake_signal());
         libc::pthread_sigmask(libc::SIG_SETMASK, &set, ptr::null_mut());
-        RECORDER_THREAD.store(libc::syscall(libc::SYS_gettid) as i32, SeqCst);
     }
 }
 
@@ -115,6 +148,18 @@ extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut
     }
 }
 
+extern "C" fn on_telling(signal: libc::c_int, _: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    TO_PASS_ON.fetch_or(1 << signal, SeqCst);
+    TOLD_COUNT.fetch_add(1, SeqCst);
+    // SAFETY: as above.
+    unsafe {
+        let errno = *libc::__errno_location();
+        wake();
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// Also for what is not meant for us. (A handler, for what is ignored stays so in the program.)
 extern "C" fn on_wake(_: libc::c_int) {}
 
 /// Our signal handlers, for the length of a recording. Signals that were ignored stay ignored (nohup).
@@ -128,10 +173,19 @@ impl SignalGuard {
         let one = lock(&ONE_AT_A_TIME);
         SENT_COUNT.store(0, SeqCst);
         TERMINAL_COUNT.store(0, SeqCst);
+        TO_PASS_ON.store(0, SeqCst);
         let mut guard = SignalGuard { previous: Vec::new(), _one: one };
-        guard.replace(wake_signal(), on_wake as *const () as usize, 0);
+        let told = libc::SA_SIGINFO | libc::SA_RESTART;
+        for signal in OTHERS.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
+            // Our own has to end the wait.
+            let flags = if signal == wake_signal() { 0 } else { libc::SA_RESTART };
+            guard.replace(signal, on_wake as *const () as usize, flags);
+        }
         for signal in ENDING {
-            guard.replace(signal, on_signal as *const () as usize, libc::SA_SIGINFO | libc::SA_RESTART);
+            guard.replace(signal, on_signal as *const () as usize, told);
+        }
+        for signal in TELLING {
+            guard.replace(signal, on_telling as *const () as usize, told);
         }
         guard.silence_stops();
         guard

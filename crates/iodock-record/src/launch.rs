@@ -12,6 +12,8 @@ use std::{env, fs, io, ptr};
 pub struct Program {
     pub path: PathBuf,
     pub arguments: Vec<OsString>,
+    /// Also what it does before a recorder inside of it is there shall be recorded.
+    pub complete: bool,
     c_path: CString,
     c_arguments: Vec<CString>,
     c_environment: Vec<CString>,
@@ -50,6 +52,7 @@ impl Program {
             c_arguments: command.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?,
             c_environment: environment.collect(),
             arguments: command.to_vec(),
+            complete: false,
             mask: signal_mask(),
             ignores_children: ignores_children(),
             path,
@@ -125,6 +128,15 @@ fn check(path: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::from_raw_os_error(libc::EACCES));
     }
     Ok(path.to_path_buf())
+}
+
+/// Can so many more files be open at once?
+///
+/// # Errors
+/// `ulimit -n` or the machine's own limit.
+pub fn may_open(files: usize) -> io::Result<()> {
+    let one = fs::File::open("/dev/null")?;
+    (1..files).map(|_| one.try_clone()).collect::<io::Result<Vec<_>>>().map(drop)
 }
 
 /// What a shell says when a program can't be started.

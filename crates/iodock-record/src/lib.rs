@@ -2,7 +2,7 @@
 //! what they do to a journal in the store, once a second at the latest. `iodock_import` then makes the
 //! store's tables of the journal, by the same pipeline as for a log.
 //!
-//! One thread of its own forks, traces, waits and writes; a second one samples the machine. Neither
+//! One thread of its own forks, traces, waits and writes; a second one wakes it once a second. Neither
 //! touches the threads, children or signals of the process around it for longer than the recording.
 
 pub mod backends;
@@ -13,6 +13,7 @@ mod error;
 pub mod faults;
 mod job;
 mod launch;
+mod locks;
 mod options;
 mod parts;
 mod places;
@@ -46,7 +47,8 @@ use std::thread;
 /// # Errors
 /// Nothing was recorded, and unless the store could not be made, the program was not run.
 pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<RecordOutcome, RecordError> {
-    let program = Program::find(&options.command)?;
+    let mut program = Program::find(&options.command)?;
+    program.complete = options.complete;
     let choice = choice::for_program(&options.backend, &program)?;
     let command = options.command.iter().map(|argument| bytes(argument)).collect();
     let meta = meta(choice, command);
@@ -115,7 +117,7 @@ fn run(
             return Err(error);
         }
     };
-    let mounts = sampler::mounts(&sampling.root);
+    let mounts = sampler::mounts(&sampling.root, &mut warnings);
     let mounted = journal.mounts(&mounts);
     if let Err(error) = mounted {
         part.abandon();
@@ -124,7 +126,7 @@ fn run(
     let control = Control::new(cancel, page_faults);
     let guard = SignalGuard::install();
     let faults_path = journal.path().with_extension(faults::ENDING);
-    let (result, faults) = thread::scope(|scope| {
+    let (result, faults, silent) = thread::scope(|scope| {
         let faults = scope.spawn(|| faults::follow(&control.faults, &faults_path, &meta, clock.epoch()));
         let ticker = scope.spawn(|| sampler::tick(&clock, &control, sampling));
         let recorder = scope.spawn(|| {
@@ -135,7 +137,7 @@ fn run(
         control.finished.store(true, Ordering::SeqCst);
         ticker.thread().unpark();
         control.faults.finish();
-        (result, faults.join())
+        (result, faults.join(), ticker.join())
     });
     drop(guard);
     let ended = match result {
@@ -152,6 +154,7 @@ fn run(
     faults.losses.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
     losses.merge(&faults.losses);
     warnings.extend(more);
+    warnings.extend(silent.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     warnings.extend(faults.failure);
     if killed > 0 {
         warnings.push(format!("{killed} processes were killed: a program that was started under recording can't go on without it"));

@@ -1,6 +1,6 @@
 //! What to record, and what came of it.
 
-use crate::backends::choice::Reason;
+use crate::backends::reason::Reason;
 use crate::backends::ProgramExit;
 use crate::faults::Mode;
 use crate::sampler::Settings;
@@ -22,6 +22,8 @@ pub struct RecordOptions {
     pub sampling: Settings,
     /// When page faults in mapped files are recorded.
     pub page_faults: Mode,
+    /// Also what programs do before a recorder inside of them is there.
+    pub complete: bool,
 }
 
 impl RecordOptions {
@@ -33,6 +35,7 @@ impl RecordOptions {
             backend: "auto".into(),
             sampling: Settings::default(),
             page_faults: Mode::default(),
+            complete: false,
         }
     }
 }

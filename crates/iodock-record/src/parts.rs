@@ -120,7 +120,8 @@ impl Part {
     pub fn abandon(&self) {
         let journal = self.store.join("journal");
         // What can't be removed stays; there is nobody to tell.
-        for ending in ["journal", iodock_preload::calls::ENDING, crate::faults::ENDING] {
+        use iodock_preload::calls::{ENDING, TRACED_ENDING};
+        for ending in ["journal", ENDING, TRACED_ENDING, crate::faults::ENDING] {
             let _ = fs::remove_file(journal.join(format!("{}.{ending}", self.name)));
         }
         if self.created && self.ranks.is_none() {

@@ -110,6 +110,32 @@ fn same_as_strace(place: &Place, command: &[&str]) {
     assert_eq!(recorded, strace_counts(command, &place.0.join("strace.log")), "{command:?}");
 }
 
+/// What the kernel does not answer for (a dead file system's counters) must not keep a recording from ending.
+#[test]
+fn counters_that_never_answer_hang_nobody() {
+    let _one = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let place = Place::new("silent");
+    fs::create_dir_all(place.0.join("root/proc")).unwrap();
+    let silent = place.0.join("root/proc/diskstats");
+    assert!(Command::new("mkfifo").arg(&silent).status().expect("mkfifo runs").success());
+    fs::write(place.0.join("root/proc/loadavg"), "0.25 0.18 0.12 1/80 11206\n").unwrap();
+    let mut options = RecordOptions::new(["sleep", "0.5"].map(Into::into).to_vec(), place.store());
+    options.backend = "ptrace".into();
+    options.sampling.root = place.0.join("root");
+    options.sampling.interval = Duration::from_millis(50);
+    let (done, ended) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        let _ = done.send(record(&options, Arc::default()));
+    });
+    let outcome = ended.recv_timeout(Duration::from_secs(60)).expect("it ends").expect("recorded");
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let warned = outcome.warnings.iter().any(|warning| warning.contains("no answer from proc/diskstats"));
+    assert!(warned, "{:?}", outcome.warnings);
+    let mut reader = place.journal();
+    while reader.next_batch().expect("readable").is_some() {}
+    assert!(reader.take_samples().iter().any(|sample| sample.metric == "load_1min"));
+}
+
 #[test]
 fn counts_are_those_of_strace() {
     let _alone = alone();

@@ -5,7 +5,7 @@
 use iodock_event::{Batch, LossKind, Losses, Outcome, Phase, Record, RecordSource};
 use iodock_journal::JournalReader;
 use iodock_preload::calls::{recover, CallsSource, Ending};
-use iodock_record::backends::choice::Reason;
+use iodock_record::backends::reason::Reason;
 use iodock_record::{record, ProgramExit, RecordOptions, RecordOutcome};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,15 +39,42 @@ impl Place {
         program.to_str().expect("text").into()
     }
 
+    /// `None` where there is no static libc.
+    fn static_program(&self) -> Option<String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/programs/between.c");
+        let program = self.0.join("between");
+        let built = Command::new("gcc").args(["-static", "-w", "-o"]).arg(&program).arg(source).status();
+        if !built.expect("gcc runs").success() {
+            eprintln!("no static libc here: not looked at");
+            return None;
+        }
+        Some(program.to_str().expect("text").into())
+    }
+
     fn record(&self, backend: &str, command: &[&str]) -> (RecordOutcome, Vec<Record>, Vec<String>) {
+        self.record_more(backend, false, command)
+    }
+
+    fn record_more(
+        &self,
+        backend: &str,
+        complete: bool,
+        command: &[&str],
+    ) -> (RecordOutcome, Vec<Record>, Vec<String>) {
         let store = self.0.join("run.iodock");
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
-        (options.force, options.backend) = (true, backend.into());
+        (options.force, options.backend, options.complete) = (true, backend.into(), complete);
         let mut outcome = record(&options, Arc::default()).expect("recorded");
         let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
         let mut kept = Kept::default();
         while let Some(batch) = reader.next_batch().expect("readable") {
             kept.take(&batch);
+        }
+        if let Ok(mut traced) = JournalReader::open(store.join("journal/main.traced")) {
+            while let Some(batch) = traced.next_batch().expect("readable") {
+                kept.take(&batch);
+            }
+            assert!(!traced.is_cut());
         }
         let calls = store.join("journal/main.calls");
         if calls.exists() {
@@ -191,23 +218,35 @@ fn a_killed_program_is_recorded_to_its_last_call() {
     assert_eq!(ends.len(), 1);
 }
 
+/// Forbids itself nothing, by a filter, and executes its arguments: behind a filter the library makes no calls of
+/// its own, so it can't ask for a tracer.
+const CONFINED: &str = "
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {1, allow};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (count < 2 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 1;
+    return execv(arguments[1], arguments + 1);
+}
+";
+
 #[test]
 fn a_program_that_it_does_not_reach_is_said() {
     let place = Place::new("static");
-    let source = place.0.join("static.c");
-    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0); }\n")
-        .expect("written");
-    let program = place.0.join("static");
-    let built = Command::new("gcc").args(["-static", "-o"]).arg(&program).arg(&source).status();
-    if !built.is_ok_and(|status| status.success()) {
-        eprintln!("no static libc here: not tried");
-        return;
-    }
-    let shell = format!("{}; true", program.display());
+    let Some(program) = place.static_program() else { return };
+    let (source, confined) = (place.0.join("confined.c"), place.0.join("confined"));
+    fs::write(&source, CONFINED).expect("written");
+    let built = Command::new("gcc").arg("-o").arg(&confined).arg(&source).status();
+    assert!(built.expect("gcc runs").success());
+    let shell = format!("cd {}; {} {program}; true", place.text(), confined.display());
     let (outcome, records, _) = place.record("rewrite", &["/bin/sh", "-c", &shell]);
     assert_eq!(outcome.exit, ProgramExit::Code(0));
     assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 1);
-    assert_eq!(counts(&records)["execve"].0, 2);
+    assert_eq!(counts(&records)["execve"].0, 3);
 }
 
 /// Everything of a call but its times; results that are addresses or process ids don't compare.
@@ -291,6 +330,46 @@ fn a_static_program_is_recorded_from_outside_and_that_is_said() {
         assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
         assert!(records.iter().filter(|record| matches!(record, Record::Call(_))).count() > 2);
     }
+}
+
+#[test]
+fn a_static_program_below_a_dynamic_one_is_traced() {
+    let place = Place::new("below");
+    let Some(program) = place.static_program() else { return };
+    // Dynamic, static, and again: below the static one too, and in its place.
+    let work = format!("cat {0} > /dev/null; {0} cat /dev/null; {0} {0} sh -c true; exec {0} true", program);
+    let script = format!("cd {}; {work}", place.text());
+    let command = ["sh", "-c", script.as_str()];
+    let (by_ptrace, traced, _) = place.record("ptrace", &command);
+    let (by_rewrite, seen, _) = place.record("rewrite", &command);
+    let (by_both, all, _) = place.record_more("rewrite", true, &command);
+    for outcome in [&by_ptrace, &by_rewrite, &by_both] {
+        assert_eq!(outcome.exit, ProgramExit::Code(0));
+        assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+    }
+    assert_eq!(by_both.losses.count(LossKind::BeforeLoad), 0);
+    // sh and cat; what static programs start is traced up to its library.
+    assert_eq!(by_rewrite.losses.count(LossKind::BeforeLoad), 2);
+    let (traced, seen) = (counts(&traced), counts(&seen));
+    assert_eq!(counts(&all), traced);
+    for name in ["write", "execve", "fork", "clone", "vfork", "exit_group", "dup2"] {
+        assert_eq!(seen.get(name), traced.get(name), "{name}");
+    }
+}
+
+#[test]
+fn an_exec_that_fails_leaves_the_program_to_its_library() {
+    let place = Place::new("fails");
+    let Some(program) = place.static_program() else { return };
+    // A static program that nobody may execute: it is asked for, and then refused.
+    let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
+    fs::set_permissions(&program, rights).expect("not executable");
+    let script = format!("exec {program} || cat /dev/null");
+    let command = ["bash", "-c", "-O", "execfail", script.as_str()];
+    let (outcome, records, _) = place.record("rewrite", &command);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(counts(&records)["execve"], (3, 1));
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
 }
 
 #[test]

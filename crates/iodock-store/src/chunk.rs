@@ -4,6 +4,7 @@
 
 use crate::dictionary::Dictionary;
 use crate::encodings::{put_delta_narrow, put_delta_wide, put_indices, Presence};
+use crate::frame::{Framer, Gain};
 use crate::schema::ZSTD_LEVEL;
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -11,8 +12,9 @@ use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::statistics::Statistics;
-use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::file::writer::{SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 use std::io::Write;
 
@@ -25,6 +27,8 @@ pub enum Plan {
     Ids,
     /// A dictionary as long as few values differ, else differences.
     Few,
+    /// The same, with more values.
+    Many,
 }
 
 /// A number as Parquet stores it.
@@ -99,22 +103,21 @@ pub enum Order {
 /// Reused by all columns.
 pub struct Workspace {
     pub presence: Presence,
-    compressor: zstd::bulk::Compressor<'static>,
+    framer: Framer,
     page: Vec<u8>,
-    compressed: Vec<u8>,
+    /// The last page's, for its room.
+    compressed: Bytes,
     #[cfg(target_arch = "x86_64")]
     has_avx2: bool,
 }
 
 impl Workspace {
     pub fn new() -> Result<Workspace> {
-        let compressor = zstd::bulk::Compressor::new(ZSTD_LEVEL).map_err(ParquetError::from)?;
-        let (page, compressed) = (Vec::new(), Vec::new());
         Ok(Workspace {
             presence: Presence::default(),
-            compressor,
-            page,
-            compressed,
+            framer: Framer::new().map_err(ParquetError::from)?,
+            page: Vec::new(),
+            compressed: Bytes::new(),
             #[cfg(target_arch = "x86_64")]
             has_avx2: is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("bmi1")
@@ -124,12 +127,13 @@ impl Workspace {
         })
     }
 
-    /// The page compressed. A buffer of the worst length for each page would cost more than compressing.
-    fn compress(&mut self) -> Result<Bytes> {
-        self.compressed.clear();
-        self.compressed.reserve(zstd::zstd_safe::compress_bound(self.page.len()));
-        self.compressor.compress_to_buffer(&self.page, &mut self.compressed).map_err(ParquetError::from)?;
-        Ok(Bytes::copy_from_slice(&self.compressed))
+    /// The page compressed, where that pays. A new buffer of the worst length for each page would cost more than
+    /// compressing, so the last page's is taken back, which is free once nobody else holds it.
+    fn compress(&mut self, gain: &mut Gain) -> Result<Bytes> {
+        let mut compressed = Vec::from(std::mem::take(&mut self.compressed));
+        self.framer.put(&self.page, gain, &mut compressed).map_err(ParquetError::from)?;
+        self.compressed = Bytes::from(compressed);
+        Ok(self.compressed.clone())
     }
 }
 
@@ -142,6 +146,7 @@ pub struct Chunk<T> {
     /// The dictionary did not hold a page: the rest of the group goes without.
     given_up: bool,
     kept: Vec<T>,
+    gain: Gain,
     pages: Pages,
     encodings: Vec<Encoding>,
     rows: u64,
@@ -163,21 +168,48 @@ fn extend<T: Value>(range: Option<(T, T)>, values: &[T], order: Order) -> Option
 }
 
 /// Pages as they will lie in the file.
+#[derive(Default)]
 struct Pages {
-    bytes: TrackedWrite<Vec<u8>>,
+    bytes: Vec<u8>,
     uncompressed: usize,
 }
 
 impl Pages {
-    fn new() -> Pages {
-        Pages { bytes: TrackedWrite::new(Vec::new()), uncompressed: 0 }
-    }
-
     fn write(&mut self, page: Page, uncompressed: usize) -> Result<()> {
         let page = CompressedPage::new(page, uncompressed);
-        let written = SerializedPageWriter::new(&mut self.bytes).write_page(page)?;
+        let mut out = TrackedWrite::new(&mut self.bytes);
+        let written = SerializedPageWriter::new(&mut out).write_page(page)?;
+        out.flush()?;
         self.uncompressed += written.uncompressed_size;
         Ok(())
+    }
+
+    /// Keeps the room.
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.uncompressed = 0;
+    }
+}
+
+/// A finished column as it will lie in the file. In one piece, it is written without being copied once more.
+struct Laid<'a>(&'a [u8]);
+
+impl Length for Laid<'_> {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+impl<'a> ChunkReader for Laid<'a> {
+    type T = &'a [u8];
+
+    fn get_read(&self, start: u64) -> Result<&'a [u8]> {
+        Ok(self.0.get(start as usize..).unwrap_or_default())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
+        let bytes = self.get_read(start)?;
+        Ok(Bytes::copy_from_slice(&bytes[..length.min(bytes.len())]))
     }
 }
 
@@ -187,6 +219,7 @@ impl<T: Value> Chunk<T> {
             Plan::Delta => None,
             Plan::Ids => Some(Dictionary::of_ids()),
             Plan::Few => Some(Dictionary::of_few()),
+            Plan::Many => Some(Dictionary::of_many()),
         };
         Chunk {
             nullable: descriptor.max_def_level() > 0,
@@ -195,7 +228,8 @@ impl<T: Value> Chunk<T> {
             dictionary,
             given_up: false,
             kept: Vec::new(),
-            pages: Pages::new(),
+            gain: Gain::default(),
+            pages: Pages::default(),
             encodings: vec![Encoding::RLE],
             rows: 0,
             nulls: 0,
@@ -213,7 +247,7 @@ impl<T: Value> Chunk<T> {
         let encoding = self.encode(work, values, null);
         self.add_encoding(encoding);
         let page = Page::DataPage {
-            buf: work.compress()?,
+            buf: work.compress(&mut self.gain)?,
             num_values: values.len() as u32,
             encoding,
             def_level_encoding: Encoding::RLE,
@@ -288,27 +322,38 @@ impl<T: Value> Chunk<T> {
         }
     }
 
-    /// The column's bytes and what Parquet must know of them. Then it is ready for the next group.
-    pub fn finish(&mut self, work: &mut Workspace) -> Result<(Bytes, ColumnCloseResult)> {
-        let pages = std::mem::replace(&mut self.pages, Pages::new());
-        // The dictionary is complete only now, but comes first in the file.
-        let mut whole = Pages { bytes: TrackedWrite::new(Vec::new()), uncompressed: pages.uncompressed };
+    /// Appends the column to `group`. Then it is ready for the next group.
+    pub fn finish<W: Write + Send>(
+        &mut self,
+        work: &mut Workspace,
+        group: &mut SerializedRowGroupWriter<W>,
+    ) -> Result<()> {
+        let mut dictionary = Pages::default();
         if let Some((page, uncompressed)) = self.take_dictionary(work)? {
-            whole.write(page, uncompressed)?;
+            dictionary.write(page, uncompressed)?;
         }
-        let dictionary_bytes = whole.bytes.bytes_written();
-        whole.bytes.write_all(&pages.bytes.into_inner()?)?;
+        let closed = self.close(&dictionary)?;
+        // The dictionary is complete only now, but comes first in the file.
+        self.pages.bytes.splice(..0, dictionary.bytes);
+        group.append_column(&Laid(&self.pages.bytes), closed)?;
+        self.pages.clear();
+        Ok(())
+    }
+
+    /// What Parquet must know of the column.
+    fn close(&mut self, dictionary: &Pages) -> Result<ColumnCloseResult> {
         let encodings = std::mem::replace(&mut self.encodings, vec![Encoding::RLE]);
         let range = self.range.take().map(|(low, high)| (low.flip(self.order), high.flip(self.order)));
-        let length = whole.bytes.bytes_written();
+        let first = dictionary.bytes.len();
+        let length = first + self.pages.bytes.len();
         let metadata = ColumnChunkMetaData::builder(self.descriptor.clone())
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL)?))
             .set_encodings(encodings)
             .set_num_values(self.rows as i64)
             .set_total_compressed_size(length as i64)
-            .set_total_uncompressed_size(whole.uncompressed as i64)
-            .set_data_page_offset(dictionary_bytes as i64)
-            .set_dictionary_page_offset((dictionary_bytes > 0).then_some(0))
+            .set_total_uncompressed_size((dictionary.uncompressed + self.pages.uncompressed) as i64)
+            .set_data_page_offset(first as i64)
+            .set_dictionary_page_offset((first > 0).then_some(0))
             .set_statistics(T::statistics(range, self.nulls))
             .build()?;
         let closed = ColumnCloseResult {
@@ -320,7 +365,7 @@ impl<T: Value> Chunk<T> {
             offset_index: None,
         };
         (self.rows, self.nulls, self.given_up) = (0, 0, false);
-        Ok((Bytes::from(whole.bytes.into_inner()?), closed))
+        Ok(closed)
     }
 
     /// The dictionary as a page, if a page of values uses it.
@@ -341,7 +386,7 @@ impl<T: Value> Chunk<T> {
             return Ok(None);
         }
         self.add_encoding(Encoding::PLAIN);
-        let buf = work.compress()?;
+        let buf = work.compress(&mut Gain::default())?;
         let page = Page::DictionaryPage { buf, num_values, encoding: Encoding::PLAIN, is_sorted: false };
         Ok(Some((page, work.page.len())))
     }

@@ -2,9 +2,12 @@
 
 /// Ids up to here are looked up in a table: 1 MB at most.
 const TABLE: u64 = 1 << 18;
-/// Other values are hashed, as long as they are few.
+/// Other values are hashed, as long as they are few: half as many as slots. Most look-ups shall meet the
+/// processor's nearest cache.
 const SLOTS: usize = 1 << 13;
-const FEW: usize = SLOTS / 2;
+/// Where a few values are frequent and many are rare, as among results, these still take less room and time
+/// together than differences of them do. 1 MB.
+const MANY_SLOTS: usize = 1 << 18;
 
 enum Lookup {
     /// Index + 1 by value; 0 for none.
@@ -30,6 +33,11 @@ impl Dictionary {
         Dictionary { lookup: Lookup::Hashed(vec![0; SLOTS]), keys: Vec::new(), indices: Vec::new() }
     }
 
+    /// For any numbers of which few are frequent.
+    pub fn of_many() -> Dictionary {
+        Dictionary { lookup: Lookup::Hashed(vec![0; MANY_SLOTS]), keys: Vec::new(), indices: Vec::new() }
+    }
+
     /// Starts anew for the next row group.
     pub fn clear(&mut self) {
         self.keys.clear();
@@ -47,8 +55,9 @@ impl Dictionary {
     /// Fills `indices`. False if these values are not for a dictionary; then it keeps what it had
     /// besides, perhaps, entries that no page uses.
     #[inline(always)]
-    pub fn index(&mut self, keys: impl Iterator<Item = u64>) -> bool {
-        self.indices.clear();
+    pub fn index(&mut self, keys: impl ExactSizeIterator<Item = u64>) -> bool {
+        // Not cleared before: all of them are written again.
+        self.indices.resize(keys.len(), 0);
         match &mut self.lookup {
             Lookup::Table(table) => index_table(table, &mut self.keys, &mut self.indices, keys),
             Lookup::Hashed(slots) => index_hashed(slots, &mut self.keys, &mut self.indices, keys),
@@ -60,10 +69,10 @@ impl Dictionary {
 fn index_table(
     table: &mut Vec<u32>,
     known: &mut Vec<u64>,
-    indices: &mut Vec<u32>,
+    indices: &mut [u32],
     keys: impl Iterator<Item = u64>,
 ) -> bool {
-    for key in keys {
+    for (index, key) in indices.iter_mut().zip(keys) {
         if key >= table.len() as u64 {
             if key >= TABLE {
                 return false;
@@ -75,7 +84,7 @@ fn index_table(
             known.push(key);
             *entry = known.len() as u32;
         }
-        indices.push(*entry - 1);
+        *index = *entry - 1;
     }
     true
 }
@@ -84,28 +93,26 @@ fn index_table(
 fn index_hashed(
     slots: &mut [u32],
     known: &mut Vec<u64>,
-    indices: &mut Vec<u32>,
+    indices: &mut [u32],
     keys: impl Iterator<Item = u64>,
 ) -> bool {
-    for key in keys {
+    let mask = slots.len() - 1;
+    let shift = 64 - slots.len().trailing_zeros();
+    for (index, key) in indices.iter_mut().zip(keys) {
         // Fibonacci hashing: the product's high bits depend on all of the key's.
-        let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 51) as usize % SLOTS;
-        loop {
+        let mut slot = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> shift) as usize & mask;
+        *index = loop {
             match slots[slot] {
-                0 if known.len() == FEW => return false,
+                0 if known.len() == slots.len() / 2 => return false,
                 0 => {
                     known.push(key);
                     slots[slot] = known.len() as u32;
-                    indices.push(known.len() as u32 - 1);
-                    break;
+                    break known.len() as u32 - 1;
                 }
-                entry if known[entry as usize - 1] == key => {
-                    indices.push(entry - 1);
-                    break;
-                }
-                _ => slot = (slot + 1) % SLOTS,
+                entry if known[entry as usize - 1] == key => break entry - 1,
+                _ => slot = (slot + 1) & mask,
             }
-        }
+        };
     }
     true
 }

@@ -22,12 +22,34 @@ fn put_zigzag(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
 
-/// Appends `width` bits of each value, least significant first.
+/// Appends `width` bits of each value, least significant first. The last eight are filled up with zeros.
 #[inline(always)]
-fn put_bits(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
-    if width == 0 {
-        return;
+fn put_bits<T: Copy + Default + Into<u64>>(out: &mut Vec<u8>, values: &[T], width: u32) {
+    let eights = values.chunks_exact(8);
+    let mut last = [T::default(); 8];
+    last[..eights.remainder().len()].copy_from_slice(eights.remainder());
+    let last = Some(&last[..]).filter(|_| !eights.remainder().is_empty());
+    let eights = eights.chain(last);
+    // Eight values of `width` bits are `width` bytes.
+    match width {
+        0 => {}
+        1..=8 => eights.for_each(|eight| {
+            let join = |word, &value: &T| word << width | value.into();
+            let word = eight.iter().rfold(0u64, join);
+            out.extend_from_slice(&word.to_le_bytes()[..width as usize]);
+        }),
+        9..=16 => eights.for_each(|eight| {
+            let join = |word, &value: &T| word << width | value.into();
+            let (low, high) = (eight[..4].iter().rfold(0u64, join), eight[4..].iter().rfold(0u64, join));
+            let word = u128::from(low) | u128::from(high) << (4 * width);
+            out.extend_from_slice(&word.to_le_bytes()[..width as usize]);
+        }),
+        _ => put_wide_bits(out, eights.flatten().map(|&value| value.into()), width),
     }
+}
+
+#[inline(always)]
+fn put_wide_bits(out: &mut Vec<u8>, values: impl Iterator<Item = u64>, width: u32) {
     let (mut word, mut filled) = (0u64, 0);
     for value in values {
         word |= value << filled;
@@ -117,8 +139,7 @@ pub fn put_indices(out: &mut Vec<u8>, indices: &[u32]) {
     }
     let groups = indices.len().div_ceil(8);
     put_varint(out, (groups as u64) << 1 | 1);
-    let padding = std::iter::repeat_n(0, groups * 8 - indices.len());
-    put_bits(out, indices.iter().map(|&index| u64::from(index)).chain(padding), width.get());
+    put_bits(out, indices, width.get());
 }
 
 macro_rules! delta {
@@ -131,26 +152,26 @@ macro_rules! delta {
             }
             let mut previous = values.first().copied().unwrap_or(0);
             put_zigzag(out, previous.into());
-            let mut deltas = [0 as $signed; BLOCK];
+            let mut room = [0 as $unsigned; BLOCK];
             for block in values.get(1..).unwrap_or_default().chunks(BLOCK) {
-                for (delta, &value) in deltas.iter_mut().zip(block) {
-                    *delta = value.wrapping_sub(previous);
+                for (delta, &value) in room.iter_mut().zip(block) {
+                    *delta = value.wrapping_sub(previous) as $unsigned;
                     previous = value;
                 }
-                let deltas = &mut deltas[..block.len()];
-                let least = deltas.iter().copied().min().unwrap_or(0);
-                deltas.iter_mut().for_each(|delta| *delta = delta.wrapping_sub(least));
+                let (deltas, unused) = room.split_at_mut(block.len());
+                let least = deltas.iter().map(|&delta| delta as $signed).min().unwrap_or(0);
+                deltas.iter_mut().for_each(|delta| *delta = delta.wrapping_sub(least as $unsigned));
+                unused.fill(0);
                 put_zigzag(out, least.into());
+                let parts = || room.chunks(MINIBLOCK).take(block.len().div_ceil(MINIBLOCK));
                 let mut widths = [0; BLOCK / MINIBLOCK];
-                for (width, part) in widths.iter_mut().zip(deltas.chunks(MINIBLOCK)) {
-                    let all = part.iter().fold(0, |all, &delta| all | delta as $unsigned);
+                for (width, part) in widths.iter_mut().zip(parts()) {
+                    let all = part.iter().fold(0, |all, &delta| all | delta);
                     *width = (<$unsigned>::BITS - all.leading_zeros()) as u8;
                 }
                 out.extend_from_slice(&widths);
-                for (&width, part) in widths.iter().zip(deltas.chunks(MINIBLOCK)) {
-                    let padding = std::iter::repeat_n(0, MINIBLOCK - part.len());
-                    let bits = part.iter().map(|&delta| u64::from(delta as $unsigned));
-                    put_bits(out, bits.chain(padding), width.into());
+                for (&width, part) in widths.iter().zip(parts()) {
+                    put_bits(out, part, width.into());
                 }
             }
         }

@@ -232,8 +232,7 @@ macro_rules! columns {
                 Ok(())
             }
             fn finish(&mut self, work: &mut Workspace, group: &mut Group) -> Result<()> {
-                $(let (bytes, closed) = self.$name.finish(work)?;
-                group.append_column(&bytes, closed)?;)+
+                $(self.$name.finish(work, group)?;)+
                 Ok(())
             }
         }
@@ -245,11 +244,11 @@ macro_rules! columns {
 columns! {
     ts: i64 = Delta Signed, Some(UNKNOWN);
     end_ts: i64 = Delta Signed, Some(UNKNOWN);
-    dur: i64 = Delta Signed, Some(UNKNOWN);
+    dur: i64 = Few Signed, Some(UNKNOWN);
     sys_cpu: i64 = Delta Signed, Some(UNKNOWN);
     call: i32 = Ids Unsigned, None;
     errno: i32 = Ids Unsigned, Some(u16::MAX);
-    result: i64 = Few Signed, Some(UNKNOWN);
+    result: i64 = Many Signed, Some(UNKNOWN);
     utid: i32 = Ids Unsigned, None;
     file: i32 = Ids Unsigned, Some(NONE);
     other_file: i32 = Ids Unsigned, Some(NONE);

@@ -12,6 +12,7 @@ mod encodings;
 mod error;
 mod events;
 mod folds;
+mod frame;
 mod info;
 mod manifest;
 mod place;
@@ -26,5 +27,6 @@ pub use manifest::{
     Captured, Host, HostClock, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
     SCHEMA_VERSION,
 };
+pub use table::{Cell, TableWriter};
 pub use tables::FaultRow;
 pub use writer::{StoreOptions, StoreWriter};

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
 
-/// Chunks that may wait for the encoder.
-const QUEUE: usize = 2;
+/// Chunks that may wait for the encoder: enough that filling them goes on while a row group is written.
+const QUEUE: usize = 6;
 
 type Result<T> = std::result::Result<T, StoreError>;
 

@@ -7,8 +7,8 @@ use crate::{text_of, time_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
 use iodock_event::{
-    Action, Batch, CallSpec, ErrnoId, EventColumns, FileKind, LossKind, Outcome, Phase, RawCall, Role, Text,
-    AT_FDCWD, NONE, UNKNOWN,
+    Action, Batch, CallSpec, ErrnoId, FileKind, LossKind, Outcome, Phase, RawCall, Role, Text, AT_FDCWD,
+    NONE, UNKNOWN,
 };
 
 /// A call's line of the table, boiled down to what is asked of it every time.
@@ -156,7 +156,7 @@ impl Tracker {
         meta: Meta,
         batch: &Batch,
         raw: &RawCall,
-        out: &mut EventColumns,
+        out: &mut Vec<EventRow>,
     ) {
         if raw.phase != Phase::Exit || self.tasks.live[live].pending.is_none() {
             let arguments = self.arguments(live, meta, batch, raw);
@@ -178,7 +178,7 @@ impl Tracker {
         }
     }
 
-    fn finish_call(&mut self, ending: Ending, out: &mut EventColumns) {
+    fn finish_call(&mut self, ending: Ending, out: &mut Vec<EventRow>) {
         let Ending { live, meta, batch, raw, .. } = ending;
         let mut row = self.blank_row(self.tasks.live[live].utid, raw);
         self.ring_requests |= meta.ring;
@@ -206,7 +206,7 @@ impl Tracker {
             _ if ending.succeeded() => self.effect(&ending, subject),
             _ => {}
         }
-        out.push(&row);
+        out.push(row);
         if meta.action == Action::Exit {
             self.exited(live, raw);
         } else if is_fork(meta.action) && ending.succeeded() && meta.action != Action::NewThread {

@@ -42,6 +42,9 @@ const MOST_MOVED: i64 = 1 << 45;
 /// ns that one call can't last longer, or hardly: 115 days.
 const LONGEST_NS: i64 = 10_000_000_000_000_000;
 
+/// Records whose rows are put into columns together: one at a time, each column would be grown by itself.
+const RECORDS: usize = 64;
+
 /// What the tracker must know beforehand.
 #[derive(Clone, Debug, Default)]
 pub struct TrackerOptions {
@@ -71,6 +74,8 @@ pub struct Tracker {
     /// Records seen: a clock that always ticks.
     now: u64,
     scratch: Vec<u8>,
+    /// Empty between calls.
+    rows: Vec<EventRow>,
     text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
     unknown_offsets: u64,
     rings: u64,
@@ -94,6 +99,7 @@ impl Tracker {
             next_handle: 0,
             now: 0,
             scratch: Vec::new(),
+            rows: Vec::new(),
             text_ids: Default::default(),
             unknown_offsets: 0,
             rings: 0,
@@ -138,13 +144,24 @@ impl Tracker {
 
     /// Adds the events of a batch to `out`.
     pub fn track(&mut self, space: u16, batch: &Batch, out: &mut EventColumns) {
-        for record in &batch.records {
-            self.record(space, batch, record, out);
+        let mut rows = std::mem::take(&mut self.rows);
+        for records in batch.records.chunks(RECORDS) {
+            records.iter().for_each(|record| self.rows_of(space, batch, record, &mut rows));
+            out.extend(&rows);
+            rows.clear();
         }
+        self.rows = rows;
     }
 
     /// Adds the events of one record, for callers that merge sources.
     pub fn record(&mut self, space: u16, batch: &Batch, record: &Record, out: &mut EventColumns) {
+        let mut rows = std::mem::take(&mut self.rows);
+        self.rows_of(space, batch, record, &mut rows);
+        rows.drain(..).for_each(|row| out.push(&row));
+        self.rows = rows;
+    }
+
+    fn rows_of(&mut self, space: u16, batch: &Batch, record: &Record, out: &mut Vec<EventRow>) {
         self.now += 1;
         match record {
             Record::Call(raw) => self.call(space, batch, raw, out),
@@ -207,13 +224,13 @@ impl Tracker {
         Tracked { tables: self.tables, losses: self.losses, spaces: self.tasks.row_spaces }
     }
 
-    fn call(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut EventColumns) {
+    fn call(&mut self, space: u16, batch: &Batch, raw: &RawCall, out: &mut Vec<EventRow>) {
         let key = key(space, raw.tid);
         let live = match self.tasks.find(key) {
             Some(live) => live,
             None if raw.phase == Phase::Exit => match self.tasks.known(key) {
                 // The end of a call of a task that has left: only to be counted.
-                Some(known) => return out.push(&self.blank_row(known.utid, raw)),
+                Some(known) => return out.push(self.blank_row(known.utid, raw)),
                 None => self.appear(space, raw.tid, time_of(raw)),
             },
             None => self.appear(space, raw.tid, time_of(raw)),

@@ -7,11 +7,11 @@ use crate::paths::Note;
 use crate::transfers::Move;
 use crate::{text_of, Tracker, MOST_MOVED};
 use iodock_event::event::EventRow;
-use iodock_event::{Direction, EventColumns, LossKind, Outcome, Side, NONE, UNKNOWN};
+use iodock_event::{Direction, LossKind, Outcome, Side, NONE, UNKNOWN};
 
 impl Tracker {
     /// sendfile, copy_file_range, splice, tee: out of `fd`, into `fd2`.
-    pub(crate) fn transfer(&mut self, ending: &Ending, blank: EventRow, out: &mut EventColumns) {
+    pub(crate) fn transfer(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let Ending { live, batch, raw, arguments, .. } = *ending;
         let failed = raw.outcome == Outcome::Failed;
         let input = self.subject(live, arguments.first, raw.fd, raw.fd_text, batch, failed);
@@ -26,8 +26,8 @@ impl Tracker {
         to.other_file = input.file;
         self.step(ending, input, self.side_of(Direction::Read, raw.offset, input), &mut from);
         self.step(ending, output, self.side_of(Direction::Write, raw.offset2, output), &mut to);
-        out.push(&from);
-        out.push(&to);
+        out.push(from);
+        out.push(to);
     }
 
     fn side_of(&self, direction: Direction, offset: i64, subject: Subject) -> Move {
@@ -37,7 +37,7 @@ impl Tracker {
     }
 
     /// rename and link belong to both names.
-    pub(crate) fn two_names(&mut self, ending: &Ending, blank: EventRow, out: &mut EventColumns) {
+    pub(crate) fn two_names(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let Ending { live, meta, batch, raw, arguments } = *ending;
         let old = match text_of(batch, raw.path).filter(|path| !path.is_empty()) {
             Some(path) => {
@@ -61,8 +61,8 @@ impl Tracker {
             self.names.set_kind(new, entry.kind);
             self.names.set_size(new, entry.size);
         }
-        out.push(&EventRow { side: Side::Old as u8, file: old, other_file: new, ..blank });
-        out.push(&EventRow { side: Side::New as u8, file: new, other_file: old, ..blank });
+        out.push(EventRow { side: Side::Old as u8, file: old, other_file: new, ..blank });
+        out.push(EventRow { side: Side::New as u8, file: new, other_file: old, ..blank });
     }
 
     /// io_submit: what will complete later.
@@ -89,7 +89,7 @@ impl Tracker {
 
     /// io_getevents: one row for each request that is done; the call itself is counted once, so all but
     /// the first are its other ends.
-    pub(crate) fn completions(&mut self, ending: &Ending, blank: EventRow, out: &mut EventColumns) {
+    pub(crate) fn completions(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
         let Ending { live, batch, raw, .. } = *ending;
         let start = raw.items.start as usize;
         let items = batch.items.get(start..start + raw.items.count as usize).unwrap_or_default();
@@ -104,17 +104,17 @@ impl Tracker {
             let mut row = completion(blank, &request, self.credible(item.bytes, MOST_MOVED));
             if out.len() > first_row {
                 row.side = Side::Out as u8;
-                row.other_file = out.file[first_row];
-                out.side[first_row] = Side::In as u8;
-                out.other_file[first_row] = row.file;
+                row.other_file = out[first_row].file;
+                out[first_row].side = Side::In as u8;
+                out[first_row].other_file = row.file;
             }
             if request.write && row.bytes > 0 && row.offset != UNKNOWN {
                 self.names.written_up_to(row.file, row.offset.saturating_add(row.bytes));
             }
-            out.push(&row);
+            out.push(row);
         }
         if out.len() == first_row {
-            out.push(&blank);
+            out.push(blank);
         }
     }
 }

@@ -23,6 +23,7 @@ from iodock.errors import IodockError, RequestError
 
 if TYPE_CHECKING:
     from iodock.health.classes import Cell
+    from iodock.health.mpi import Meeting
     from iodock.health.ranks import Job
     from iodock.health.results import Partial, Plan, Result
     from iodock.health.run import Estimate, Wanted
@@ -93,6 +94,13 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option(
     "--seed", type=click.IntRange(0, (1 << 32) - 1), metavar="N", help="of the order; default: random"
 )
+@click.option(
+    "--meet",
+    type=click.Choice(("auto", "mpi", "files")),
+    default="auto",
+    show_default=True,
+    help="how ranks wait for each other: through MPI, where mpi4py is installed, or files in DIR",
+)
 @click.option("--dry-run", is_flag=True, help="say what it would cost, and end")
 @click.option("--resume", is_flag=True, help="go on with the run that was cut short")
 @click.option("--force", is_flag=True, help="begin anew where a run was cut short")
@@ -112,15 +120,32 @@ def command(directory: str, **values: Any) -> None:
 
     check_folder(values["output"])
     place = check_directory(Path(directory))
-    job = ranks.job_of(os.environ)
+    job, meeting = _met(ranks.job_of(os.environ), values["meet"])
     with _terminated():
         if job and job.rank > 0:
-            follow(place, job)
+            follow(place, job, meeting)
         else:
-            _first_rank(place, job, values)
+            _first_rank(place, job, meeting, values)
 
 
-def _first_rank(place: Path, job: Job | None, values: dict[str, Any]) -> None:
+def _met(job: Job | None, way: str) -> tuple[Job | None, Meeting | None]:
+    """The job, and where its ranks meet: None for files. Raises RequestError."""
+    from dataclasses import replace
+
+    from iodock.health import mpi
+
+    if job is None or way == "files":
+        return job, None
+    meeting = mpi.meeting(job.size)
+    if meeting is None and way == "mpi":
+        raise RequestError(
+            "mpi4py is not there, or not of the MPI that started these ranks",
+            "install it for that MPI, or let the ranks meet through files: --meet files",
+        )
+    return replace(job, met_outside=meeting is not None), meeting
+
+
+def _first_rank(place: Path, job: Job | None, meeting: Meeting | None, values: dict[str, Any]) -> None:
     from dataclasses import replace
 
     from iodock.cli.bench import write
@@ -140,7 +165,7 @@ def _first_rank(place: Path, job: Job | None, values: dict[str, Any]) -> None:
             def progress(seconds: float, steps: int) -> None:
                 bar(int(seconds * 1000) if estimate else steps, total or len(plan.steps), steps)
 
-            results = carried_out(plan, job, partial, done, estimate, progress, say_note(values))
+            results = carried_out(plan, job, partial, done, estimate, progress, say_note(values), meeting)
     except (EngineError, KeyboardInterrupt, SystemExit):
         partial.close(remove=False)
         _say_kept(partial, plan)
@@ -207,10 +232,11 @@ def _cost(plan: Plan, estimate: Estimate) -> str:
 
     cells = len(plan.steps) // plan.repeats
     written, at_once = BYTES.text(estimate.written_bytes), BYTES.text(estimate.bytes_at_once)
+    grid = f"{cells} cells, {plan.repeats} times each"
     return (
-        f"class {plan.name} on {plan.directory}: {cells} cells, {plan.repeats} times each; writes up "
-        f"to {written} in all and makes up to {estimate.files:,} files and folders, at one time {at_once} "
-        f"and {estimate.inodes_at_once:,}; about {waited(estimate.seconds)}"
+        f"class {plan.name} on {plan.directory}: {grid}; writes up to {written} into up to "
+        f"{estimate.files:,} files and folders, of which {at_once} and {estimate.inodes_at_once:,} are "
+        f"there at one time; about {waited(estimate.seconds)}"
     )
 
 

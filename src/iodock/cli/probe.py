@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from iodock.cli.ending import told_to_end
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.streams import say
+from iodock.cli.times import length, moment
 from iodock.errors import RequestError, StoreError
 from iodock.language import Language, language_in
 
@@ -34,17 +31,7 @@ _EXAMPLES = (
     "iodock probe mark work.probe 'server setting changed'",
 )
 FORMS = ("table", "json", "html", "motd")
-_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _LEAST_EVERY = 1.0
-
-
-def _span(context: click.Context, parameter: click.Parameter, value: str) -> float:
-    """Seconds, or 500ms, 5m, 1h, 1d. Raises RequestError."""
-    parts = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *(ms|s|m|min|h|d|)", value.strip())
-    seconds = float(parts[1]) * _SECONDS[parts[2]] if parts else 0.0
-    if not 0 < seconds <= 366 * 86400:
-        raise RequestError(f"--{parameter.name} {value} is not a time", "write 60, 500ms, 5m, 1h or 1d")
-    return seconds
 
 
 @click.group(epilog=examples(_EXAMPLES))
@@ -65,12 +52,12 @@ def command() -> None:
 @click.argument("folder", metavar="DIR", required=False)
 @click.option("--command", "shell", metavar="COMMAND", help="watch this shell command instead of a folder")
 @click.option(
-    "--every", callback=_span, default="60", show_default=True, metavar="TIME", help="start a round so often"
+    "--every", callback=length, default="60", show_default=True, metavar="TIME", help="start a round so often"
 )
 @click.option("--rounds", type=click.IntRange(1), metavar="N", help="end after so many; default: never")
 @click.option(
     "--limit",
-    callback=_span,
+    callback=length,
     default="30s",
     show_default=True,
     metavar="TIME",
@@ -104,7 +91,7 @@ def run(
         raise RequestError(f"--every {every:g} is too often", f"{_LEAST_EVERY:g} s or more")
     target = shell if shell is not None else os.path.normpath(Path.cwd() / (folder or ""))
     wish = Wish(target, shell is not None, every, limit, size << 10, rounds)
-    with _told_to_end() as wake:
+    with told_to_end() as wake:
         opened = _prepared(wish, store, quiet)
         lost = watch(wish, opened, wake, _quiet if quiet else _tell)
     if lost:
@@ -155,27 +142,6 @@ def _tell(what: Round | Late | StoreError) -> None:
         say(late_line(what))
 
 
-@contextmanager
-def _told_to_end() -> Iterator[int]:
-    """A descriptor that becomes readable at Ctrl-C or SIGTERM, which end a run as they should."""
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-
-    def told(number: int, frame: object) -> None:
-        os.write(writing, b"x")
-
-    before = {
-        number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield reading
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        os.close(reading)
-        os.close(writing)
-
-
 @command.command(epilog=examples(("iodock probe mark work.probe 'server setting changed'",)))
 @click.argument("store")
 @click.argument("text")
@@ -190,21 +156,6 @@ def mark(store: str, text: str, quiet: bool) -> None:
     write(ProbeStore.open(store), text.strip())
 
 
-def _when(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """A date, a date with a time, or how long ago. Raises RequestError."""
-    if value is None:
-        return None
-    try:
-        return int(datetime.fromisoformat(value).timestamp() * 1e9)
-    except ValueError:
-        pass
-    try:
-        return time.time_ns() - int(_span(context, parameter, value) * 1e9)
-    except RequestError as error:
-        message = f"--{parameter.name} {value} is neither a date nor a time ago"
-        raise RequestError(message, "write 2026-04-01, '2026-04-01 12:00' or 7d") from error
-
-
 @command.command(
     epilog=examples(
         (
@@ -215,8 +166,8 @@ def _when(context: click.Context, parameter: click.Parameter, value: str | None)
     )
 )
 @click.argument("store")
-@click.option("--since", callback=_when, metavar="TIME", help="from this date on, or so long ago: 7d")
-@click.option("--until", callback=_when, metavar="TIME", help="before this date, or so long ago")
+@click.option("--since", callback=moment, metavar="TIME", help="from this date on, or so long ago: 7d")
+@click.option("--until", callback=moment, metavar="TIME", help="before this date, or so long ago")
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
 @language

@@ -28,7 +28,7 @@ _EXAMPLES = (
     "--backend",
     metavar="NAME",
     default="auto",
-    help="how to record: auto (default), ptrace, rewrite (cheap; not static programs) or bpf (as root)",
+    help="how to record: auto (the cheapest that sees the program; default), ptrace, rewrite, bpf (as root)",
 )
 @click.option(
     "--page-faults",
@@ -36,6 +36,11 @@ _EXAMPLES = (
     default="auto",
     help="what mapped files show: auto (default): from the first map of a data file on; always: programs and "
     "libraries too; never",
+)
+@click.option(
+    "--complete",
+    is_flag=True,
+    help="by rewrite: trace also what programs do before its library is loaded (some 5 ms of CPU a program)",
 )
 @click.option(
     "-p", "--pid", metavar="PID,...", multiple=True, help="record processes that run already, until Ctrl-C"
@@ -54,6 +59,7 @@ def command(
     output: str | None,
     backend: str,
     page_faults: str,
+    complete: bool,
     pid: tuple[str, ...],
     cgroup: str | None,
     force: bool,
@@ -68,7 +74,7 @@ def command(
         raise RequestError("give a command, or -p PID, or --cgroup PATH", "iodock record -- CMD ARG...")
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
-        force=force, quiet=quiet, lang=lang,
+        complete=complete, force=force, quiet=quiet, lang=lang,
     )  # fmt: skip
 
 

@@ -28,12 +28,13 @@ if TYPE_CHECKING:
         output: str | None
         backend: str
         page_faults: str
+        complete: bool
         force: bool
         quiet: bool
         lang: str | None
 
 
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force"}
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete"}
 _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
            "--page-faults": "page_faults"}  # fmt: skip
 
@@ -59,7 +60,7 @@ def plain(arguments: Sequence[str]) -> Asked | None:
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
         "backend": values["backend"], "page_faults": values["page_faults"],
-        "force": flags["force"], "quiet": flags["quiet"], "lang": None,
+        "complete": flags["complete"], "force": flags["force"], "quiet": flags["quiet"], "lang": None,
     }  # fmt: skip
 
 
@@ -71,6 +72,7 @@ def run(
     output: str | None,
     backend: str,
     page_faults: str,
+    complete: bool,
     force: bool,
     quiet: bool,
     lang: str | None,
@@ -88,7 +90,9 @@ def run(
         )
     else:
         store = output or _free_name(command[0].rpartition("/")[2])
-        recorded = recording.record(command, store, backend=backend, force=force, page_faults=page_faults)
+        recorded = recording.record(
+            command, store, backend=backend, force=force, page_faults=page_faults, complete=complete
+        )
     _after(recorded, store, lang, quiet)
     return _pass_on(recorded)
 

@@ -19,6 +19,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "bundle": ("iodock.cli.bundle", "Pack what an administrator needs to know of a run"),
     "fs": ("iodock.cli.fs", "What a file system is: mount options explained, stripes, quota, limits"),
     "probe": ("iodock.cli.probe", "Watch a file system with a few small operations, all day long"),
+    "monitor": ("iodock.cli.monitor", "Which job does what to the file systems"),
     "query": ("iodock.cli.query", "Ask a store in SQL"),
     "cases": ("iodock.cli.cases", "The casebook: see patterns and their cures on small programs"),
     "explain": ("iodock.cli.explain", "Say what a column, a call or a loss means"),

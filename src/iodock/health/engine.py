@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import iodock
 from iodock.errors import IodockError
+from iodock.health.mpi import Meeting
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _PROGRAM = (
@@ -39,16 +40,20 @@ class EngineError(IodockError):
         self.kind = kind
 
 
-def run(plan: Mapping[str, Any]) -> Generator[Event, None, None]:
+def run(plan: Mapping[str, Any], meeting: Meeting | None = None) -> Generator[Event, None, None]:
     """Carries out PLAN and yields the event of each step. Raises EngineError, after everything was removed.
+    MEETING: where ranks of a plan's job meet that is `met_outside`.
 
     However the iteration ends (close it where it may end early), the engine has ended before.
     """
     failure: EngineError | None = None
     ended = False
-    with _engine(plan) as events:
+    with _engine(plan) as (process, events):
         for event in events:
-            if event["event"] == "failed":
+            if event["event"] == "barrier":
+                if meeting and meeting.wait(lambda: process.poll() is None) and process.stdin:
+                    _send(process.stdin, "go")
+            elif event["event"] == "failed":
                 failure = EngineError(event["message"], event["hint"] or None, event["kind"])
             elif event["event"] == "ended":
                 ended = True
@@ -70,7 +75,7 @@ def _left_behind(left: list[str], plan: Mapping[str, Any]) -> EngineError:
 
 
 @contextmanager
-def _engine(plan: Mapping[str, Any]) -> Iterator[Iterator[Event]]:
+def _engine(plan: Mapping[str, Any]) -> Iterator[tuple[subprocess.Popen[str], Iterator[Event]]]:
     package = str(Path(iodock.__file__).parent.parent)
     # Blocked until the engine has its own handlers: Python's would end it with a traceback.
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
@@ -86,8 +91,8 @@ def _engine(plan: Mapping[str, Any]) -> Iterator[Iterator[Event]]:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     assert process.stdin is not None and process.stdout is not None
     try:
-        _send(process.stdin, plan)
-        yield (json.loads(line) for line in process.stdout if line.endswith("\n"))
+        _send(process.stdin, json.dumps(plan))
+        yield process, (json.loads(line) for line in process.stdout if line.endswith("\n"))
     finally:
         with _undisturbed():
             _close(process.stdin)
@@ -97,9 +102,9 @@ def _engine(plan: Mapping[str, Any]) -> Iterator[Iterator[Event]]:
             process.wait()
 
 
-def _send(stdin: IO[str], plan: Mapping[str, Any]) -> None:
+def _send(stdin: IO[str], line: str) -> None:
     try:
-        stdin.write(json.dumps(plan) + "\n")
+        stdin.write(line + "\n")
         stdin.flush()
     except BrokenPipeError:
         # It is gone: that its events end too soon says so.

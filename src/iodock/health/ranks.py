@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Job:
-    """Rank, number of ranks, and a name that all of them have and no other job."""
+    """Rank, number of ranks, a name that all of them have and no other job, ranks on one machine, and whether
+    they meet outside the engine."""
 
     rank: int
     size: int
     key: str
+    per_node: int = 1
+    met_outside: bool = False
 
 
 _LAUNCHERS = (
@@ -33,8 +37,17 @@ def job_of(environment: Mapping[str, str]) -> Job | None:
             return None
         key = next((environment[name] for name in names if environment.get(name)), "job")
         step = environment.get("SLURM_STEP_ID", "")
-        return Job(given, many, f"{key}.{step}.{many}")
+        return Job(given, many, f"{key}.{step}.{many}", _per_node(environment))
     return None
+
+
+def _per_node(environment: Mapping[str, str]) -> int:
+    """Open MPI, MPICH and Intel MPI say it plainly, Slurm as `4(x8),3`."""
+    for name in ("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"):
+        if given := _number(environment, name):
+            return given
+    first = re.match(r"[1-9]\d{0,6}", environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    return int(first[0]) if first else 1
 
 
 def _number(environment: Mapping[str, str], name: str) -> int | None:

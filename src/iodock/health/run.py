@@ -8,7 +8,7 @@ import platform
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from iodock.health.classes import (
     written_bytes,
 )
 from iodock.health.measurements import Measurements, Protocol
+from iodock.health.mpi import Meeting
 from iodock.health.ranks import Job
 from iodock.health.results import Partial, Plan, Result, folded
 
@@ -162,7 +163,7 @@ def _request(plan: Plan, job: Job | None, done: Sequence[Result]) -> dict[str, A
         "steps": [step.request(plan.ranks) for step in plan.steps if step.id not in over],
     }
     if job:
-        request["job"] = {"rank": job.rank, "size": job.size, "key": job.key}
+        request["job"] = asdict(job)
     return request
 
 
@@ -178,12 +179,14 @@ def carried_out(
     estimate: Estimate | None = None,
     progress: Progress = lambda seconds, steps: None,
     note: Callable[[str], None] = lambda text: None,
+    meeting: Meeting | None = None,
 ) -> list[Result]:
-    """Runs what is not DONE; the results of all. Each is in PARTIAL at once. Raises EngineError."""
+    """Runs what is not DONE; the results of all. Each is in PARTIAL at once. MEETING: of a job that is met
+    outside. Raises EngineError."""
     results = list(done)
     keeps = True
     seconds = sum((estimate.of_step[one["id"]] for one in done), 0.0) if estimate else 0.0
-    with closing(engine.run(_request(plan, job, done))) as events:
+    with closing(engine.run(_request(plan, job, done), meeting)) as events:
         for event in events:
             if event["event"] != "step":
                 continue
@@ -204,10 +207,10 @@ def _kept(partial: Partial, result: Result) -> bool:
     return True
 
 
-def follow(directory: Path, job: Job) -> None:
+def follow(directory: Path, job: Job, meeting: Meeting | None = None) -> None:
     """What ranks but the first do: what rank 0 plans. Raises EngineError."""
-    request = {"directory": str(directory), "steps": [], "job": vars(job)}
-    with closing(engine.run(request)) as events:
+    request = {"directory": str(directory), "steps": [], "job": asdict(job)}
+    with closing(engine.run(request, meeting)) as events:
         for _ in events:
             pass
 

@@ -66,6 +66,9 @@ class Rule:
     """Derived tables (iodock.relations.profile) that `find` reads."""
     yields_to: tuple[str, ...] = ()
     """Rules that name the cause where this one only sees a symptom: on the same files, theirs is shown."""
+    yields_at: float = 0.5
+    """Share of this one's cost that theirs must cover for that: less where this one's grows with what they do
+    not count."""
     case: str | None = None
     """The casebook's page."""
 

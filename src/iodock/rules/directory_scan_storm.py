@@ -17,7 +17,8 @@ class Settings:
     """Thresholds of `directory-scan-storm`."""
 
     least_scans: int = 10
-    """Listings of one folder by one process from which on it is listed too often."""
+    """Listings of one folder by one process, or by processes that one started to run the same program, from
+    which on it is listed too often."""
     least_count: int = 50
     """Fewer listings beyond the needed ones than this are not worth a word."""
 
@@ -46,14 +47,16 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # A listing begins with an open, or with a seek back to the start (rewinddir). Libraries make more calls on
 # the open folder: fstat, and Go's runtime four of fcntl.
 def _sql(settings: Settings) -> str:
-    return f"""WITH listed AS (SELECT u.file_id, s.upid,
+    return f"""WITH teams AS (SELECT upid, min(upid) OVER (PARTITION BY parent, program) AS first
+  FROM siblings WHERE program IS NOT NULL AND alike >= {settings.least_scans}),
+listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
     coalesce(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL), 0)
       + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
     sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id
-    JOIN processes s ON s.utid = u.utid
-  WHERE f.kind = 'directory' GROUP BY u.file_id, s.upid)
+    JOIN processes s ON s.utid = u.utid LEFT JOIN teams t ON t.upid = s.upid
+  WHERE f.kind = 'directory' GROUP BY ALL)
 SELECT p.name, count(DISTINCT l.file_id) AS file_count, CAST(sum(l.scans) AS BIGINT) AS scans,
   CAST(sum(l.scans - 1) AS BIGINT) AS count, CAST(sum(l.reads) AS BIGINT) AS reads,
   CAST(sum(l.time_ns * (l.scans - 1) / l.scans) AS BIGINT) AS time_ns
@@ -66,7 +69,7 @@ _QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM 
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call
 ORDER BY count DESC"""
 _MESSAGE = N_(
-    "{scans} listings of folders that the same process had listed before, {calls} getdents calls; "
+    "{scans} listings of folders that the same program had listed before, {calls} getdents calls; "
     "folders: {folders}"
 )
 
@@ -90,7 +93,7 @@ RULE = Rule(
     fine_when=N_("A server or a queue that must notice new files, with pauses between."),
     settings=Settings,
     find=find,
-    tables=("uses", "places"),
+    tables=("uses", "places", "siblings"),
     yields_to=("process-storm", "slow-call"),
     case="stat-storm",
 )

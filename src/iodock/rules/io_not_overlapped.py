@@ -22,17 +22,17 @@ class Settings:
     """Requests up from this size count."""
     least_pause_ns: int = 500000
     """A pause between two requests, from which on the program computes."""
-    least_phases: int = 6
+    least_phases: int = 8
     """Turns of I/O and computing."""
-    least_phase_bytes: int = 1000000
+    least_phase_bytes: int = 500000
     """Moved in each turn on average; less is not worth a second buffer."""
     long_phase_bytes: int = 4194304
     """Up from this size a turn is a long one."""
     least_short_phases: int = 50
     """Turns, where they are short: a buffer that is full now and then is no rhythm of computing and I/O."""
-    least_share: float = 0.25
+    least_share: float = 0.15
     """Of the time of the turns that the I/O must take, and the computing, too."""
-    least_regular: float = 0.6
+    least_regular: float = 0.5
     """Share of the pauses' time that must be in pauses of half to twice their median: regularity."""
     most_requests: int = 200000
     """More large requests than this are not looked at."""
@@ -138,5 +138,11 @@ RULE = Rule(
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
     tables=("programs",),
-    yields_to=("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
+    yields_to=(
+        *("serial-phases", "redundant-reads", "sync-heavy", "slow-call", "synchronous-flags"),
+        *("read-after-write", "redundant-writes", "random-access", "backward-access"),
+        "copy-through-user-space",
+    ),
+    # Its cost is all I/O that could go on meanwhile, needed or not.
+    yields_at=0.2,
 )

@@ -17,7 +17,7 @@ from iodock.rules.places import Faults
 class Settings:
     """Thresholds of `mmap-random`."""
 
-    least_faults: int = 1000
+    least_faults: int = 50
     """Fewer page faults that waited than this, in a file, are not worth a word."""
     most_near: float = 0.3
     """Share of a file's faults that may lie just behind the one before: with more it is read in order."""

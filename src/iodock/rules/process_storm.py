@@ -20,6 +20,8 @@ class Settings:
     """Processes that one process started to run the same program, from which on it is a storm."""
     most_life_seconds: float = 0.1
     """Their median lifetime; who lives longer does real work."""
+    least_listings: int = 50
+    """getdents calls of a process that goes through folders: no start of a program needs so many."""
     least_share: float = 0.05
     """Of the run's wall time that they must take together."""
 
@@ -62,8 +64,11 @@ def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 def _members_sql(settings: Settings) -> str:
-    return f"""SELECT upid, program, start_ts, end_ts FROM siblings
-WHERE alike >= {settings.least_alike} AND NOT {programs.builds("program")}
+    return f"""WITH listing AS (SELECT p.upid FROM uses u JOIN processes p ON p.utid = u.utid
+  JOIN calls c ON c.id = u.call_id WHERE c.family = 'getdents' GROUP BY p.upid
+  HAVING sum(u.count) >= {settings.least_listings})
+SELECT upid, program, start_ts, end_ts FROM siblings
+WHERE upid NOT IN (FROM listing) AND alike >= {settings.least_alike} AND NOT {programs.builds("program")}
   AND coalesce(median_ns <= {settings.most_life_seconds} * 1e9, alike >= 10 * {settings.least_alike})"""
 
 

@@ -92,5 +92,7 @@ RULE = Rule(
     find=find,
     needs=(Need.COVERAGE,),
     tables=("transfers", "place_names"),
-    yields_to=("synchronous-flags",),
+    yields_to=("synchronous-flags", "read-after-write"),
+    # What is written again is written before it can be read.
+    yields_at=0.4,
 )

@@ -52,9 +52,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+# Files of one folder with names of one length are numbered too, if by letters, as `split` does it.
 # In one file the small pieces would be buffered: their calls go too, though not all of their time.
 def _sql(settings: Settings) -> str:
-    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS count,
+    return f"""WITH lengths AS (SELECT file_id, count(*) OVER (PARTITION BY length(name), {_FOLDER}) AS alike
+  FROM files f WHERE {costs.files("f")}),
+series AS (SELECT file_id FROM lengths WHERE alike >= {settings.least_files})
+SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS count,
   CAST(sum(w.metadata) AS BIGINT) AS calls, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
   CAST(sum(w.seeks + w.others + w.reads + w.writes) AS BIGINT) AS others,
   CAST(sum(w.metadata_ns + coalesce(w.seek_ns, 0) + coalesce(w.other_ns, 0)) AS BIGINT) AS time_ns
@@ -62,11 +66,13 @@ FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_i
   LEFT JOIN programs g ON g.upid = w.upid
 WHERE w.opens BETWEEN 1 AND {settings.most_opens} AND w.reads + w.writes > 0
   AND w.read_bytes + w.written_bytes <= {settings.most_bytes}
-  AND {costs.data_files("f")} AND regexp_matches(f.name, '[0-9][^/]*$')
+  AND {costs.data_files("f")} AND ({_NUMBERED} OR w.file_id IN (FROM series))
   AND NOT {programs.is_tool("g.program")}
 GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
 
 
+_NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*$')"
+_FOLDER = r"regexp_extract(f.name, '^(.*)/', 1)"
 _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
 _MESSAGE = N_(

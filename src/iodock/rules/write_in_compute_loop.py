@@ -12,6 +12,9 @@ from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
+COARSE = 8
+"""Moments of the profile that are one here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -24,7 +27,8 @@ class Settings:
     least_span: float = 0.6
     """Of the process's life over which the writes must be spread."""
     least_spread: float = 0.7
-    """Share of the moments in that span in which the process must have written."""
+    """Share of the moments in that span in which the process must have written. On a busy machine it stands
+    still now and then: a moment is 1/30 of the run."""
     least_pause_ns: int = 50000
     """Computing between two writes on average: with less, the program only writes."""
     least_named_pause_ns: int = 1500
@@ -32,6 +36,8 @@ class Settings:
     than it writes there: more than it takes to format a line."""
     least_compute: float = 0.5
     """Computing as a share of computing and I/O of the process."""
+    least_named_compute: float = 0.3
+    """The same for files with such names."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -88,14 +94,15 @@ busy AS (SELECT p.upid, sum(u.time_ns) AS io_ns,
   WHERE u.file_id IS NOT NULL AND u.side IN (0, 1, 3) GROUP BY p.upid),
 readers AS (SELECT w.upid, sum(w.read_bytes) AS read_bytes FROM file_work w
     JOIN files f ON f.file_id = w.file_id WHERE {costs.data_files("f")} GROUP BY w.upid),
-spread AS (SELECT a.upid, count(DISTINCT m.moment) AS moments FROM moments m
+spread AS (SELECT a.upid, count(DISTINCT m.moment // {COARSE}) AS moments FROM moments m
   JOIN actors a ON a.actor = m.actor
   WHERE m.direction = 2 AND a.actor > 0 GROUP BY a.upid),
 seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life,
     b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
     s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
-    CASE WHEN regexp_matches(lower(f.name), '{_DEBUG}') AND coalesce(r.read_bytes, 0) <= w.written_bytes
-      THEN {settings.least_named_pause_ns} ELSE {settings.least_pause_ns} END AS least_pause
+    regexp_matches(lower(f.name), '{_DEBUG}') AND coalesce(r.read_bytes, 0) <= w.written_bytes AS is_named,
+    CASE WHEN is_named THEN {settings.least_named_pause_ns} ELSE {settings.least_pause_ns} END AS least_pause,
+    CASE WHEN is_named THEN {settings.least_named_compute} ELSE {settings.least_compute} END AS least_compute
   FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
     JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid JOIN computing c ON c.upid = w.upid
     LEFT JOIN readers r ON r.upid = w.upid
@@ -107,10 +114,10 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BI
   CAST(sum(w.between_ns) AS BIGINT) AS pause_ns
 FROM found w JOIN places p ON p.file_id = w.file_id
 WHERE w.span >= {settings.least_span} * w.life
-  AND w.compute_ns >= {settings.least_compute} * (w.compute_ns + w.untraced_ns)
+  AND w.compute_ns >= w.least_compute * (w.compute_ns + w.untraced_ns)
   AND w.between_ns >= w.writes
     * CASE WHEN w.cpu_ns > 0 THEN w.least_pause ELSE greatest(w.least_pause, {facts.tracing_ns}) END
-  AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS} * w.span / {max(1, wall)})
+  AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS // COARSE} * w.span / {max(1, wall)})
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 

@@ -1,5 +1,6 @@
 //! The pieces of strace's notation: numbers, quoted strings, words, brackets, descriptor names.
 
+use super::eights;
 use memchr::{memchr, memchr2, memmem};
 
 /// A position in a line. Bytes, never text: names in logs need not be UTF-8.
@@ -86,6 +87,20 @@ impl<'a> Lexer<'a> {
     /// Decimal digits, as far as they go. Wraps beyond 64 bits.
     #[inline(always)]
     pub fn digits(&mut self) -> Option<u64> {
+        let Some(word) = eights::eight(self.text, self.at) else { return self.digits_singly() };
+        let values = eights::values(word);
+        match eights::leading_digits(values) {
+            0 => None,
+            8 => self.digits_singly(),
+            count => {
+                self.at += count as usize;
+                Some(eights::leading_number(values, count))
+            }
+        }
+    }
+
+    /// Many digits, or ones at the end of the text.
+    fn digits_singly(&mut self) -> Option<u64> {
         let start = self.at;
         let mut value = 0u64;
         while let Some(digit @ b'0'..=b'9') = self.text.get(self.at) {
@@ -183,10 +198,13 @@ impl<'a> Lexer<'a> {
             }
             match self.text[self.at] {
                 b',' if depth == 0 => return true,
-                b'"' => match closing_quote(self.text, self.at + 1) {
-                    Some((end, _)) => self.at = end,
-                    None => return false,
-                },
+                b'"' => {
+                    let Some((end, _)) = closing_quote(self.text, self.at + 1) else { return false };
+                    self.at = end + 1;
+                    // Whole or cut, a string is followed by what goes on, which is looked at above.
+                    self.eat_word(b"...");
+                    continue;
+                }
                 b'[' | b'{' | b'(' => depth += 1,
                 b']' | b'}' | b')' if depth == 0 => return true,
                 b']' | b'}' | b')' => depth -= 1,

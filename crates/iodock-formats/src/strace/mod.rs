@@ -6,6 +6,7 @@
 
 mod arguments;
 mod broken;
+mod eights;
 mod ending;
 mod join;
 mod lexer;

@@ -1,5 +1,6 @@
 //! What stands before a call: thread, time, system call number (`-n`), instruction pointer (`-i`).
 
+use super::eights;
 use super::lexer::Lexer;
 use iodock_event::{Clock, UNKNOWN};
 
@@ -30,7 +31,7 @@ pub struct Stamp {
 const NO_STAMP: Stamp = Stamp { clock: Clock::None, ns: UNKNOWN, resolution: 0 };
 
 /// Reads the prefix and leaves `lexer` at what follows.
-#[inline]
+#[inline(always)]
 pub fn read(lexer: &mut Lexer<'_>) -> Prefix {
     let mut prefix = Prefix { tid: None, bracketed: false, stamp: NO_STAMP };
     let padded = lexer.peek() == b' ';
@@ -50,16 +51,17 @@ pub fn read(lexer: &mut Lexer<'_>) -> Prefix {
 }
 
 /// `1234 ` or `1234<comm> `.
-#[inline]
+#[inline(always)]
 fn plain_tid(lexer: &mut Lexer<'_>) -> Option<u32> {
-    let start = *lexer;
+    // Not the whole lexer: reading together what was just written in parts makes the processor wait.
+    let start = lexer.at;
     let tid = lexer.digits()?;
     let named = lexer.peek() == b'<' && skip_comm(lexer);
     if tid < FIRST_EPOCH_SECOND && (lexer.peek() == b' ' || named) {
         lexer.skip_spaces();
         return Some(tid as u32);
     }
-    *lexer = start;
+    lexer.at = start;
     None
 }
 
@@ -91,7 +93,7 @@ fn skip_comm(lexer: &mut Lexer<'_>) -> bool {
 }
 
 /// The time column, if there is one.
-#[inline]
+#[inline(always)]
 fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
     if let Some(stamp) = usual_stamp(lexer) {
         return stamp;
@@ -124,43 +126,52 @@ fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
 }
 
 /// `HH:MM:SS.ffffff ` and `SSSSSSSSSS.ffffff `, as nearly all logs have them, without a loop.
-#[inline]
+#[inline(always)]
 fn usual_stamp(lexer: &mut Lexer<'_>) -> Option<Stamp> {
-    let text: &[u8; 18] = lexer.rest().first_chunk()?;
-    let digit = |at: usize| u64::from(text[at].wrapping_sub(b'0'));
-    let (clock, seconds, part, largest) = match (text[2], text[8], text[10]) {
-        (b':', b'.', _) if text[5] == b':' => {
-            let two = |at: usize| digit(at) * 10 + digit(at + 1);
-            let (hours, minutes, seconds) = (two(0), two(3), two(6));
-            if hours > 23 || minutes > 59 || seconds > 60 {
-                return None;
-            }
-            let largest = [0, 1, 3, 4, 6, 7].iter().fold(0, |largest, &at| digit(at).max(largest));
-            (Clock::Day, hours * 3600 + minutes * 60 + seconds, 9, largest)
-        }
-        (_, _, b'.') => {
-            let (seconds, largest) = decimal(&text[..10]);
-            (Clock::Epoch, seconds, 11, largest)
-        }
-        _ => return None,
+    let first = eights::values(eights::eight(lexer.text, lexer.at)?);
+    let (clock, seconds, width) = match eights::are_digits(first) {
+        true => (Clock::Epoch, epoch_seconds(lexer, first)?, 10),
+        false => (Clock::Day, day_seconds(first)?, 8),
     };
-    let (micros, largest_of_part) = decimal(&text[part..part + 6]);
-    let ends = text.get(part + 6).or(lexer.text.get(lexer.at + part + 6)) == Some(&b' ');
-    if !ends || largest.max(largest_of_part) > 9 || (clock == Clock::Epoch && seconds < FIRST_EPOCH_SECOND) {
-        return None;
-    }
-    lexer.at += part + 7;
+    let micros = micros(eights::eight(lexer.text, lexer.at + width)?)?;
+    lexer.at += width + 8;
     lexer.skip_spaces();
     Some(Stamp { clock, ns: seconds as i64 * SECOND + micros as i64 * 1000, resolution: 1000 })
 }
 
-/// The number that digits make, and the largest of them: above 9 if one is none.
+/// Ten digits, of which these are the first eight.
+fn epoch_seconds(lexer: &Lexer<'_>, first: u64) -> Option<u64> {
+    let [tens, ones] = *lexer.text.get(lexer.at + 8..)?.first_chunk()?;
+    let seconds = eights::number(first) * 100 + u64::from(tens.wrapping_sub(b'0')) * 10;
+    let seconds = seconds + u64::from(ones.wrapping_sub(b'0'));
+    (tens.is_ascii_digit() && ones.is_ascii_digit() && seconds >= FIRST_EPOCH_SECOND).then_some(seconds)
+}
+
+/// `HH:MM:SS`, as [`eights::values`] has it.
 #[inline(always)]
-fn decimal(digits: &[u8]) -> (u64, u64) {
-    digits.iter().fold((0, 0), |(value, largest), byte| {
-        let digit = u64::from(byte.wrapping_sub(b'0'));
-        (value * 10 + digit, digit.max(largest))
-    })
+fn day_seconds(values: u64) -> Option<u64> {
+    const COLON: u64 = (b':' ^ b'0') as u64;
+    const COLONS: u64 = COLON << 16 | COLON << 40;
+    // Colons become zeros, so that all eight must be digits.
+    let values = values ^ COLONS;
+    let pairs = eights::pairs(values);
+    let pair = |at: u32| pairs >> (8 * at) & 0xff;
+    let (hours, minutes, seconds) = (pair(0), pair(3), pair(6));
+    let is_time = eights::are_digits(values) && values & (0xff << 16 | 0xff << 40) == 0;
+    (is_time && hours <= 23 && minutes <= 59 && seconds <= 60)
+        .then_some(hours * 3600 + minutes * 60 + seconds)
+}
+
+/// `.ffffff `.
+#[inline(always)]
+fn micros(word: u64) -> Option<u64> {
+    const ENDS: u64 = 0xff << 56 | 0xff;
+    if word & ENDS != u64::from(b' ') << 56 | u64::from(b'.') {
+        return None;
+    }
+    // Two zeros before the six digits.
+    let values = (eights::values(word) & !ENDS) << 8;
+    eights::are_digits(values).then(|| eights::number(values))
 }
 
 /// `:MM:SS` after the hours.

@@ -20,26 +20,31 @@ pub struct Begun {
 pub struct Threads {
     slots: FxHashMap<u32, u32>,
     open: Vec<(u32, Option<Begun>)>,
-    /// Neighbouring lines are often of one thread.
-    recent: Option<(u32, u32)>,
+    /// Slots + 1 of threads met lately, 0 for none: a few take turns in most logs.
+    recent: [u32; RECENT],
 }
+
+const RECENT: usize = 32;
 
 impl Threads {
     /// The thread's open call, and whether this is its first line in the chunk.
     #[inline]
     pub fn meet(&mut self, tid: u32) -> (&mut Option<Begun>, bool) {
-        if let Some((recent, slot)) = self.recent {
-            if recent == tid {
-                return (&mut self.open[slot as usize].1, false);
-            }
+        let recent = self.recent[tid as usize % RECENT].wrapping_sub(1) as usize;
+        if self.open.get(recent).is_some_and(|(thread, _)| *thread == tid) {
+            return (&mut self.open[recent].1, false);
         }
+        self.look_up(tid)
+    }
+
+    fn look_up(&mut self, tid: u32) -> (&mut Option<Begun>, bool) {
         let next = self.open.len() as u32;
         let slot = *self.slots.entry(tid).or_insert(next);
         let new = slot == next;
         if new {
             self.open.push((tid, None));
         }
-        self.recent = Some((tid, slot));
+        self.recent[tid as usize % RECENT] = slot + 1;
         (&mut self.open[slot as usize].1, new)
     }
 

@@ -86,6 +86,17 @@ impl Births {
         Some(Birth { tid, pid, parent: fork.map(|fork| fork.parent_tid), fork })
     }
 
+    /// A process is told of elsewhere from now on.
+    pub fn leave(&mut self, pid: u32) {
+        self.ended(pid);
+    }
+
+    /// It is told of here again.
+    pub fn come_back(&mut self, stream: usize, tid: u32, pid: u32) {
+        self.of_stream.insert(stream, tid);
+        self.add(tid, pid);
+    }
+
     /// A process has ended: its threads.
     pub fn ended(&mut self, pid: u32) -> Vec<u32> {
         self.processes.remove(&pid);

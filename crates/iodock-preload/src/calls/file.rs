@@ -1,8 +1,10 @@
 //! The file of raw calls: pieces, appended. Written down in docs/explanation/rewrite-buffers.md.
 
+use crate::reader::Flight;
 use crate::session::Session;
 use crate::shapes::Shapes;
 use iodock_event::SourceError;
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"IODOCKC\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic, version, checksum of the shapes, session's number, its first process, zero.
 const HEADER: usize = 32;
 /// Kind, length, checksum.
@@ -28,6 +30,7 @@ const SESSION: u32 = 1;
 const CLOCK: u32 = 2;
 const CHUNK: u32 = 3;
 const END: u32 = 4;
+const FLIGHT: u32 = 5;
 /// Kinds of later versions are passed over; a larger number is no piece.
 const LAST_KIND: u32 = 255;
 
@@ -81,9 +84,16 @@ impl CallsWriter {
         self.piece(CHUNK, &[&index.to_le_bytes(), &from.to_le_bytes(), first, bytes])
     }
 
-    /// Nothing more will come; calls and streams that the library could not keep.
-    pub fn end(&mut self, lost_calls: u64, lost_streams: u64) -> io::Result<()> {
-        self.piece(END, &[&lost_calls.to_le_bytes(), &lost_streams.to_le_bytes()])?;
+    /// The call that the thread which wrote chunk `index` was in when it ended.
+    pub fn flight(&mut self, index: u64, flight: Flight) -> io::Result<()> {
+        let (number, fd) = (flight.number.to_le_bytes(), flight.fd.to_le_bytes());
+        self.piece(FLIGHT, &[&index.to_le_bytes(), &number, &fd, &flight.start.to_le_bytes()])
+    }
+
+    /// Nothing more will come, and this the library has not recorded.
+    pub fn end(&mut self, lost: Lost) -> io::Result<()> {
+        let numbers = [lost.calls, lost.streams, lost.stopped].map(u64::to_le_bytes);
+        self.piece(END, &[&numbers.concat()])?;
         self.flush()
     }
 
@@ -147,6 +157,15 @@ fn write_both(file: &mut File, first: &[u8], second: &[u8]) -> io::Result<()> {
     file.write_all(&second[written.saturating_sub(first.len())..])
 }
 
+/// What the library has not recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    pub calls: u64,
+    pub streams: u64,
+    /// Processes that went on when recording had stopped in them.
+    pub stopped: u64,
+}
+
 /// Where some bytes of a chunk lie.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
@@ -164,11 +183,12 @@ pub struct CallsFile {
     pub root: u32,
     /// Session time and time of day.
     pub clocks: Vec<(u64, i64)>,
-    /// Calls and streams that were lost; `None` for a recording that did not come to its end.
-    pub lost: Option<(u64, u64)>,
+    /// `None` for a recording that did not come to its end.
+    pub lost: Option<Lost>,
     /// Pieces that are not what was written. A piece cut short at the end is none: so a killed recorder ends.
     pub damaged: u64,
     chunks: Vec<(u64, Piece)>,
+    flights: HashMap<u64, Flight>,
     /// Up to the end of the last whole piece.
     good_length: u64,
 }
@@ -200,6 +220,7 @@ impl CallsFile {
             lost: None,
             damaged: 0,
             chunks: Vec::new(),
+            flights: HashMap::new(),
             good_length: HEADER as u64,
             file: file.try_clone().map_err(|error| refusal(path, &error.to_string(), CHECK))?,
         };
@@ -228,7 +249,15 @@ impl CallsFile {
         match (kind, payload.len()) {
             (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
             (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
-            (END, 16) => self.lost = Some((number(&payload[..8]), number(&payload[8..]))),
+            (END, 24) => {
+                let [calls, streams, stopped] = [0, 8, 16].map(|at| number(&payload[at..at + 8]));
+                self.lost = Some(Lost { calls, streams, stopped });
+            }
+            (FLIGHT, 24) => {
+                let (call, fd) = (number(&payload[8..12]) as u32, number(&payload[12..16]) as i32);
+                let flight = Flight { number: call, fd, start: number(&payload[16..]) };
+                self.flights.insert(number(&payload[..8]), flight);
+            }
             (CHUNK, length) if length > CHUNK_PIECE => {
                 let length = (length - CHUNK_PIECE) as u32;
                 let from = number(&payload[8..CHUNK_PIECE]) as u32;
@@ -256,6 +285,11 @@ impl CallsFile {
             true => held.max(piece.from.saturating_add(piece.length)),
             false => held,
         })
+    }
+
+    /// The call that the thread which wrote chunk `index` never came back from.
+    pub fn flight(&self, index: u64) -> Option<Flight> {
+        self.flights.get(&index).copied()
     }
 
     fn pieces(&self, index: u64) -> impl Iterator<Item = Piece> + '_ {

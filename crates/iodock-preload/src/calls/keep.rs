@@ -1,9 +1,9 @@
 //! While a program runs: what its threads have written, from the session to the file, unread. Only the
 //! chunks' headers are looked at.
 
-use super::file::CallsWriter;
+use super::file::{CallsWriter, Lost};
 use crate::format::{chunk, header};
-use crate::reader;
+use crate::reader::{self, Flight};
 use crate::session::{Mapped, Session};
 use std::collections::HashMap;
 use std::io;
@@ -162,10 +162,19 @@ impl<'a> Keeper<'a> {
     pub fn end(&mut self) -> io::Result<()> {
         let mut live = std::mem::take(&mut self.live);
         live.append(&mut self.resting);
+        let mut head = [0; chunk::BYTES];
         for one in &mut live {
             self.hand_over_one(one)?;
+            self.session.head(one.index, &mut head)?;
+            if let Some(flight) = Flight::of(&head, self.session.time_shift) {
+                self.file.flight(one.index, flight)?;
+            }
         }
         let counter = |at| self.session.counter(at);
-        self.file.end(counter(header::LOST_CALLS)?, counter(header::LOST_STREAMS)?)
+        self.file.end(Lost {
+            calls: counter(header::LOST_CALLS)?,
+            streams: counter(header::LOST_STREAMS)?,
+            stopped: counter(header::STOPPED_PROCESSES)?,
+        })
     }
 }

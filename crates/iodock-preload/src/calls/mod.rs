@@ -10,10 +10,13 @@ mod streams;
 mod times;
 mod usages;
 
-pub use file::{CallsFile, CallsWriter};
+pub use file::{CallsFile, CallsWriter, Lost};
 pub use keep::Keeper;
-pub use source::{count_lost, recover, CallsSource, Ending};
+pub use records::Ending;
+pub use source::{count_lost, recover, CallsSource};
 pub use usages::Usages;
 
 /// The ending of such a file's name.
 pub const ENDING: &str = "calls";
+/// And of the journal of what was traced meanwhile.
+pub const TRACED_ENDING: &str = "traced";

@@ -1,7 +1,6 @@
 //! From the buffers' entries to records.
 
 use super::births::{is_fork, Birth, Births};
-use super::source::Ending;
 use super::streams::Streams;
 use super::times::Times;
 use super::usages::Usages;
@@ -9,8 +8,8 @@ use crate::reader::{CallRecord, Entry, Part, ProcessRecord};
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::ranks::rank_among;
 use iodock_event::{
-    Action, Batch, DescriptorSnapshot, ErrnoId, LossKind, Outcome, Phase, RawCall, Record, Role, Start,
-    TaskEnd, Text, NO_FD, UNKNOWN,
+    Action, Batch, DescriptorSnapshot, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Record, Role,
+    Start, TaskEnd, Text, NO_FD, UNKNOWN,
 };
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -21,12 +20,25 @@ const CHARACTER_DEVICE: u8 = 2;
 /// ends this much later.
 const STRAGGLER_NS: i64 = 100_000_000;
 
+/// How the first process ended, where that is known.
+#[derive(Clone, Debug, Default)]
+pub struct Ending {
+    pub exit_code: Option<i32>,
+    pub signal: Option<String>,
+    /// ns since the epoch.
+    pub time: Option<i64>,
+}
+
 pub struct Records {
     pub batch: Batch,
     pub births: Births,
     times: Times,
     /// Processes in an exec of which it is not known yet how it ended, and its beginning.
     execs: HashMap<u32, CallRecord>,
+    /// By stream: tasks whose birth is not known to be ours, and when they appeared, ns.
+    unsure: HashMap<usize, (Birth, i64)>,
+    /// Processes that are traced, and the exec that they were about to make.
+    handed_over: HashMap<u32, Option<CallRecord>>,
     /// Processes that have called exit: code and when.
     leaving: VecDeque<(u32, Option<i32>, i64)>,
     /// Calls in flight whose beginning is written.
@@ -47,6 +59,8 @@ impl Records {
             births,
             times,
             execs: HashMap::new(),
+            unsure: HashMap::new(),
+            handed_over: HashMap::new(),
             leaving: VecDeque::new(),
             entered: HashSet::new(),
             programs: 0,
@@ -58,16 +72,34 @@ impl Records {
     pub fn entry(&mut self, stream: usize, entry: Entry, streams: &Streams) {
         self.last = self.times.ns(super::streams::time_of(&entry));
         self.end_left(self.last - STRAGGLER_NS);
+        self.make_sure(stream, &entry);
         match entry {
             Entry::Task { tid, pid, time } => {
-                if let Some(birth) = self.births.appears(stream, (tid, pid), &streams.forks) {
-                    let now = self.times.ns(time);
-                    self.born(birth, now);
+                let now = self.times.ns(time);
+                match self.births.appears(stream, (tid, pid), &streams.forks) {
+                    Some(birth) if birth.fork.is_none() => drop(self.unsure.insert(stream, (birth, now))),
+                    Some(birth) => self.born(birth, now),
+                    None => {}
                 }
             }
             Entry::Process(process) => self.program(stream, process, streams),
+            Entry::Traced { pid, .. } => {
+                self.handed_over.insert(pid, self.execs.remove(&pid));
+                self.births.leave(pid);
+            }
             Entry::Usage(usage) => self.usages.add(&usage, self.last),
-            Entry::Call(call) => self.call(*call, streams),
+            Entry::Call(call) => self.call(stream, *call, streams),
+        }
+    }
+
+    /// A task that nobody here has made may have been traced up to now: the next entry of its stream says so.
+    fn make_sure(&mut self, stream: usize, next: &Entry) {
+        if self.unsure.is_empty() {
+            return;
+        }
+        let Some((birth, time)) = self.unsure.remove(&stream) else { return };
+        if !matches!(next, Entry::Process(ProcessRecord { was_traced: true, .. })) {
+            self.born(birth, time);
         }
     }
 
@@ -87,6 +119,10 @@ impl Records {
 
     /// A program has begun: the exec that brought it, if we saw one, has succeeded.
     fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams) {
+        if process.was_traced {
+            self.handed_over.remove(&process.pid);
+            return self.births.come_back(stream, process.tid, process.pid);
+        }
         self.programs += 1;
         if let Some(birth) = self.births.appears(stream, (process.tid, process.pid), &streams.forks) {
             let now = self.times.ns(process.time);
@@ -132,7 +168,7 @@ impl Records {
         self.batch.records.push(Record::Call(raw));
     }
 
-    fn call(&mut self, call: CallRecord, streams: &Streams) {
+    fn call(&mut self, stream: usize, call: CallRecord, streams: &Streams) {
         let action = call.call.spec().action;
         match (call.part, action) {
             (Part::Beginning, Action::Exec) => {
@@ -141,11 +177,16 @@ impl Records {
             }
             (Part::Beginning, _) => return self.leaves(&call),
             (Part::End, _) => {
+                // The exec that it was to be traced from has failed.
+                if let Some(exec) = self.handed_over.remove(&call.pid) {
+                    self.births.come_back(stream, call.tid, call.pid);
+                    self.execs.extend(exec.map(|exec| (call.pid, exec)));
+                }
                 let Some(begun) = self.execs.remove(&call.pid) else { return };
                 let failed = CallRecord { start: begun.start, path: begun.path, fd: begun.fd, ..call };
                 return self.push(&failed, Phase::Whole);
             }
-            (Part::Whole, _) => {}
+            (Part::Whole | Part::NoReturn, _) => {}
         }
         if is_fork(call.call) && call.result > 0 {
             if let Some(birth) = self.births.forked(&call) {
@@ -182,7 +223,7 @@ impl Records {
                 Entry::Call(other) if other.tid != call.tid => Some(other),
                 _ => None,
             })
-            .filter(|other| other.part == Part::Whole && other.start < call.end)
+            .filter(|other| matches!(other.part, Part::Whole | Part::NoReturn) && other.start < call.end)
             .filter(|other| !self.entered.contains(&(other.tid, other.start)))
             .map(|other| (**other).clone())
             .collect();
@@ -235,6 +276,9 @@ impl Records {
     pub fn finish(&mut self, root: u32, ending: &Ending) {
         self.end_left(i64::MAX);
         self.usages.settle(i64::MAX);
+        let mut unsure: Vec<_> = self.unsure.drain().map(|(_, birth)| birth).collect();
+        unsure.sort_by_key(|&(_, time)| time);
+        unsure.into_iter().for_each(|(birth, time)| self.born(birth, time));
         let mut execs: Vec<_> = self.execs.drain().map(|(_, exec)| exec).collect();
         execs.sort_by_key(|exec| exec.start);
         for exec in execs {
@@ -281,7 +325,11 @@ impl Records {
         let path = call.path.as_ref().filter(|_| spec.action != Action::Ioctl);
         raw.path = path.map_or(Text::NONE, |path| self.batch.push_text(path));
         raw.path2 = call.path2.as_ref().map_or(Text::NONE, |path| self.batch.push_text(path));
-        if phase != Phase::Enter {
+        if !call.items.is_empty() && phase != Phase::Enter {
+            raw.items = Items { start: self.batch.items.len() as u32, count: call.items.len() as u32 };
+            self.batch.items.extend_from_slice(&call.items);
+        }
+        if phase != Phase::Enter && call.part != Part::NoReturn {
             raw.duration = self.times.ns(call.end) - raw.start;
             (raw.stat_size, raw.stat_type) = (call.stat_size, call.stat_type);
             if (-4095..0).contains(&call.result) {

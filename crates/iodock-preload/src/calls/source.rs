@@ -2,12 +2,12 @@
 
 use super::file::{CallsFile, CallsWriter};
 use super::keep::Keeper;
-use super::records::Records;
+use super::records::{Ending, Records};
 use super::streams::{Chunks, Streams};
 use super::times::Times;
 use super::usages::Usages;
 use crate::format::header;
-use crate::reader::{ChunkReader, Entry};
+use crate::reader::{ChunkReader, Entry, ProcessRecord};
 use crate::session::Session;
 use crate::shapes::Shapes;
 use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
@@ -15,15 +15,6 @@ use std::path::Path;
 use std::{fs, io};
 
 const BATCH_RECORDS: usize = 1024;
-
-/// How the first process ended, where that is known.
-#[derive(Clone, Debug, Default)]
-pub struct Ending {
-    pub exit_code: Option<i32>,
-    pub signal: Option<String>,
-    /// ns since the epoch.
-    pub time: Option<i64>,
-}
 
 /// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
 pub struct CallsSource {
@@ -46,8 +37,9 @@ impl CallsSource {
         let name = file.path.display().to_string();
         let (root, length) = (file.root, file.length());
         let mut records = Records::new(root, Times::new(file.clocks.clone()));
-        let (calls, streams) = file.lost.unwrap_or_default();
-        records.batch.losses.add(LossKind::DroppedRecords, calls + streams + file.damaged);
+        let lost = file.lost.unwrap_or_default();
+        records.batch.losses.add(LossKind::DroppedRecords, lost.calls + lost.streams + file.damaged);
+        records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
         Ok(CallsSource { name, streams, records, root, length, ending, over: false, spare: Vec::new() })
@@ -86,6 +78,14 @@ impl RecordSource for CallsSource {
                 self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
                 break;
             };
+            if let Entry::Task { tid, .. } | Entry::Process(ProcessRecord { tid, was_traced: false, .. }) =
+                entry
+            {
+                if !self.records.births.tasks.contains_key(&tid) && !self.streams.forks.contains_key(&tid) {
+                    let found = self.streams.look_for_parent(tid);
+                    found.map_err(|error| refusal(&self.name, &error))?;
+                }
+            }
             self.records.entry(stream, entry, &self.streams);
         }
         let spare = self.spare.pop().unwrap_or_default();

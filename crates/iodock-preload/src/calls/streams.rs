@@ -3,13 +3,16 @@
 use super::births;
 use super::file::CallsFile;
 use crate::format::chunk;
-use crate::reader::{self, ChunkReader, Entry};
+use crate::reader::{self, ChunkReader, Entry, Flight};
 use crate::session::Session;
 use crate::shapes::Shapes;
 use iodock_event::Fork;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::io;
+
+/// How far is looked ahead in a stream: the calls that handlers make during one fork.
+const MOST_AHEAD: usize = 64;
 
 /// Where chunks are read from: the file, and a session whose rest could not be put into it.
 pub struct Chunks {
@@ -39,6 +42,16 @@ impl Chunks {
         Ok(reader::head(bytes))
     }
 
+    fn flight(&self, index: u64) -> Option<Flight> {
+        let session = || {
+            let session = self.session.as_ref()?;
+            let mut head = [0; chunk::BYTES];
+            session.head(index, &mut head).ok()?;
+            Flight::of(&head, session.time_shift)
+        };
+        self.file.flight(index).or_else(session)
+    }
+
     fn read(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         self.file.read(index, usize::MAX, bytes)?;
         match &self.session {
@@ -54,7 +67,7 @@ pub struct Streams {
     streams: Vec<Stream>,
     /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
     by_process: HashMap<u32, Vec<usize>>,
-    /// Forks that are a stream's next entry, by child: those in flight when the child appears.
+    /// Forks that were read and are still to come, by child: those in flight when the child appears.
     pub forks: HashMap<u32, Fork>,
     /// Streams by their next entry's time.
     order: BinaryHeap<Reverse<(u64, usize)>>,
@@ -68,9 +81,13 @@ pub struct Streams {
 
 struct Stream {
     current: Option<ChunkReader>,
+    /// Its number.
+    chunk: u64,
     /// Chunks that come after it, by sequence.
     waiting: BTreeMap<u32, u64>,
     head: Option<Entry>,
+    /// Those behind it that were looked at already.
+    ahead: VecDeque<Entry>,
 }
 
 pub fn time_of(entry: &Entry) -> u64 {
@@ -78,7 +95,7 @@ pub fn time_of(entry: &Entry) -> u64 {
         Entry::Call(call) => call.end,
         Entry::Process(process) => process.time,
         Entry::Usage(usage) => usage.time,
-        Entry::Task { time, .. } => *time,
+        Entry::Task { time, .. } | Entry::Traced { time, .. } => *time,
     }
 }
 
@@ -114,39 +131,80 @@ impl Streams {
             let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
             self.order.push(Reverse((head.base, self.streams.len())));
             self.by_process.entry(head.pid).or_default().push(self.streams.len());
-            self.streams.push(Stream { current: None, waiting: BTreeMap::new(), head: Some(birth) });
+            self.streams.push(Stream {
+                current: None,
+                chunk: 0,
+                waiting: BTreeMap::new(),
+                head: Some(birth),
+                ahead: VecDeque::new(),
+            });
             self.streams.len() - 1
         });
         self.streams[stream].waiting.insert(head.sequence, index);
     }
 
-    /// Reads the stream's next entry, if there is one.
+    /// Puts the stream's next entry into the order, if there is one.
     fn advance(&mut self, index: usize) -> io::Result<()> {
+        let next = match self.streams[index].ahead.pop_front() {
+            None => self.read_entry(index)?,
+            next => next,
+        };
+        if let Some(entry) = next {
+            self.order.push(Reverse((time_of(&entry), index)));
+            self.streams[index].head = Some(entry);
+        }
+        Ok(())
+    }
+
+    /// Reads the stream's next entry, if there is one.
+    fn read_entry(&mut self, index: usize) -> io::Result<Option<Entry>> {
         let stream = &mut self.streams[index];
         loop {
             if let Some(reader) = &mut stream.current {
                 match reader.next_entry(&self.shapes) {
                     Ok(Some(entry)) => {
-                        self.order.push(Reverse((time_of(&entry), index)));
                         if let Some(fork) = births::fork_of(&entry) {
                             self.forks.insert(fork.child_tid, fork);
                         }
-                        stream.head = Some(entry);
-                        return Ok(());
+                        return Ok(Some(entry));
                     }
                     Ok(None) => {}
                     Err(_) => self.damaged += 1,
                 }
             }
-            if let Some(reader) = stream.current.take() {
-                self.spare = reader.into_bytes();
+            let over = stream.current.take();
+            let next = stream.waiting.pop_first();
+            let Some((_, next)) = next else {
+                let flight = self.chunks.flight(stream.chunk);
+                return Ok(over.zip(flight).and_then(|(over, flight)| over.no_return(flight, &self.shapes)));
+            };
+            if let Some(over) = over {
+                self.spare = over.into_bytes();
             }
-            let Some((_, next)) = stream.waiting.pop_first() else { return Ok(()) };
+            stream.chunk = next;
             let mut bytes = std::mem::take(&mut self.spare);
             self.chunks.read(next, &mut bytes)?;
             self.done += bytes.len() as u64;
             stream.current = ChunkReader::new(bytes);
         }
+    }
+
+    /// Looks for the fork that made `child`: one that was interrupted by a handler stands behind the handler's
+    /// calls.
+    ///
+    /// # Errors
+    /// The chunks can't be read on.
+    pub fn look_for_parent(&mut self, child: u32) -> io::Result<()> {
+        for index in 0..self.streams.len() {
+            while self.streams[index].current.is_some() && self.streams[index].ahead.len() < MOST_AHEAD {
+                let Some(entry) = self.read_entry(index)? else { break };
+                self.streams[index].ahead.push_back(entry);
+                if self.forks.contains_key(&child) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The next entry, with the number of its stream.

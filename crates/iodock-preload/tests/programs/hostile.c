@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -141,14 +142,24 @@ static void *many(void *what)
 	return NULL;
 }
 
-static int threads(int count)
+static pthread_barrier_t all_are_there;
+
+static void *many_at_once(void *what)
+{
+	many(what);
+	pthread_barrier_wait(&all_are_there);
+	return many(what);
+}
+
+static int threads(int count, void *(*each)(void *))
 {
 	pthread_t *all = calloc(count, sizeof *all);
 	pthread_attr_t small;
+	pthread_barrier_init(&all_are_there, NULL, count);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 16384);
 	for (int i = 0; i < count; i++)
-		if (pthread_create(&all[i], &small, many, NULL))
+		if (pthread_create(&all[i], &small, each, NULL))
 			return 1;
 	for (int i = 0; i < count; i++)
 		pthread_join(all[i], NULL);
@@ -249,6 +260,58 @@ static int strict(void)
 	return 0;
 }
 
+static void *reads(void *what)
+{
+	for (int i = 0; i < 100; i++)
+		pread(zero, (char[16]){0}, 16, i);
+	return what;
+}
+
+/* What libraries ask to learn what the kernel can: nothing is forbidden by it. Then threads and children go on. */
+static int probes(void)
+{
+	unsigned action = SECCOMP_RET_ALLOW;
+	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL)), printf("%d\n", errno);
+	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL)), printf("%d\n", errno);
+	printf("%ld\n", syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action));
+	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), printf("%d\n", errno);
+	/* These might have worked. */
+	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
+	printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
+	fflush(stdout);
+	pthread_t thread;
+	int status;
+	reads(NULL);
+	pthread_create(&thread, NULL, reads, NULL);
+	pthread_join(thread, NULL);
+	pid_t child = fork();
+	if (child == 0)
+		reads(NULL), _exit(0);
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+static void told(long result)
+{
+	printf("%ld %d\n", result, errno);
+}
+
+/* Errors that come before the kernel has read a path, which is none. */
+static int bad_paths(void)
+{
+	char *bad = (char *)8;
+	told(syscall(SYS_mknod, bad, S_IFDIR | 0755, 0));
+	told(syscall(SYS_setxattr, bad, "", "v", 1, 0));
+	told(syscall(SYS_rename, "", bad));
+	told(syscall(SYS_rename, bad, "/nonexistent/x"));
+	told(syscall(SYS_renameat2, -1, bad, -1, bad, 1 << 30));
+	told(syscall(SYS_linkat, -1, bad, -1, "x", 1 << 30));
+	told(syscall(SYS_symlink, bad, "/nonexistent/x"));
+	told(syscall(SYS_mount, NULL, bad, bad, 0, NULL));
+	told(syscall(SYS_readlink, bad, buffer, -1));
+	return 0;
+}
+
 static int little_memory(void)
 {
 	struct rlimit limit = {256 << 20, 256 << 20};
@@ -258,8 +321,41 @@ static int little_memory(void)
 		blocks++;
 	for (int i = 0; i < 100000; i++)
 		pread(zero, buffer, 16, i);
-	char text[] = "full\n";
-	return write(1, text, 5) != 5;
+	/* How many there are depends on what is loaded, and where: a round number does not. */
+	char text[] = "  0 MiB\n";
+	blocks = (blocks + 15) / 32 * 32;
+	for (int i = 2; i >= 0 && blocks; i--, blocks /= 10)
+		text[i] = '0' + blocks % 10;
+	return write(1, text, 8) != 8;
+}
+
+/* Locks all memory, as much as there may be; `limit` and root's rights given up, or none. */
+static int locked(const char *limit)
+{
+	struct rlimit most;
+	getrlimit(RLIMIT_MEMLOCK, &most);
+	most.rlim_cur = most.rlim_max = most.rlim_max < 64 << 20 ? most.rlim_max : 64 << 20;
+	if (*limit && (setrlimit(RLIMIT_MEMLOCK, &most) || setresuid(65534, 65534, 65534)))
+		return 1;
+	printf("%d\n", mlockall(MCL_CURRENT | (*limit ? MCL_ONFAULT : MCL_FUTURE)));
+	for (int i = 0; i < 50000; i++)
+		pread(zero, buffer, 16, i);
+	return 0;
+}
+
+/* As a daemon: without rights, another root, and all descriptors taken. */
+static int given_up(void)
+{
+	struct rlimit few = {20, 20};
+	setrlimit(RLIMIT_NOFILE, &few);
+	if (chroot("/var/empty") && chroot("/usr/lib") || chdir("/"))
+		return 1;
+	printf("%d\n", setresuid(65534, 65534, 65534));
+	while (dup(0) >= 0)
+		;
+	for (int i = 0; i < 50000; i++)
+		pread(zero, buffer, 16, i);
+	return 0;
 }
 
 static int spawns(void)
@@ -275,6 +371,55 @@ static int spawns(void)
 		printf("%d\n", WEXITSTATUS(status));
 	}
 	return 0;
+}
+
+/* With another library to preload, ours out of reach, or no rights to it: cat, and what the dynamic linker has to say. */
+static int executes(const char *how)
+{
+	char *arguments[] = {"cat", "/proc/version", NULL};
+	char *session = getenv("IODOCK_SESSION");
+	char *environment[] = {"A=1", "LD_PRELOAD=libm.so.6", "B=2", session ? session - 15 : "S=", "C=3", NULL};
+	int status;
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			dup2(1, 2);
+			if (!strcmp(how, "others"))
+				execve("/bin/cat", arguments, i ? environment : environment + 1);
+			if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+				_exit(1);
+			execv("/bin/cat", arguments);
+		}
+		waitpid(child, &status, 0);
+		printf("%d\n", WEXITSTATUS(status));
+		fflush(stdout);
+	}
+	return 0;
+}
+
+/* Executes a program under a filter that kills for what only a preloaded library would ask. */
+static int sandboxed_exec(void)
+{
+	int forbidden[] = {SYS_prctl, SYS_madvise, SYS_getcwd, SYS_getppid, SYS_gettid, SYS_mremap, SYS_process_vm_readv};
+	struct sock_filter code[20] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+	int count = 1;
+	for (int i = 0; i < 7; i++) {
+		code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], 0, 1);
+		code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {count, code};
+	char *arguments[] = {"cat", "/proc/version", NULL};
+	int status;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 1;
+	pid_t child = fork();
+	if (child == 0)
+		execv("/bin/cat", arguments), _exit(9);
+	waitpid(child, &status, 0);
+	execv("/bin/cat", arguments);
+	return 1;
 }
 
 static int child_of_clone(void *what)
@@ -305,6 +450,33 @@ static int clones(void)
 		_exit(4);
 	waitpid(child, &status, 0);
 	printf("%d\n", WEXITSTATUS(status));
+	return 0;
+}
+
+static volatile int finished;
+
+static int raw_thread(void *what)
+{
+	pread(zero, (char[16]){0}, 16, 0);
+	__sync_fetch_and_add(&finished, 1);
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+/* Threads made by hand: without thread-local storage, or with one that nothing is below of. */
+static int raw_threads(int has_storage)
+{
+	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+	for (int i = 0; i < 4; i++) {
+		char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *storage = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		munmap(storage, 4096);
+		*(void **)(storage + 4096) = storage + 4096;
+		clone(raw_thread, stack + 65536, flags | (has_storage ? CLONE_SETTLS : 0), NULL, NULL, storage + 4096, NULL);
+	}
+	while (finished < 4)
+		usleep(1000);
+	printf("%d\n", finished);
 	return 0;
 }
 
@@ -357,7 +529,9 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "cancellation"))
 		return cancellation();
 	if (!strcmp(what, "threads"))
-		return threads(1000);
+		return threads(1000, many);
+	if (!strcmp(what, "threads-at-once"))
+		return threads(1000, many_at_once);
 	if (!strcmp(what, "close-all"))
 		return close_all();
 	if (!strcmp(what, "exec-in-thread"))
@@ -368,10 +542,28 @@ int main(int argc, char **argv)
 		return sandbox();
 	if (!strcmp(what, "strict"))
 		return strict();
+	if (!strcmp(what, "probes"))
+		return probes();
+	if (!strcmp(what, "bad-paths"))
+		return bad_paths();
+	if (!strcmp(what, "locked"))
+		return locked("");
+	if (!strcmp(what, "locked-within"))
+		return locked("64 MiB");
+	if (!strcmp(what, "given-up"))
+		return given_up();
 	if (!strcmp(what, "little-memory"))
 		return little_memory();
 	if (!strcmp(what, "spawns"))
 		return spawns();
+	if (!strcmp(what, "others") || !strcmp(what, "out-of-reach"))
+		return executes(what);
+	if (!strcmp(what, "sandboxed-exec"))
+		return sandboxed_exec();
+	if (!strcmp(what, "raw-threads"))
+		return raw_threads(0);
+	if (!strcmp(what, "raw-threads-with-storage"))
+		return raw_threads(1);
 	if (!strcmp(what, "clones"))
 		return clones();
 	if (!strcmp(what, "killed"))

@@ -1,48 +1,10 @@
 //! Which back end records a program, and why that one.
 
-use super::{bpf, rewrite, Backend, BACKENDS};
+use super::reach::blind_to;
+use super::reason::Reason;
+use super::{bpf, Backend, BACKENDS};
 use crate::error::{RecordError, Refusal};
-use crate::launch::Program;
-
-/// Why a back end was taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The user named it.
-    Asked,
-    /// It is the cheapest, and sees this program.
-    Cheapest,
-    /// The cheapest can't be used on this machine.
-    Machine,
-    /// The program loads no library.
-    Static,
-    /// A program that makes its calls itself, past libc.
-    Go,
-    /// A program for another machine than x86-64 with 64 bits.
-    Foreign,
-    /// The program has a C library of its own.
-    OtherLibc,
-    /// The program gains privileges, and loads no library of others then.
-    Privileged,
-    /// Processes that run already.
-    Running,
-}
-
-impl Reason {
-    /// As in the manifest, `captured.why`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reason::Asked => "asked",
-            Reason::Cheapest => "cheapest",
-            Reason::Machine => "machine",
-            Reason::Static => "static",
-            Reason::Go => "go",
-            Reason::Foreign => "foreign",
-            Reason::OtherLibc => "other-libc",
-            Reason::Privileged => "privileged",
-            Reason::Running => "running",
-        }
-    }
-}
+use crate::launch::{may_open, Program};
 
 /// A back end and the reason to take it.
 #[derive(Clone, Copy)]
@@ -68,7 +30,7 @@ pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError>
         return named(name).map(|backend| Choice { backend, reason: Reason::Asked });
     }
     let rewriting = named("rewrite");
-    let reason = match (&rewriting, rewrite::blind_to(&program.path)) {
+    let reason = match (&rewriting, blind_to(&program.path)) {
         (_, Some(reason)) => reason,
         (Err(_), None) if name == "auto" => Reason::Machine,
         (_, None) if name == "auto" => Reason::Cheapest,
@@ -89,10 +51,13 @@ pub fn for_running(name: &str, group: bool) -> Result<Choice, RecordError> {
     backend.map(|backend| Choice { backend, reason: Reason::Running })
 }
 
+/// Programs, their tables and buffers, each of which is open.
+const BPF_DESCRIPTORS: usize = 64;
+
 /// The cheapest that needs nothing of the program.
 fn from_outside() -> Result<&'static dyn Backend, RecordError> {
     match named("bpf") {
-        Ok(backend) if bpf::is_let_in() => Ok(backend),
+        Ok(backend) if bpf::is_let_in() && may_open(BPF_DESCRIPTORS).is_ok() => Ok(backend),
         _ => named("ptrace"),
     }
 }

@@ -3,6 +3,8 @@
 pub mod bpf;
 pub mod choice;
 pub mod ptrace;
+mod reach;
+pub mod reason;
 pub mod rewrite;
 
 use crate::clock::Clock;
@@ -24,16 +26,17 @@ pub enum Target {
 }
 
 /// How the program that was recorded ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProgramExit {
     Code(i32),
     Signal(i32),
     /// It runs on (attach), or it was never seen to end.
+    #[default]
     Running,
 }
 
 /// What a back end brings home.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Ended {
     pub exit: ProgramExit,
     /// What went wrong with keeping records while the program went on: a full disk.

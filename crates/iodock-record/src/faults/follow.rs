@@ -4,7 +4,7 @@ use super::records::Happened;
 use super::spaces::{Place, Spaces};
 use super::watch::{now, page_size, Watch, PRESENT};
 use super::{proc, PageFaults};
-use crate::control::lock;
+use crate::locks::lock;
 use iodock_event::{FaultBatch, FaultKind, FileMap, LossKind, Losses, PageFault};
 use iodock_journal::{Closing, JournalMeta, JournalWriter};
 use std::collections::{HashMap, HashSet};

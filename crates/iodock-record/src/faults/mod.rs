@@ -18,7 +18,7 @@ mod watch;
 
 pub use follow::{follow, Outcome};
 
-use crate::control::lock;
+use crate::locks::lock;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,6 +1,13 @@
 //! Disks, NFS mounts, pressure, load, processes: files below /proc.
 
-use super::push;
+use super::batch::Batch;
+use super::readers::Ask;
+use iodock_counters::diskstats;
+use iodock_counters::mountinfo::{Devices, Meeting};
+use iodock_counters::mountstats::{self, Line};
+use iodock_counters::numbers::{finite, leading, words};
+use iodock_counters::pressure::line as pressure_line;
+use iodock_counters::process_io::{line as process_io_line, FIELDS};
 use iodock_event::{Mount, Sample, SampleKind};
 use std::fs;
 use std::path::Path;
@@ -21,51 +28,49 @@ const DISK_FIELDS: [(&str, f64); 11] = [
     ("queue_time_ms", 1.0),
 ];
 
-pub fn disks(root: &Path, now: i64, samples: &mut Vec<Sample>) {
-    for line in fs::read_to_string(root.join("proc/diskstats")).unwrap_or_default().lines() {
-        let mut fields = line.split_whitespace().skip(2);
-        let Some(name) = fields.next() else { continue };
+pub fn disks(ask: &Ask, batch: &mut Batch) {
+    let text = batch.content(&ask.root.join("proc/diskstats"));
+    for line in batch.lines(&text) {
+        let Some(line) = batch.read(diskstats::line(line)) else { continue };
+        let name = String::from_utf8_lossy(line.name);
         if name.starts_with("ram") || name.starts_with("loop") {
             continue;
         }
-        for ((metric, unit), value) in DISK_FIELDS.iter().zip(fields) {
+        for ((metric, unit), &value) in DISK_FIELDS.iter().zip(line.values()) {
             let kind = if *metric == "in_flight" { SampleKind::Gauge } else { SampleKind::Counter };
-            if let Ok(value) = value.parse::<f64>() {
-                push(samples, now, ("diskstats", name, metric), value * unit, kind);
-            }
+            batch.push(ask.now, ("diskstats", &name, metric), value as f64 * unit, kind);
         }
     }
 }
 
 /// /proc/pressure/*: share of time in which some or all tasks waited (Documentation/accounting/psi.rst).
-pub fn pressure(root: &Path, now: i64, samples: &mut Vec<Sample>) {
+pub fn pressure(ask: &Ask, batch: &mut Batch) {
     for resource in ["io", "cpu", "memory"] {
-        let text = fs::read_to_string(root.join("proc/pressure").join(resource)).unwrap_or_default();
-        for line in text.lines() {
-            let mut fields = line.split_whitespace();
-            let Some(who) = fields.next() else { continue };
-            for (name, value) in fields.filter_map(|field| field.split_once('=')) {
-                let Ok(value) = value.parse::<f64>() else { continue };
-                let (metric, kind) = match name {
-                    "total" => (format!("{who}_us"), SampleKind::Counter),
-                    "avg10" => (format!("{who}_10s_percent"), SampleKind::Gauge),
-                    _ => continue,
-                };
-                push(samples, now, ("pressure", resource, &metric), value, kind);
+        let text = batch.content(&ask.root.join("proc/pressure").join(resource));
+        for line in batch.lines(&text) {
+            let Some(line) = batch.read(pressure_line(line)) else { continue };
+            let who = String::from_utf8_lossy(line.who);
+            if let Some(average) = line.average_10s_percent {
+                let metric = format!("{who}_10s_percent");
+                batch.push(ask.now, ("pressure", resource, &metric), average, SampleKind::Gauge);
             }
+            let metric = format!("{who}_us");
+            batch.push(ask.now, ("pressure", resource, &metric), line.total_us as f64, SampleKind::Counter);
         }
     }
 }
 
-pub fn load(root: &Path, now: i64, samples: &mut Vec<Sample>) {
-    let text = fs::read_to_string(root.join("proc/loadavg")).unwrap_or_default();
-    let mut fields = text.split_whitespace();
-    if let Some(value) = fields.next().and_then(|value| value.parse().ok()) {
-        push(samples, now, ("loadavg", "", "load_1min"), value, SampleKind::Gauge);
+/// /proc/loadavg: `0.20 0.18 0.12 1/80 11206`.
+pub fn load(ask: &Ask, batch: &mut Batch) {
+    let text = batch.content(&ask.root.join("proc/loadavg"));
+    let line = batch.lines(&text).next().unwrap_or_default();
+    let mut fields = words(line);
+    if let Some(value) = fields.next().and_then(|value| batch.read(finite(value))) {
+        batch.push(ask.now, ("loadavg", "", "load_1min"), value, SampleKind::Gauge);
     }
-    let running = fields.nth(2).and_then(|field| field.split('/').next()?.parse().ok());
+    let running = fields.nth(2).and_then(|field| leading(field)).map(|(count, _)| count);
     if let Some(value) = running {
-        push(samples, now, ("loadavg", "", "running_tasks"), value, SampleKind::Gauge);
+        batch.push(ask.now, ("loadavg", "", "running_tasks"), value as f64, SampleKind::Gauge);
     }
 }
 
@@ -82,70 +87,89 @@ const NFS_BYTES: [&str; 6] = [
 const NFS_OPERATION: [(usize, &str); 4] =
     [(0, "count"), (5, "queue_ms"), (6, "response_ms"), (7, "total_ms")];
 
-/// /proc/self/mountstats, NFS mounts only.
-pub fn nfs(root: &Path, now: i64, samples: &mut Vec<Sample>) {
-    let text = fs::read_to_string(root.join("proc/self/mountstats")).unwrap_or_default();
-    let mut mount: Option<&str> = None;
-    for line in text.lines() {
-        if line.starts_with("device ") {
-            mount = nfs_mount(line);
-            continue;
-        }
-        let (Some(target), Some((name, values))) = (mount, line.trim().split_once(':')) else { continue };
-        let values: Vec<f64> = values.split_whitespace().map_while(|value| value.parse().ok()).collect();
-        if name == "bytes" {
-            for (metric, &value) in NFS_BYTES.iter().zip(&values) {
-                push(samples, now, ("mountstats", target, metric), value, SampleKind::Counter);
+/// /proc/self/mountstats, NFS mounts only. Mounts that share their counters are one, as mountinfo tells.
+pub fn nfs(ask: &Ask, batch: &mut Batch) {
+    let text = batch.content(&ask.root.join("proc/self/mountstats"));
+    let mut devices = Devices::default();
+    // Most machines have none, and need no mount table.
+    if text.windows(10).any(|part| part == b"fstype nfs") {
+        devices = Devices::read(&batch.content(&ask.root.join("proc/self/mountinfo")));
+    }
+    let mut mount = None;
+    for line in batch.lines(&text) {
+        match mountstats::line(line) {
+            Line::Mount(found) => {
+                let is_new = devices.meet(found.mount_point) != Meeting::Again;
+                mount = is_new.then(|| String::from_utf8_lossy(found.mount_point));
             }
-        } else if values.len() >= 8
-            && values[0] > 0.0
-            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-        {
-            let operation = name.to_ascii_lowercase();
-            for (index, metric) in NFS_OPERATION {
-                let metric = format!("{operation}_{metric}");
-                push(samples, now, ("mountstats", target, &metric), values[index], SampleKind::Counter);
+            Line::OtherMount(mount_point) => {
+                devices.meet(mount_point);
+                mount = None;
+            }
+            Line::UnreadableMount => {
+                batch.unreadable += 1;
+                mount = None;
+            }
+            Line::Unreadable => batch.unreadable += 1,
+            line => {
+                if let Some(target) = &mount {
+                    nfs_counters(&line, target, ask.now, batch);
+                }
             }
         }
     }
 }
 
-fn nfs_mount(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once(" mounted on ")?;
-    let (mount, kind) = rest.split_once(" with fstype ")?;
-    kind.starts_with("nfs").then_some(mount)
+fn nfs_counters(line: &Line, target: &str, now: i64, batch: &mut Batch) {
+    let mut counter = |metric: &str, value: u64| {
+        batch.push(now, ("mountstats", target, metric), value as f64, SampleKind::Counter)
+    };
+    match line {
+        Line::Bytes(values) => {
+            NFS_BYTES.iter().zip(values).for_each(|(metric, value)| counter(metric, *value));
+        }
+        Line::Operation(one) if one.numbers[0] > 0 => {
+            let operation = String::from_utf8_lossy(one.name).to_ascii_lowercase();
+            NFS_OPERATION.iter().for_each(|&(index, metric)| {
+                counter(&format!("{operation}_{metric}"), one.numbers[index]);
+            });
+        }
+        _ => {}
+    }
+}
+
+/// Of every process that is being recorded.
+pub fn processes(ask: &Ask, batch: &mut Batch) {
+    for &pid in &ask.processes {
+        process_io(&ask.root.join("proc"), pid, ask.now, &mut batch.samples);
+    }
 }
 
 /// /proc/PID/io: what a process and its children that it has waited for did.
 pub fn process_io(proc_folder: &Path, pid: u32, now: i64, samples: &mut Vec<Sample>) {
-    let Ok(text) = fs::read_to_string(proc_folder.join(pid.to_string()).join("io")) else { return };
+    let mut batch = Batch::default();
+    let text = batch.content(&proc_folder.join(pid.to_string()).join("io"));
     let target = pid.to_string();
-    for (name, value) in text.lines().filter_map(|line| line.split_once(": ")) {
-        let metric = match name {
-            "rchar" => "read_call_bytes",
-            "wchar" => "written_call_bytes",
-            "syscr" => "read_calls",
-            "syscw" => "write_calls",
-            "read_bytes" => "read_device_bytes",
-            "write_bytes" => "written_device_bytes",
-            "cancelled_write_bytes" => "cancelled_write_bytes",
-            _ => continue,
-        };
-        if let Ok(value) = value.parse() {
-            push(samples, now, ("process_io", &target, metric), value, SampleKind::Counter);
+    for line in batch.lines(&text) {
+        if let Some((field, value)) = process_io_line(line) {
+            let names = ("process_io", target.as_str(), FIELDS[field].1);
+            batch.push(now, names, value as f64, SampleKind::Counter);
         }
     }
+    samples.append(&mut batch.samples);
 }
 
 /// What a process moved between memory and devices, in the kernel's blocks of 512 bytes (getrusage(2)).
 /// Of most short processes that is nothing, which is not said.
 pub fn process_blocks(pid: u32, read: i64, written: i64, now: i64, samples: &mut Vec<Sample>) {
+    let mut batch = Batch::default();
     for (metric, blocks) in [("read_device_bytes", read), ("written_device_bytes", written)] {
         if blocks > 0 {
-            let names = ("process_io", pid.to_string(), metric);
-            push(samples, now, (names.0, &names.1, names.2), blocks as f64 * 512.0, SampleKind::Counter);
+            let target = pid.to_string();
+            batch.push(now, ("process_io", &target, metric), blocks as f64 * 512.0, SampleKind::Counter);
         }
     }
+    samples.append(&mut batch.samples);
 }
 
 /// The mount table (proc_pid_mountinfo(5)).
@@ -197,6 +221,45 @@ mod tests {
         let mount = mount(line).expect("a mount");
         assert_eq!((mount.mount_point.as_str(), mount.fs_type.as_str()), ("/mnt a", "ext4"));
         assert_eq!((mount.source.as_str(), mount.options.as_str()), ("/dev/sda1", "rw,noatime"));
+    }
+
+    #[test]
+    fn mounts_that_share_counters_are_one() {
+        let root = std::env::temp_dir().join(format!("iodock-nfs-{}", std::process::id()));
+        fs::create_dir_all(root.join("proc/self")).expect("a folder");
+        let mount = |point: &str, read: u64| {
+            format!("device srv:/x mounted on {point} with fstype nfs4 statvers=1.1\n\tbytes: {read} 2 0 0 3 4 1 1\n")
+        };
+        let stats = [
+            mount("/x", 1000),
+            mount("/bind", 1001),
+            mount("/y", 7),
+            "device damag\n\tbytes: 9 9 9 9 9 9\n".into(),
+        ];
+        fs::write(root.join("proc/self/mountstats"), stats.concat()).expect("a file");
+        let mounts = [("/x", 42), ("/bind", 42), ("/y", 43)];
+        let mounts = mounts.map(|(point, minor)| format!("36 35 0:{minor} / {point} rw - nfs4 srv:/x rw\n"));
+        fs::write(root.join("proc/self/mountinfo"), mounts.concat()).expect("a file");
+        let mut batch = Batch::default();
+        nfs(&Ask { root: root.clone(), now: 1, processes: Vec::new() }, &mut batch);
+        fs::remove_dir_all(&root).expect("removed");
+        let read = batch.samples.iter().filter(|sample| sample.metric == "read_bytes");
+        let read: Vec<_> = read.map(|sample| (sample.target.as_ref(), sample.value)).collect();
+        assert_eq!((read, batch.unreadable), (vec![("/x", 1000.0), ("/y", 7.0)], 1));
+    }
+
+    #[test]
+    fn only_finite_numbers_are_samples() {
+        let root = std::env::temp_dir().join(format!("iodock-finite-{}", std::process::id()));
+        fs::create_dir_all(root.join("proc/pressure")).expect("a folder");
+        fs::write(root.join("proc/loadavg"), "inf 1 1 1/80 5\n").expect("a file");
+        fs::write(root.join("proc/pressure/io"), "some avg10=NaN avg60=0 avg300=0 total=7\nfull av")
+            .expect("a file");
+        let mut samples = Vec::new();
+        super::super::sample(&root, 1, &mut samples);
+        fs::remove_dir_all(&root).expect("removed");
+        let found: Vec<_> = samples.iter().map(|sample| (sample.metric.as_ref(), sample.value)).collect();
+        assert_eq!(found, [("some_us", 7.0), ("running_tasks", 1.0)]);
     }
 
     #[test]

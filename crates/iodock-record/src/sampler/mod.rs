@@ -1,13 +1,21 @@
 //! The machine's own state, once a second: what explains a slow moment later.
+//!
+//! The recorder's pulse reads no file. The counters have a thread of their own (see [`readers`]), which a file
+//! that does not answer may hang for ever.
 
+mod batch;
 mod lustre;
 mod machine;
+mod readers;
 
-pub use machine::{mounts, process_blocks, process_io};
+pub use machine::{process_blocks, process_io};
 
 use crate::clock::Clock;
-use crate::control::{lock, wake, Control};
-use iodock_event::{Sample, SampleKind};
+use crate::control::{wake, Control};
+use crate::locks::lock;
+use batch::Batch;
+use iodock_event::{Mount, Sample};
+use readers::{Ask, Readers, Source};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::SeqCst;
 use std::thread;
@@ -15,6 +23,18 @@ use std::time::{Duration, Instant};
 
 /// How often a signal or cancellation that the recorder has not noticed is repeated.
 const PULSE: Duration = Duration::from_millis(100);
+/// For the mount table, which is read before the program starts.
+const MOUNT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is read, and the file that is named if it does not answer.
+const SOURCES: [Source; 6] = [
+    ("proc/diskstats", machine::disks),
+    ("proc/pressure", machine::pressure),
+    ("proc/loadavg", machine::load),
+    ("proc/self/mountstats", machine::nfs),
+    ("llite.*.stats", lustre::llite),
+    ("proc/PID/io", machine::processes),
+];
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -29,8 +49,10 @@ impl Default for Settings {
     }
 }
 
-/// Samples until the recording is finished, and wakes the recorder for its flush and its news.
-pub fn tick(clock: &Clock, control: &Control, settings: &Settings) {
+/// Has the machine sampled until the recording is finished, and wakes the recorder for its flush and its
+/// news. Warnings: sources that did not answer or could not be read.
+pub fn tick(clock: &Clock, control: &Control, settings: &Settings) -> Vec<String> {
+    let mut readers = Readers::start(&SOURCES, settings, *clock, control.sample_box());
     let mut next = Instant::now();
     let mut seen = control.received();
     let mut urgent = 0;
@@ -45,13 +67,7 @@ pub fn tick(clock: &Clock, control: &Control, settings: &Settings) {
         let due = Instant::now() >= next;
         if due {
             next = Instant::now() + settings.interval;
-            let mut samples = Vec::new();
-            sample(&settings.root, clock.now(), &mut samples);
-            let processes = lock(&control.processes).clone();
-            for pid in processes {
-                process_io(&settings.root.join("proc"), pid, clock.now(), &mut samples);
-            }
-            control.give_samples(&mut samples);
+            readers.ask(&lock(&control.processes));
         }
         if due || urgent > 0 {
             urgent = i32::max(urgent - 1, 0);
@@ -59,25 +75,25 @@ pub fn tick(clock: &Clock, control: &Control, settings: &Settings) {
         }
         thread::park_timeout(PULSE);
     }
+    readers.finish()
 }
 
-/// Every source once.
+/// Every source of the machine once, in this thread.
 pub fn sample(root: &Path, now: i64, samples: &mut Vec<Sample>) {
-    machine::disks(root, now, samples);
-    machine::pressure(root, now, samples);
-    machine::load(root, now, samples);
-    machine::nfs(root, now, samples);
-    lustre::llite(root, now, samples);
+    let ask = Ask { root: root.into(), now, processes: Vec::new() };
+    for (_, read) in SOURCES {
+        let mut batch = Batch::default();
+        read(&ask, &mut batch);
+        samples.append(&mut batch.samples);
+    }
 }
 
-fn push(samples: &mut Vec<Sample>, ts: i64, names: (&str, &str, &str), value: f64, kind: SampleKind) {
-    let (source, target, metric) = names;
-    samples.push(Sample {
-        ts,
-        source: source.into(),
-        target: target.into(),
-        metric: metric.into(),
-        value,
-        kind,
-    });
+/// The mount table; a warning, and none, if it does not answer.
+pub fn mounts(root: &Path, warnings: &mut Vec<String>) -> Vec<Mount> {
+    let path = root.to_path_buf();
+    readers::within(MOUNT_PATIENCE, move || machine::mounts(&path)).unwrap_or_else(|| {
+        let name = root.join("proc/self/mountinfo");
+        warnings.push(format!("no answer from {}: the mounts are not known", name.display()));
+        Vec::new()
+    })
 }

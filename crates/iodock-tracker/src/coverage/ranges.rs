@@ -37,7 +37,9 @@ pub fn add<T: Bound>(list: &mut Ranges<T>, start: T, end: T) -> u64 {
         list.insert(first, (low, high));
     } else {
         list[first] = (low, high);
-        list.drain(first + 1..last);
+        if last > first + 1 {
+            list.drain(first + 1..last);
+        }
     }
     before
 }

@@ -24,9 +24,21 @@ pub struct Regions {
 
 #[derive(Clone, Default)]
 struct Region {
-    /// Offsets within the region; empty where `full`.
+    /// Offsets within the region; empty where full.
     lists: [Ranges<u32>; 2],
-    full: [bool; 2],
+    /// A bit for each way that is full. One number, as two would be written apart and copied together, which
+    /// processors are slow at.
+    full: u8,
+}
+
+impl Region {
+    fn is_full(&self, way: usize) -> bool {
+        self.full >> way & 1 == 1
+    }
+
+    fn set_full(&mut self, way: usize) {
+        self.full |= 1 << way;
+    }
 }
 
 /// Regions that are wholly there: first of a run -> the one after its last.
@@ -80,11 +92,11 @@ impl Regions {
             return self.add_to_whole(way, region, low, high);
         };
         let length = u64::from(high - low);
-        let other = match found.full[1 - way] {
+        let other = match found.is_full(1 - way) {
             true => length,
             false => ranges::covered(&found.lists[1 - way], low, high),
         };
-        if found.full[way] {
+        if found.is_full(way) {
             return (length, other);
         }
         let list = &mut found.lists[way];
@@ -100,15 +112,15 @@ impl Regions {
     /// Adds to a region whose ways are both empty or full.
     fn add_to_whole(&mut self, way: usize, region: u64, low: u32, high: u32) -> (u64, u64) {
         let length = u64::from(high - low);
-        let full = [self.full[0].contains(region), self.full[1].contains(region)];
-        let other = if full[1 - way] { length } else { 0 };
-        if full[way] {
+        let (is_full, other_full) = (self.full[way].contains(region), self.full[1 - way].contains(region));
+        let other = if other_full { length } else { 0 };
+        if is_full {
             return (length, other);
         }
         if length == REGION {
             self.full[way].add(region, region + 1);
         } else {
-            let mut partial = Region { full, ..Region::default() };
+            let mut partial = Region { full: u8::from(other_full) << (1 - way), ..Region::default() };
             partial.lists[way].push((low, high));
             self.partial.insert(region, partial);
         }
@@ -121,8 +133,8 @@ impl Regions {
         let Some(found) = self.partial.get_mut(&region) else { return };
         let list = std::mem::take(&mut found.lists[way]);
         self.listed -= ranges::heap(&list);
-        found.full[way] = true;
-        if found.full[1 - way] || found.lists[1 - way].is_empty() {
+        found.set_full(way);
+        if found.is_full(1 - way) || found.lists[1 - way].is_empty() {
             self.partial.remove(&region);
         }
     }
@@ -147,7 +159,7 @@ impl Regions {
     fn note_full(&mut self, way: usize, first: u64, last: u64) {
         for (region, found) in &mut self.partial {
             if (first..last).contains(region) {
-                found.full[way] = true;
+                found.set_full(way);
             }
         }
     }

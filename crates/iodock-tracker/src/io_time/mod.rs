@@ -59,8 +59,7 @@ pub struct IoTimes {
 impl IoTimes {
     /// Adds the rows. `files`: the tracker's.
     pub fn add(&mut self, rows: &EventColumns, files: &[FileEntry]) {
-        for row in 0..rows.len() {
-            let dur = rows.dur[row];
+        for (row, &dur) in rows.dur.iter().enumerate() {
             let is_again = [Side::Out as u8, Side::New as u8].contains(&rows.side[row]);
             if is_again || dur == UNKNOWN {
                 continue;

@@ -45,17 +45,30 @@ impl Default for Union {
 
 impl Union {
     /// Adds `from` to `to`, ns.
+    #[inline]
     pub fn add(&mut self, from: i64, to: i64) {
         if to <= from || !self.is_exact {
             return;
         }
-        match self.stretches.last_mut() {
-            Some(last) if from > last.to => self.stretches.push(Stretch::whole(from, to)),
-            Some(last) if from >= last.from && last.is_whole() => {
-                *last = Stretch::whole(last.from, to.max(last.to));
-            }
-            None => self.stretches.push(Stretch::whole(from, to)),
-            Some(_) => self.add_before(from, to),
+        let Some(last) = self.stretches.last_mut() else {
+            return self.stretches.push(Stretch::whole(from, to));
+        };
+        if from < last.from || !last.is_whole() {
+            return self.add_behind(from, to);
+        }
+        if from > last.to {
+            return self.stretches.push(Stretch::whole(from, to));
+        }
+        // Number by number: read together again, what was just written in parts makes the processor wait.
+        last.to = to.max(last.to);
+        last.covered = last.to - last.from;
+    }
+
+    #[inline(never)]
+    fn add_behind(&mut self, from: i64, to: i64) {
+        match self.stretches.last() {
+            Some(last) if from <= last.to => self.add_before(from, to),
+            _ => self.stretches.push(Stretch::whole(from, to)),
         }
     }
 

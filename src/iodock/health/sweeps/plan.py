@@ -1,6 +1,6 @@
 """What a sweep is to run: a TOML file, read strictly, and the matrix that follows from it.
 
-    folder = "/scratch/me"                     # test files go below it, and are removed
+    folder = "/scratch/me"                  # test files go below it, and are removed
     launcher = "mpirun -n {processes} --map-by ppr:{per_node}:node"
     repeats = 3
     nodes = [1, 2, 4]

@@ -193,6 +193,10 @@ impl<'a> Following<'a> {
             // SAFETY: our child, not yet waited for.
             unsafe { libc::kill(root, received.last_sent) };
         }
+        for signal in self.control.take_to_pass_on().filter(|_| self.exit.is_none()) {
+            // SAFETY: as above.
+            unsafe { libc::kill(root, signal) };
+        }
     }
 
     /// Follows a process that runs already, with all its threads, while it may be making new ones.

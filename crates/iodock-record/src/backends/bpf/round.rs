@@ -1,6 +1,7 @@
 //! What is taken out of the buffers at a time, and what of it must be known while the program runs.
 
-use crate::control::{self, Control};
+use crate::control::Control;
+use crate::locks::lock;
 use iodock_bpf::format::Kind;
 use iodock_bpf::lives::Lives;
 use iodock_bpf::plans::Plans;
@@ -95,7 +96,7 @@ impl<'a> Watch<'a> {
         self.threaded |= tid != tgid;
         self.lives.begins(tid, tgid);
         if tid == tgid {
-            control::lock(&self.control.processes).push(tgid);
+            lock(&self.control.processes).push(tgid);
         }
     }
 
@@ -180,7 +181,7 @@ impl<'a> Watch<'a> {
 
     pub fn ends(&mut self, tid: u32, status: i32) {
         for (tid, _) in self.lives.ends(tid, status) {
-            control::lock(&self.control.processes).retain(|&pid| pid != tid);
+            lock(&self.control.processes).retain(|&pid| pid != tid);
         }
     }
 
@@ -229,7 +230,7 @@ mod tests {
         watch.look(Record { words: &birth }, &mut round);
         watch.settle(250);
         assert!(watch.lives.has(11));
-        assert_eq!(*control::lock(&control.processes), [10, 11]);
+        assert_eq!(*lock(&control.processes), [10, 11]);
         watch.settle(350);
         assert!(!watch.lives.has(11));
         let usage = &round.usages[0];

@@ -20,11 +20,16 @@ mod records;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub mod request;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod requests;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod session;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod tasks;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod tracer;
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub use {requests::Requests, session::serve};
 
 use super::{Backend, Ended, Target};
 use crate::clock::Clock;

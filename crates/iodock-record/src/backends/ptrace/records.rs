@@ -80,6 +80,11 @@ impl<'a> Records<'a> {
         }
     }
 
+    /// The call that has just ended is not to be recorded.
+    pub fn forget(&mut self, slot: usize) {
+        self.open.retain(|&open| open as usize != slot);
+    }
+
     fn enter_others(&mut self, slot: usize, tasks: &mut Tasks) {
         for index in 0..self.open.len() {
             let other = self.open[index] as usize;
@@ -92,7 +97,7 @@ impl<'a> Records<'a> {
 
     fn enter(&mut self, slot: usize, tasks: &mut Tasks) {
         let task = tasks.get(slot);
-        if task.tid != 0 && task.state == State::InCall {
+        if task.tid != 0 && task.state == State::InCall && !task.hidden {
             task.entered = true;
             push_call(&mut self.batch, &task.call, Phase::Enter);
         }

@@ -75,6 +75,16 @@ pub fn event_message(tid: u32) -> io::Result<u64> {
     Ok(message)
 }
 
+/// The child that the thread, which stands for having made it, has made. `None` if it does not stand for that any
+/// more: it was killed, and the message is that of its end.
+pub fn child_made(tid: u32, event: i32) -> Option<u32> {
+    let child = event_message(tid).ok().filter(|&child| child != 0)? as u32;
+    // SAFETY: plain numbers.
+    let mut info: libc::siginfo_t = unsafe { mem::zeroed() };
+    request(libc::PTRACE_GETSIGINFO, tid, 0, ptr::addr_of_mut!(info) as usize).ok()?;
+    (info.si_code >> 8 == event).then_some(child)
+}
+
 #[inline]
 pub fn call_info(tid: u32) -> io::Result<CallInfo> {
     let mut info = CallInfo::default();
@@ -123,6 +133,12 @@ fn peek_register(tid: u32, offset: usize) -> io::Result<i64> {
 /// Where the stack's end is.
 pub fn stack_pointer(tid: u32) -> io::Result<u64> {
     peek_register(tid, mem::offset_of!(libc::user_regs_struct, rsp)).map(|value| value as u64)
+}
+
+/// Sets what a call returns, at its exit stop.
+pub fn set_result(tid: u32, value: u64) -> io::Result<()> {
+    request(libc::PTRACE_POKEUSER, tid, mem::offset_of!(libc::user_regs_struct, rax), value as usize)
+        .map(drop)
 }
 
 /// Sets a call's first argument, at an entry stop.

@@ -1,6 +1,8 @@
 //! Beginning a trace: launching a program, or attaching to running ones.
 
 use super::super::{Ended, Target};
+use super::requests::Requests;
+use super::tracer::attaching::{first_stop, Taken};
 use super::tracer::Tracer;
 use super::{filter, request};
 use crate::clock::Clock;
@@ -23,6 +25,41 @@ pub fn run(
         Target::Attach(pids) => attach(&pids, Tracer::new(journal, clock, control, false)),
         Target::Group(_) => Err(super::super::no_groups()),
     }
+}
+
+/// Traces for another back end what `requests` ask for, until they are closed. `root`: the first process, whose
+/// end is told if it is among the tasks. On a thread of its own.
+pub fn serve(
+    requests: &Requests,
+    root: u32,
+    journal: &mut JournalWriter,
+    clock: &Clock,
+    control: &Control,
+) -> Ended {
+    crate::control::hear_wake_only();
+    requests.adopt();
+    let _end = Leaving(requests);
+    Tracer::new(journal, clock, control, false).serve(requests, root)
+}
+
+/// Whoever asks from here on gets no for an answer, whatever happens.
+struct Leaving<'a>(&'a Requests);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.refuse();
+        self.0.leave();
+    }
+}
+
+/// Takes a thread that may not be ours and waits until it stands still.
+pub fn take(tid: u32) -> Taken {
+    if request::seize(tid, request::OPTIONS).is_err() {
+        return Taken::Refused;
+    }
+    // Fails if it is killed meanwhile: its end is ours now.
+    let _ = request::interrupt(tid);
+    first_stop(tid)
 }
 
 fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {

@@ -1,5 +1,6 @@
 //! What the tracer remembers of each thread.
 
+use super::tracer::aside::Stage;
 use iodock_event::{AsyncItem, CallId, RawCall};
 
 /// No slot.
@@ -47,6 +48,14 @@ pub struct Task {
     pub alone: bool,
     /// It is about to end, and what it used is asked for then.
     pub asked_at_end: bool,
+    /// For another back end that sees parts of the task's life.
+    pub stage: Stage,
+    /// What the call that it is in shall return.
+    pub answer: Option<u64>,
+    /// The descriptor by which the dynamic linker reads the other back end's library.
+    pub library: Option<i32>,
+    /// The call that it is in is one for that.
+    pub hidden: bool,
     pub call: Call,
 }
 
@@ -90,6 +99,7 @@ impl Tasks {
         (task.tid, task.tgid, task.state) = (tid, tgid, state);
         (task.entered, task.stopped, task.asked_at_end) = (false, false, false);
         (task.born, task.alone) = (now, false);
+        (task.stage, task.answer, task.library, task.hidden) = (Stage::Recorded, None, None, false);
         if let Some(entry) = self.index.get_mut(tid as usize) {
             *entry = slot as u32 + 1;
         }
@@ -111,6 +121,10 @@ impl Tasks {
         self.slots[to].tid = to_tid;
         self.slots[from].tid = from_tid;
         self.remove(from);
+    }
+
+    pub fn count(&self) -> usize {
+        self.slots.len() - self.free.len()
     }
 
     /// There are threads, and each is in a group stop.
@@ -135,6 +149,10 @@ impl Task {
             born: 0,
             alone: false,
             asked_at_end: false,
+            stage: Stage::Recorded,
+            answer: None,
+            library: None,
+            hidden: false,
             call: Call {
                 raw: RawCall::new(CallId(0), 0),
                 arguments: [0; 6],

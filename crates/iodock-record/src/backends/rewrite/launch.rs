@@ -2,23 +2,25 @@
 //! into the buffers. Nothing of that is read here: the program shall have the machine for itself.
 
 use super::living::Living;
+use super::tracing::Tracing;
 use super::{room, root};
+use crate::backends::ptrace::Requests;
 use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
-use crate::control::{self, Control, Received};
+use crate::control::{Control, Received};
 use crate::error::{RecordError, Refusal};
 use crate::faults::PageFaults;
 use crate::launch::{self, Program};
+use crate::locks::lock;
 use crate::process;
 use crate::standing::StopAlong;
 use iodock_event::{LossKind, Losses, TaskUsage};
 use iodock_journal::{JournalError, JournalWriter};
+use iodock_preload::asking::{Asking, WATCH};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::session::{self, Session};
-use iodock_preload::watching::Watching;
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -50,7 +52,8 @@ pub fn run(
     let folder = Folder(room::place());
     let session = Session::create(&folder.0, &session::tables())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
-    prepare(&mut program, &session);
+    root::prepare(&mut program, &session);
+    let complete = program.complete;
     let mut child =
         launch::fork(&program, &[]).map_err(|error| refused("the program can't be started", error))?;
     let path = journal.path().with_extension(calls::ENDING);
@@ -64,8 +67,13 @@ pub fn run(
     };
     // A file that can't be written to says so at the next flush.
     let _ = file.clock(clock_pair(&session, clock));
-    root::tell(journal, &program, child.pid as u32, clock.now());
-    control::lock(&control.processes).push(child.pid as u32);
+    let root = child.pid as u32;
+    let requests = Requests::new(session.library().into_os_string().into_encoded_bytes());
+    let handle = handle_of(child.pid);
+    let beside = journal.path().to_path_buf();
+    let tracing =
+        Tracing { session: &session, journal: &beside, root, clock, control, complete, requests: &requests };
+    lock(&control.processes).push(child.pid as u32);
     let mut following = Following {
         session: &session,
         path,
@@ -74,7 +82,8 @@ pub fn run(
         clock,
         control,
         root: child.pid,
-        handle: handle_of(child.pid),
+        handle,
+        requests: &requests,
         living: Living::new(child.pid as u32),
         births: 0,
         turn: Instant::now(),
@@ -85,21 +94,27 @@ pub fn run(
         killed: HashSet::new(),
         failure: None,
     };
-    watched(&session, control, || {
-        child.release();
-        following.follow();
+    let ((), traced) = tracing.around(|root_is_traced| {
+        root::tell(following.journal, &program, root, clock.now(), !root_is_traced);
+        watched(&session, control, || {
+            child.release();
+            following.follow();
+        })
     });
-    Ok(following.finish())
+    Ok(following.finish(traced))
 }
 
 /// Does `work`, and meanwhile begins to watch the page faults of processes that have mapped a large file.
 fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
     let least = control.faults.least_bytes();
     // Where the header can't be mapped nobody asks, and nothing is watched.
-    let Some(watching) = least.and_then(|least| Watching::begin(session, least).ok()) else { return work() };
+    let Some(watching) = least.and_then(|least| Asking::begin(session, WATCH, least).ok()) else {
+        return work();
+    };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            watching.answer(|pid| PageFaults::knows(pid, &session.folder) && control.faults.look_at(pid))
+            let serve = |pid| PageFaults::knows(pid, &session.folder) && control.faults.look_at(pid);
+            watching.answer(serve, |_| {});
         });
         let _end = End(&watching);
         work();
@@ -107,7 +122,7 @@ fn watched(session: &Session, control: &Control, work: impl FnOnce()) {
 }
 
 /// Ends the answering, whatever happens.
-struct End<'a>(&'a Watching);
+struct End<'a>(&'a Asking);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
@@ -133,16 +148,6 @@ fn handle_of(pid: libc::pid_t) -> Option<OwnedFd> {
     }
 }
 
-fn prepare(program: &mut Program, session: &Session) {
-    let mut preload = session.library().into_os_string().into_encoded_bytes();
-    if let Some(others) = program.variable("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        preload.push(b':');
-        preload.extend_from_slice(others);
-    }
-    program.set_variable("LD_PRELOAD", &preload);
-    program.set_variable("IODOCK_SESSION", session.path().as_os_str().as_bytes());
-}
-
 /// The session's clock and ours, read together.
 fn clock_pair(session: &Session, clock: &Clock) -> (u64, i64) {
     let pairs = (0..16).map(|_| {
@@ -164,6 +169,7 @@ struct Following<'a> {
     control: &'a Control,
     root: libc::pid_t,
     handle: Option<OwnedFd>,
+    requests: &'a Requests,
     living: Living,
     /// Births taken note of.
     births: u64,
@@ -196,7 +202,12 @@ impl Following<'_> {
 
     /// Until the first process ends, a signal wakes us, or a moment has passed.
     fn pause(&self) {
-        let Some(handle) = &self.handle else { return };
+        let Some(handle) = &self.handle else {
+            // Its tracer waits for it, not we.
+            return if self.requests.has_root() {
+                std::thread::sleep(PULSE)
+            };
+        };
         let mut wanted = libc::pollfd { fd: handle.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: one descriptor, as it says.
         unsafe { libc::poll(&mut wanted, 1, PULSE.as_millis() as libc::c_int) };
@@ -213,6 +224,10 @@ impl Following<'_> {
     }
 
     fn wait_for_root(&mut self) {
+        self.exit = self.requests.root_exit();
+        if self.exit.is_some() || self.requests.has_root() {
+            return;
+        }
         let mut status = 0;
         let how = if self.handle.is_some() { libc::WNOHANG } else { 0 };
         // SAFETY: plain waits for our own child, the first of which leaves it to be waited for.
@@ -220,6 +235,10 @@ impl Following<'_> {
             let mut ended: libc::siginfo_t = std::mem::zeroed();
             let wanted = libc::WEXITED | libc::WNOWAIT | how;
             if libc::waitid(libc::P_PID, self.root as u32, &mut ended, wanted) != 0 || ended.si_pid() == 0 {
+                return;
+            }
+            // Taken meanwhile: its stops are its tracer's.
+            if self.requests.has_root() {
                 return;
             }
             if matches!(ended.si_code, libc::CLD_KILLED | libc::CLD_DUMPED) {
@@ -251,6 +270,9 @@ impl Following<'_> {
     /// Takes note of new processes.
     fn notice(&mut self) -> io::Result<()> {
         let mut new = Vec::new();
+        for pid in self.requests.take_born() {
+            self.living.add(pid);
+        }
         let (born, births) = self.session.births(self.births)?;
         self.births = births;
         new.extend(born.into_iter().filter(|&pid| self.living.add(pid)));
@@ -260,7 +282,7 @@ impl Following<'_> {
             }
         })?;
         if !new.is_empty() {
-            control::lock(&self.control.processes).append(&mut new);
+            lock(&self.control.processes).append(&mut new);
         }
         Ok(())
     }
@@ -273,7 +295,8 @@ impl Following<'_> {
         }
         if due {
             self.turn = Instant::now();
-            *control::lock(&self.control.processes) = self.living.all();
+            self.requests.wake();
+            *lock(&self.control.processes) = self.living.all();
             result = result.and_then(|()| self.keeper.file.clock(clock_pair(self.session, self.clock)));
             self.write_samples();
         }
@@ -331,9 +354,13 @@ impl Following<'_> {
             // SAFETY: our child, not yet waited for.
             unsafe { libc::kill(self.root, received.last_sent) };
         }
+        for signal in self.control.take_to_pass_on().filter(|_| self.exit.is_none()) {
+            // SAFETY: as above.
+            unsafe { libc::kill(self.root, signal) };
+        }
     }
 
-    fn finish(mut self) -> Ended {
+    fn finish(mut self, traced: Option<Ended>) -> Ended {
         let result = self.notice();
         self.note(result);
         let _ = self.session.close();
@@ -350,12 +377,19 @@ impl Following<'_> {
             losses.add(LossKind::DroppedRecords, lost);
             self.journal.lose(LossKind::DroppedRecords, lost);
         }
+        // What can't be looked at can't be counted.
+        let own = session::with_calls_of_their_own(self.session).map_or(0, |files| files.len() as u64);
+        losses.add(LossKind::OwnSystemCalls, own);
+        self.journal.lose(LossKind::OwnSystemCalls, own);
+        let traced = traced.unwrap_or_default();
+        losses.merge(&traced.losses);
+        self.failure = self.failure.or(traced.failure);
         Ended {
             exit: self.exit.unwrap_or(ProgramExit::Running),
             failure: self.failure,
             losses,
             killed: self.killed.len() as u32,
-            warnings: Vec::new(),
+            warnings: traced.warnings,
         }
     }
 }

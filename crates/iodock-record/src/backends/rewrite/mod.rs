@@ -6,11 +6,9 @@
 
 mod launch;
 mod living;
-mod reach;
 mod room;
 mod root;
-
-pub use reach::blind_to;
+mod tracing;
 
 use super::{Backend, Ended, Target};
 use crate::clock::Clock;

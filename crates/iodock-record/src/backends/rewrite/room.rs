@@ -15,13 +15,16 @@ pub fn place() -> PathBuf {
     folder.join(name)
 }
 
-/// Why there can be no session here. Where files are limited (`ulimit -f`) or the place is read-only, making
-/// the file would fail.
+/// Files that are open at once while a program is recorded, at most.
+const DESCRIPTORS: usize = 20;
+
+/// Why there can be no session here: few files may be open (`ulimit -n`), files are limited (`ulimit -f`), or the
+/// place is read-only.
 pub fn refusal() -> Option<Refusal> {
     let file = place().with_extension("room");
     let made = fs::File::create_new(&file).and_then(|made| made.set_len(session::FILE_BYTES));
     let _ = fs::remove_file(&file);
-    let error = made.err()?;
+    let error = made.and_then(|()| launch::may_open(DESCRIPTORS)).err()?;
     let message =
         format!("{}: the shared buffers can't be made there: {}", file.display(), launch::plain(&error));
     Some(Refusal::new(message, "choose --backend ptrace"))

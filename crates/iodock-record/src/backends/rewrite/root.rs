@@ -5,10 +5,29 @@ use crate::process;
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{Batch, CallId, Outcome, RawCall, Record, Start};
 use iodock_journal::JournalWriter;
+use iodock_preload::session::Session;
 use std::os::unix::ffi::OsStrExt;
 
-/// Writes into the journal who the process is, what it has open, and that it executes the program.
-pub fn tell(journal: &mut JournalWriter, program: &Program, pid: u32, now: i64) {
+/// AddressSanitizer ends a program before which another library is loaded, lest that takes its functions' place: ours
+/// takes none.
+const SANITIZER_OPTION: &[u8] = b":verify_asan_link_order=0";
+
+/// What makes the program load the library.
+pub fn prepare(program: &mut Program, session: &Session) {
+    let mut preload = session.library().into_os_string().into_encoded_bytes();
+    if let Some(others) = program.variable("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(b':');
+        preload.extend_from_slice(others);
+    }
+    program.set_variable("LD_PRELOAD", &preload);
+    let options = program.variable("ASAN_OPTIONS").unwrap_or_default().to_vec();
+    program.set_variable("ASAN_OPTIONS", &[&options, SANITIZER_OPTION].concat());
+    program.set_variable("IODOCK_SESSION", session.path().as_os_str().as_bytes());
+}
+
+/// Writes into the journal who the process is, what it has open, and, unless a tracer tells that, that it
+/// executes the program.
+pub fn tell(journal: &mut JournalWriter, program: &Program, pid: u32, now: i64, executes: bool) {
     let mut batch = Batch::default();
     let working_directory = batch.push_text(&process::working_directory(pid));
     let argv = batch.push_text(&program.command_text());
@@ -30,7 +49,7 @@ pub fn tell(journal: &mut JournalWriter, program: &Program, pid: u32, now: i64) 
             batch.records.push(Record::Descriptor(snapshot));
         }
     }
-    if let Some(exec) = CallId::intern(b"execve") {
+    if let Some(exec) = CallId::intern(b"execve").filter(|_| executes) {
         let mut raw = RawCall::new(exec, pid);
         raw.start = now;
         raw.path = batch.push_text(program.path.as_os_str().as_bytes());

@@ -23,24 +23,30 @@ impl Tracer<'_> {
                 self.kill_all();
             }
         } else if asked && first {
-            self.forward = Some((received.last_sent, self.now));
+            self.forward.push((received.last_sent, self.now));
         } else if asked {
             self.kill_all();
         }
-        self.forward_signal();
+        if self.filtered && !self.root_ended {
+            let now = self.now;
+            self.forward.extend(self.control.take_to_pass_on().map(|signal| (signal, now)));
+        }
+        self.forward_signals();
     }
 
     /// A signal sent to the recorder is meant for the program, unless it got it too (a batch system
     /// signals everyone): that shows within a moment.
-    pub(super) fn forward_signal(&mut self) {
-        let Some((signal, since)) = self.forward else { return };
-        if self.now - since < SAME_SIGNAL {
-            return;
-        }
-        self.forward = None;
-        if self.last_signal.0 != signal || (self.last_signal.1 - since).abs() > 2 * SAME_SIGNAL {
-            // SAFETY: the root is alive, or a zombie that we have not waited for.
-            unsafe { libc::kill(self.root as i32, signal) };
+    fn forward_signals(&mut self) {
+        let now = self.now;
+        let (due, later) = self.forward.drain(..).partition(|&(_, since)| now - since >= SAME_SIGNAL);
+        self.forward = later;
+        let due: Vec<(i32, i64)> = due;
+        for (signal, since) in due.into_iter().filter(|_| !self.root_ended) {
+            let delivered = self.delivered.get(signal as usize).copied().unwrap_or(i64::MIN / 2);
+            if (delivered - since).abs() > 2 * SAME_SIGNAL {
+                // SAFETY: the root is alive, or a zombie that we have not waited for.
+                unsafe { libc::kill(self.root as i32, signal) };
+            }
         }
     }
 

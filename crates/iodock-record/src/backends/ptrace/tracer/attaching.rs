@@ -3,6 +3,7 @@
 use super::Tracer;
 use crate::backends::ptrace::request;
 use crate::backends::ptrace::tasks::State;
+use crate::locks::lock;
 use iodock_event::LossKind;
 use std::collections::BTreeSet;
 use std::io;
@@ -14,7 +15,7 @@ impl Tracer<'_> {
         self.root = threads.first().map_or(0, |&(pid, _)| pid);
         let mut stopped = Vec::new();
         for &(pid, tid) in threads {
-            if let Some(signal) = first_stop(tid) {
+            if let Taken::Stands(signal) = first_stop(tid) {
                 self.tasks.add(tid, pid, State::Running, self.clock.now());
                 stopped.push((pid, tid, signal));
             }
@@ -23,7 +24,7 @@ impl Tracer<'_> {
             self.now = self.clock.now();
             self.records.start(tid, pid, None, self.now, pid == tid, true);
             if pid == tid {
-                crate::control::lock(&self.control.processes).push(pid);
+                lock(&self.control.processes).push(pid);
                 self.records.descriptors(pid, 0);
                 self.control.faults.look_at(pid);
             }
@@ -54,13 +55,16 @@ impl Tracer<'_> {
         let forked =
             matches!(event, libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE);
         if forked {
-            let child = request::event_message(tid).unwrap_or(0) as u32;
-            if child != 0 && self.tasks.find(child).is_none() {
+            let child = request::child_made(tid, event);
+            if let Some(child) = child.filter(|&child| self.tasks.find(child).is_none()) {
                 self.tasks.add(child, child, State::Running, self.now);
             }
         }
         let pending = event == 0 && signal != libc::SIGTRAP | 0x80;
-        let _ = request::detach(tid, if pending { signal } else { 0 });
+        if request::detach(tid, if pending { signal } else { 0 }).is_err() {
+            // Killed meanwhile: its end is still ours to wait for.
+            return;
+        }
         if self.tasks.get(slot).state == State::InCall {
             self.records.lose(LossKind::UnfinishedAtEnd, 1);
         }
@@ -68,8 +72,18 @@ impl Tracer<'_> {
     }
 }
 
-/// Waits for the stop that PTRACE_INTERRUPT asks for; its signal, or `None` if the thread ended.
-fn first_stop(tid: u32) -> Option<i32> {
+/// What became of a thread that was to be taken.
+pub enum Taken {
+    /// It stands still, with this signal; SIGTRAP for none.
+    Stands(i32),
+    /// It has ended first, with this status, and nobody else can wait for it any more.
+    Ended(i32),
+    /// It is not traced.
+    Refused,
+}
+
+/// Waits for the stop that PTRACE_INTERRUPT asks for.
+pub fn first_stop(tid: u32) -> Taken {
     loop {
         let mut status = 0;
         // SAFETY: a plain wait for a thread that we trace.
@@ -77,12 +91,15 @@ fn first_stop(tid: u32) -> Option<i32> {
         if waited < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
             continue;
         }
-        if waited < 0 || !libc::WIFSTOPPED(status) {
-            return None;
+        if waited < 0 {
+            return Taken::Refused;
+        }
+        if !libc::WIFSTOPPED(status) {
+            return Taken::Ended(status);
         }
         let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
         if event == request::EVENT_STOP {
-            return Some(signal);
+            return Taken::Stands(signal);
         }
         // Something else came first; the stop that we asked for still comes.
         let _ = request::resume(tid, if event == 0 { signal } else { 0 });

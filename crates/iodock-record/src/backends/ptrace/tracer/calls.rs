@@ -27,6 +27,9 @@ impl Tracer<'_> {
             State::InCall => self.end(slot, tid),
             State::InOtherCall => {
                 self.tasks.get(slot).state = State::Running;
+                if self.aside && self.leaves(slot, tid) {
+                    return;
+                }
                 self.go(slot, tid, 0);
             }
             _ if self.filtered => self.go(slot, tid, 0),
@@ -41,6 +44,9 @@ impl Tracer<'_> {
     #[inline]
     pub(super) fn begin(&mut self, slot: usize, tid: u32, info: &CallInfo) {
         debug_assert!(info.op != OP_EXIT);
+        if self.aside && self.is_aside(slot, tid, info) {
+            return;
+        }
         if self.records.failure.is_some() {
             self.records.unrecorded += 1;
             return self.go(slot, tid, 0);
@@ -60,6 +66,14 @@ impl Tracer<'_> {
         let task = self.tasks.get(slot);
         decode::begin(&mut task.call, id, tid, info);
         let action = id.spec().action;
+        if self.aside {
+            self.hide(slot);
+        }
+        if action == Action::Exec && self.aside && self.would_lose_rights(slot, tid) {
+            self.records.lose(LossKind::UnreachedPrograms, 1);
+            return self.hand_back(slot, tid);
+        }
+        let task = self.tasks.get(slot);
         if action == Action::Clone && task.call.raw.flags & CLONE_UNTRACED != 0 {
             keep_traced(tid, info);
         }
@@ -109,6 +123,15 @@ impl Tracer<'_> {
             raw.result = result;
             raw.outcome = Outcome::Succeeded;
         }
+        let is_exec = self.aside && task.call.raw.call.spec().action == Action::Exec;
+        if is_exec && !self.has_executed(slot, tid, result) {
+            return;
+        }
+        if self.aside && self.was_hidden(slot, result) {
+            self.records.forget(slot);
+            return self.go(slot, tid, 0);
+        }
+        let raw = &mut self.tasks.get(slot).call.raw;
         if !self.launched && tid == self.root && raw.call.spec().action == Action::Exec {
             self.exec_errno = i32::max(-result as i32, 0);
         }

@@ -1,16 +1,27 @@
 //! Threads and processes: how they are born, execute programs, and end.
 
+use super::aside::Stage;
 use super::{Tracer, SECOND};
-use crate::backends::ptrace::tasks::State;
+use crate::backends::ptrace::tasks::{State, Task};
 use crate::backends::ptrace::{environment, request};
 use crate::backends::ProgramExit;
+use crate::locks::lock;
 use crate::process;
 use iodock_event::{Fork, Outcome};
 
+/// How long a child waits for its maker to report it, if that lives.
+const MOST_WAIT: i64 = 10 * SECOND;
+
+/// The end of a child that its maker has not reported yet.
+pub struct EarlyEnd {
+    tid: u32,
+    status: i32,
+    time: i64,
+}
+
 impl Tracer<'_> {
     pub(super) fn forked(&mut self, slot: usize, tid: u32, event: i32) {
-        let child = request::event_message(tid).unwrap_or(0) as u32;
-        if child != 0 {
+        if let Some(child) = request::child_made(tid, event) {
             self.now = self.clock.now();
             self.born(slot, tid, child, event);
         }
@@ -24,13 +35,21 @@ impl Tracer<'_> {
         let shares = in_call && flags & iodock_event::constants::CLONE_THREAD != 0;
         let shares = shares || (!in_call && event == libc::PTRACE_EVENT_CLONE);
         let tgid = if shares { task.tgid } else { child };
+        if matches!(task.stage, Stage::Taken | Stage::Told | Stage::Leaving) {
+            return self.born_aside(child, tgid);
+        }
         if in_call {
             self.records.enter_all(&mut self.tasks);
             self.records.batch.forks.push(Fork { parent_tid: tid, child_tid: child, flags, call });
         }
         self.records.start(child, tgid, Some(tid), self.now, false, false);
         if tgid == child {
-            crate::control::lock(&self.control.processes).push(child);
+            self.process_born(child);
+        }
+        if let Some(at) = self.early_ends.iter().position(|end| end.tid == child) {
+            let end = self.early_ends.swap_remove(at);
+            self.records.ended(child, end.status, self.now, &mut self.tasks);
+            return self.note_company(tid, child, tgid);
         }
         match self.tasks.find(child) {
             // It was there first and waits.
@@ -44,6 +63,24 @@ impl Tracer<'_> {
             }
         }
         self.note_company(tid, child, tgid);
+    }
+
+    fn process_born(&mut self, pid: u32) {
+        lock(&self.control.processes).push(pid);
+        if self.aside {
+            self.newborn.push(pid);
+        }
+    }
+
+    /// A child (of a signal handler) that the other back end sees: it is let go as soon as it stands.
+    fn born_aside(&mut self, child: u32, tgid: u32) {
+        match self.tasks.find(child) {
+            Some(early) => self.hand_back(early, child),
+            None => {
+                let slot = self.tasks.add(child, tgid, State::Running, self.now);
+                self.tasks.get(slot).stage = Stage::Leaving;
+            }
+        }
     }
 
     /// Whose use of the machine can be asked for at its end, and whose would hold that of others too.
@@ -60,26 +97,54 @@ impl Tracer<'_> {
 
     /// A child whose parent's fork is still to be reported: it waits, so that the record begins with
     /// its birth.
-    pub(super) fn unexpected(&mut self, tid: u32) {
+    pub(super) fn unexpected(&mut self, tid: u32, event: i32) {
         if self.detaching {
             let _ = request::detach(tid, 0);
             return;
         }
-        self.tasks.add(tid, tid, State::Unexpected, self.now);
+        self.now = self.clock.now();
+        self.early_ends.retain(|end| end.tid != tid);
+        let slot = self.tasks.add(tid, tid, State::Unexpected, self.now);
+        if event == libc::PTRACE_EVENT_EXIT {
+            // Killed already: there is nothing to hold it for, and its process waits for its end.
+            self.go(slot, tid, 0);
+        }
+        if self.aside {
+            // Its parent may be dead, so that nobody else tells that it lives.
+            self.newborn.push(process::tgid_of(tid).unwrap_or(tid));
+        }
     }
 
-    /// Children whose parent was killed before it could report them.
+    /// Children whose parent was killed before it could report them: others are reported soon.
     pub(super) fn free_orphans(&mut self) {
-        let orphans: Vec<u32> =
-            self.tasks.iter().filter(|task| task.state == State::Unexpected).map(|task| task.tid).collect();
+        let since = self.now - SECOND;
+        let kept = self.now - MOST_WAIT;
+        self.early_ends.retain(|end| end.time > kept);
+        let waits = |task: &&Task| task.state == State::Unexpected && task.born <= since;
+        let orphans: Vec<u32> = self.tasks.iter().filter(waits).map(|task| task.tid).collect();
         for tid in orphans {
             let tgid = process::tgid_of(tid).unwrap_or(tid);
             let Some(slot) = self.tasks.find(tid) else { continue };
+            if self.may_be_reported(slot, tid) {
+                continue;
+            }
             self.records.start(tid, tgid, None, self.now, tid == tgid, false);
+            if tid == tgid {
+                self.process_born(tid);
+            }
             let task = self.tasks.get(slot);
             (task.state, task.tgid) = (State::Running, tgid);
             self.go(slot, tid, 0);
         }
+    }
+
+    /// On a machine with too much to do the maker may not have run up to the report.
+    fn may_be_reported(&mut self, slot: usize, tid: u32) -> bool {
+        let tgid = process::tgid_of(tid).unwrap_or(tid);
+        let maker = if tgid == tid { process::status_field(tid, "PPid:") } else { Some(tgid) };
+        let waited = self.now - self.tasks.get(slot).born;
+        // A maker may also have made it its sibling.
+        waited < MOST_WAIT && self.tasks.iter().any(|task| Some(task.tgid) == maker)
     }
 
     pub(super) fn executed(&mut self, slot: usize, tid: u32) {
@@ -147,17 +212,60 @@ impl Tracer<'_> {
 
     pub(super) fn death(&mut self, tid: u32, status: i32) {
         self.now = self.clock.now();
-        let Some(slot) = self.tasks.find(tid) else { return };
+        self.note_exit(tid, status);
+        let renamed = self.end_others(tid, status);
+        let Some(slot) = self.tasks.find(tid) else {
+            return if renamed {
+                self.records.ended(tid, status, self.now, &mut self.tasks)
+            } else {
+                self.ended_early(tid, status)
+            };
+        };
+        let task = self.tasks.get(slot);
+        if task.state == State::Unexpected {
+            self.tasks.remove(slot);
+            return self.ended_early(tid, status);
+        }
+        // The other back end tells of it as long as it is not in its exec.
+        let is_ours = task.state == State::InCall || !matches!(task.stage, Stage::Taken | Stage::Told);
         self.abandon_call(slot);
-        self.records.ended(tid, status, self.now, &mut self.tasks);
+        if is_ours {
+            self.records.ended(tid, status, self.now, &mut self.tasks);
+        }
         if self.tasks.get(slot).asked_at_end {
             self.asked_at_end -= 1;
             self.records.usage_at_end(tid, &self.usage, self.now);
         }
         if self.tasks.get(slot).tgid == tid {
-            crate::control::lock(&self.control.processes).retain(|&pid| pid != tid);
+            lock(&self.control.processes).retain(|&pid| pid != tid);
         }
         self.tasks.remove(slot);
+    }
+
+    /// A process ends when all its threads have, and each end is told but that of a thread which was killed while it
+    /// executed a program: it goes by its process's number then.
+    fn end_others(&mut self, tgid: u32, status: i32) -> bool {
+        let is_other = |task: &&Task| task.tgid == tgid && task.tid != tgid;
+        let others: Vec<u32> = self.tasks.iter().filter(is_other).map(|task| task.tid).collect();
+        for &tid in &others {
+            let Some(slot) = self.tasks.find(tid) else { continue };
+            self.abandon_call(slot);
+            self.records.ended(tid, status, self.now, &mut self.tasks);
+            self.asked_at_end -= u32::from(self.tasks.get(slot).asked_at_end);
+            self.tasks.remove(slot);
+        }
+        !others.is_empty()
+    }
+
+    /// It was killed before its maker has reported it. Without this it would seem to live from then on.
+    fn ended_early(&mut self, tid: u32, status: i32) {
+        if !self.detaching {
+            self.early_ends.push(EarlyEnd { tid, status, time: self.now });
+        }
+    }
+
+    /// Nobody else can wait for the first process any more.
+    pub(super) fn note_exit(&mut self, tid: u32, status: i32) {
         if tid == self.root {
             self.root_ended = true;
             self.received = self.control.received();

@@ -1,7 +1,8 @@
 //! The loop: wait for a stop, note it, let the thread go on.
 
+pub mod aside;
 mod asked;
-mod attaching;
+pub mod attaching;
 mod calls;
 mod lives;
 mod stopping;
@@ -13,12 +14,17 @@ use super::request;
 use super::tasks::{State, Tasks};
 use crate::clock::Clock;
 use crate::control::{Control, Received};
+use crate::locks::lock;
 use crate::standing::StopAlong;
+use aside::Stage;
 use iodock_event::CallId;
 use iodock_journal::JournalWriter;
+use lives::EarlyEnd;
+use std::collections::VecDeque;
 use std::{io, mem, ptr};
 
 const SECOND: i64 = 1_000_000_000;
+const SIGNALS: usize = 65;
 
 pub struct Tracer<'a> {
     clock: &'a Clock,
@@ -43,10 +49,20 @@ pub struct Tracer<'a> {
     detaching: bool,
     killed: u32,
     received: Received,
-    forward: Option<(i32, i64)>,
-    /// The last signal delivered to the root, and when.
-    last_signal: (i32, i64),
+    /// Signals to be passed on to the program, and when they came, ns.
+    forward: Vec<(i32, i64)>,
+    /// When each signal was last delivered to the root, ns.
+    delivered: [i64; SIGNALS],
     stopping: StopAlong,
+    /// Tasks are taken, and let go, for another back end.
+    aside: bool,
+    /// The other back end's library, of which nothing is recorded.
+    library: Vec<u8>,
+    /// Stops that were collected and not dealt with yet, with what the task has used if it was asked for that.
+    stops: VecDeque<(libc::pid_t, libc::c_int, libc::rusage)>,
+    early_ends: Vec<EarlyEnd>,
+    /// Processes that were made since the other back end was last told of any.
+    newborn: Vec<u32>,
     warnings: Vec<String>,
     privileged: bool,
     now: i64,
@@ -78,9 +94,14 @@ impl<'a> Tracer<'a> {
             detaching: false,
             killed: 0,
             received: Received::default(),
-            forward: None,
-            last_signal: (0, i64::MIN / 2),
+            forward: Vec::new(),
+            delivered: [i64::MIN / 2; SIGNALS],
             stopping: StopAlong::default(),
+            aside: false,
+            library: Vec::new(),
+            stops: VecDeque::new(),
+            early_ends: Vec::new(),
+            newborn: Vec::new(),
             warnings: Vec::new(),
             privileged: crate::launch::is_root(),
             now: clock.now(),
@@ -91,7 +112,7 @@ impl<'a> Tracer<'a> {
         self.root = pid;
         self.command = Some(command);
         self.tasks.add(pid, pid, State::Running, self.clock.now());
-        crate::control::lock(&self.control.processes).push(pid);
+        lock(&self.control.processes).push(pid);
     }
 
     /// Why the program could not be executed, if that is what happened.
@@ -101,19 +122,57 @@ impl<'a> Tracer<'a> {
 
     /// Until every traced thread has ended or was let go.
     pub fn follow(&mut self) -> Ended {
-        loop {
-            let (tid, status) = self.wait();
-            if tid > 0 {
-                self.stop(tid as u32, status);
-                if self.now - self.records.last_flush >= SECOND {
-                    self.tick();
-                }
-            } else if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
+        while self.one_stop() {}
+        self.finished()
+    }
+
+    /// Waits for the next stop or end of any thread, or for news from outside, and deals with it. False if there
+    /// is no thread left.
+    fn one_stop(&mut self) -> bool {
+        let (tid, status) = self.next_stop();
+        if tid > 0 {
+            self.stop(tid as u32, status);
+            if self.now - self.records.last_flush >= SECOND {
                 self.tick();
-            } else {
-                break;
             }
+        } else if io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
+            self.tick();
+        } else {
+            return false;
         }
+        true
+    }
+
+    fn next_stop(&mut self) -> (libc::pid_t, libc::c_int) {
+        if !self.aside {
+            return self.wait(0);
+        }
+        if self.stops.is_empty() {
+            let first = self.wait(0);
+            if first.0 <= 0 || self.tasks.count() < 2 {
+                return first;
+            }
+            self.stops.push_back((first.0, first.1, self.usage));
+            self.collect();
+        }
+        let Some((tid, status, usage)) = self.stops.pop_front() else { return (0, 0) };
+        self.usage = usage;
+        (tid, status)
+    }
+
+    /// All that stand still, so that each has its turn: the kernel would tell of the same few again and again, if
+    /// they stop at every call. False if nothing is traced.
+    fn collect(&mut self) -> bool {
+        loop {
+            let (tid, status) = self.wait(libc::WNOHANG);
+            if tid <= 0 {
+                return tid == 0;
+            }
+            self.stops.push_back((tid, status, self.usage));
+        }
+    }
+
+    fn finished(&mut self) -> Ended {
         self.now = self.clock.now();
         self.records.finish(self.now);
         Ended {
@@ -128,12 +187,12 @@ impl<'a> Tracer<'a> {
     /// The next stop or end of any thread. Asks for its use only while one is about to end: the kernel
     /// would add that up at every stop.
     #[inline]
-    fn wait(&mut self) -> (libc::pid_t, libc::c_int) {
+    fn wait(&mut self, how: libc::c_int) -> (libc::pid_t, libc::c_int) {
         let usage = if self.asked_at_end > 0 { ptr::addr_of_mut!(self.usage) } else { ptr::null_mut() };
         let mut status = 0;
         // SAFETY: writes to `status` and `usage`. __WNOTHREAD: other threads of this process keep their
         // children.
-        let tid = unsafe { libc::wait4(-1, &mut status, libc::__WALL | libc::__WNOTHREAD, usage) };
+        let tid = unsafe { libc::wait4(-1, &mut status, libc::__WALL | libc::__WNOTHREAD | how, usage) };
         (tid, status)
     }
 
@@ -143,8 +202,9 @@ impl<'a> Tracer<'a> {
         }
         let signal = libc::WSTOPSIG(status);
         let event = status >> 16;
-        let Some(slot) = self.tasks.find(tid) else { return self.unexpected(tid) };
-        if self.detaching {
+        let known = self.tasks.find(tid).or_else(|| self.leader_of_exec(tid, event));
+        let Some(slot) = known else { return self.unexpected(tid, event) };
+        if self.detaching || (event == request::EVENT_STOP && self.tasks.get(slot).stage == Stage::Leaving) {
             return self.let_go(slot, tid, signal, event);
         }
         match event {
@@ -173,7 +233,7 @@ impl<'a> Tracer<'a> {
     fn signal(&mut self, slot: usize, tid: u32, signal: i32) {
         self.now = self.clock.now();
         if self.tasks.get(slot).tgid == self.root {
-            self.last_signal = (signal, self.now);
+            self.delivered[signal as usize % SIGNALS] = self.now;
         }
         self.records.signal(signal);
         self.go(slot, tid, signal);
@@ -183,8 +243,13 @@ impl<'a> Tracer<'a> {
     fn tick(&mut self) {
         self.now = self.clock.now();
         self.free_orphans();
-        self.records.flush(self.now);
-        self.heed_signals();
-        self.stop_along();
+        // Who asks to be traced wakes us often.
+        if !self.aside || self.now - self.records.last_flush >= SECOND {
+            self.records.flush(self.now);
+        }
+        if !self.aside {
+            self.heed_signals();
+            self.stop_along();
+        }
     }
 }

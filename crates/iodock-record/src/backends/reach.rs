@@ -1,6 +1,6 @@
 //! Which programs load a library of ours at all.
 
-use crate::backends::choice::Reason;
+use super::reason::Reason;
 use crate::launch::privilege;
 use iodock_preload::{elf, session};
 use std::ffi::OsStr;

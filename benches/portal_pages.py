@@ -1,0 +1,155 @@
+"""How long the portal's pages take on a store with a month of a synthetic centre.
+
+    python benches/portal_pages.py FOLDER [--jobs-a-day 1000] [--days 30]
+    iodock monitor serve --store FOLDER --listen 127.0.0.1:9899 &
+    python benches/portal_pages.py FOLDER --url http://127.0.0.1:9899
+
+Makes a store in FOLDER: fine rows of a day, minutes of a week, ten minutes of all days, each job on two
+nodes, four object targets and a metadata target for an hour on average. Then, once a collector
+serves it, asks every page three times through HTTP, and prints the slowest and the median. Synthetic, made by
+SQL: no agent was involved.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+import urllib.request
+from pathlib import Path
+
+from iodock import _native
+from iodock.monitor.summaries import summarise
+from iodock.store.monitored import MonitorStore, counters
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+STEPS = {"fine": (10, 1), "minute": (60, 7), "ten_minutes": (600, 400)}
+"""Resolution -> seconds a row, and for how many days it is kept."""
+PAGES = (
+    "/", "/?range=6h", "/?range=1d", "/?range=7d", "/?range=30d",
+    "/jobs", "/jobs?range=1h", "/jobs?range=6h", "/jobs?range=1d", "/jobs?range=7d", "/jobs?range=30d",
+    "/jobs/{live}", "/jobs/{past}", "/jobs/{old}", "/jobs/{old}?range=30d", "/events", "/use",
+)  # fmt: skip
+
+
+def job_rows(day: int, step: int, jobs: int, until: int) -> str:
+    """Rows of one day's jobs. DAY: number since the epoch."""
+    zeros = ", ".join(
+        f"{_VALUES.get(name, '0')}::BIGINT AS \"{name}\"" for name in counters()
+    )  # fmt: skip
+    return f"""
+        WITH jobs AS (
+            SELECT {day * 100_000}::BIGINT + i AS number, 17000 + i % 200 AS uid,
+                {day * DAY} + (hash(i * 7 + {day}) % 86400)::BIGINT * {SECOND} AS start,
+                (600 + hash(i * 13 + {day}) % 6000)::BIGINT AS seconds FROM range({jobs}) t(i)
+        ), steps AS (
+            SELECT *, unnest(range(
+                    start // ({step * SECOND}), start // ({step * SECOND}) + seconds // {step} + 1))
+                * {step * SECOND} AS begin_ts FROM jobs
+        ), nodes AS (SELECT *, unnest(range(2::BIGINT)) AS node FROM steps), places AS (
+            SELECT *, unnest(range(5)) AS place FROM nodes
+        )
+        SELECT begin_ts, begin_ts + {step * SECOND} AS end_ts,
+            CASE WHEN place = 4 THEN 'mds01' ELSE 'oss0' || (1 + (number + place) % 4 // 2) END AS host,
+            CASE WHEN place = 4 THEN 'mdt_job_stats' ELSE 'obdfilter_job_stats' END AS source,
+            'lfs' AS file_system, CASE WHEN place = 4
+                THEN 'lfs-MDT0000' ELSE 'lfs-OST000' || (number + place) % 8 END AS target,
+            number || ':' || uid || ':r01c' || lpad(((number * 2 + node) % 96)::VARCHAR, 2, '0') AS job,
+            NULL::VARCHAR AS "user", NULL::VARCHAR AS session, NULL::VARCHAR AS command, 'server' AS known_by,
+            hash(number) % 50 > 0 AS exact, {zeros}
+        FROM places WHERE begin_ts < {until}
+    """
+
+
+_RANDOM = "(hash(begin_ts + number * 31 + place * 7 + node) % 1000)"
+_VALUES = {
+    "read_bytes": f"CASE WHEN place < 4 THEN {_RANDOM} * 1048576 ELSE 0 END",
+    "write_bytes": f"CASE WHEN place < 4 THEN {_RANDOM} * 524288 ELSE 0 END",
+    "reads": f"CASE WHEN place < 4 THEN {_RANDOM} ELSE 0 END",
+    "writes": f"CASE WHEN place < 4 THEN {_RANDOM} ELSE 0 END",
+    "open": f"CASE WHEN place = 4 THEN {_RANDOM} ELSE 0 END",
+    "close": f"CASE WHEN place = 4 THEN {_RANDOM} ELSE 0 END",
+    "getattr": f"CASE WHEN place = 4 THEN {_RANDOM} * 3 ELSE 0 END",
+    "time_us": f"{_RANDOM} * 900",
+}
+
+
+def target_rows(day: int, step: int, until: int) -> str:
+    """What the metadata server's service says."""
+    metrics = "('req_waittime', '1', 4000), ('req_waittime_time', 'us', 220000), ('req_qdepth', '1', 4000), "
+    metrics += "('req_qdepth_sum', '1', 8000)"
+    return f"""
+        SELECT t::BIGINT * {SECOND} AS begin_ts, (t + {step})::BIGINT * {SECOND} AS end_ts,
+            'mds01' AS host, 'mds_stats' AS source, NULL::VARCHAR AS file_system, 'mdt' AS target,
+            metric, unit, NULL::BIGINT AS bucket, false AS is_level,
+            (value + hash(t) % value)::BIGINT AS value,
+            NULL::BIGINT AS greatest, true AS exact
+        FROM range({day * 86_400}, {(day + 1) * 86_400}, {step}) r(t),
+            (VALUES {metrics}) m(metric, unit, value)
+        WHERE t::BIGINT * {SECOND} < {until}
+    """
+
+
+def make(folder: Path, jobs: int, days: int) -> None:
+    """A store as upkeep leaves it: a file a day, finer ones rolled."""
+    intake = _native.MonitorIntake(folder)
+    store = MonitorStore(folder)
+    now = time.time_ns() // (600 * SECOND) * 600 * SECOND
+    last = now // DAY
+    for resolution, (step, kept) in STEPS.items():
+        for day in range(max(last - days, last - kept), last + 1):
+            for table, order in (("job_io", "job, target, end_ts"), ("targets", "metric, end_ts")):
+                rows = job_rows(day, step, jobs, now) if table == "job_io" else target_rows(day, step, now)
+                name, path = intake.new_file(table, resolution, min((day + 1) * DAY - 1, now))
+                written = store.write(f"{rows} ORDER BY {order}", path)
+                if written:
+                    count, begin, end = written
+                    entry = (table, resolution, name, begin, end, count, resolution != "ten_minutes")
+                    intake.replace([], [], [entry])
+    summarise(store)
+
+
+def measured(url: str, page: str, times: int) -> tuple[float, float, int]:
+    """Median and longest, seconds, and the page's bytes."""
+    found, size = [], 0
+    for _ in range(times):
+        begin = time.perf_counter()
+        with urllib.request.urlopen(url + page) as answer:
+            size = len(answer.read())
+        found.append(time.perf_counter() - begin)
+    return statistics.median(found), max(found), size
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--jobs-a-day", type=int, default=1000)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--url", default="", help="ask a collector that runs already, and make nothing")
+    options = parser.parse_args()
+    if not options.url:
+        begin = time.perf_counter()
+        make(options.folder, options.jobs_a_day, options.days)
+        print(f"made in {time.perf_counter() - begin:.0f} s; now serve it, and give --url")
+        return
+    catalogue = MonitorStore(options.folder).catalogue
+    for (table, resolution), files in sorted(catalogue.files.items()):
+        print(f"{table:8} {resolution:12} {sum(file.rows for file in files):>12,} rows in {len(files)} files")
+    today = time.time_ns() // DAY
+    names = {
+        "live": today * 100_000 + 3,
+        "past": (today - 1) * 100_000 + 3,
+        "old": (today - 20) * 100_000 + 3,
+    }
+    for page in PAGES:
+        try:
+            median, longest, size = measured(options.url, page.format(**names), 3)
+            name = page.format(**names)
+            print(f"{name:34} median {median:6.3f} s  longest {longest:6.3f} s  {size:>9,} bytes")
+        except urllib.error.HTTPError as error:
+            print(f"{page.format(**names):34} {error.code}")
+
+
+if __name__ == "__main__":
+    main()

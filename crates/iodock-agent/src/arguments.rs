@@ -1,0 +1,184 @@
+//! The command line.
+
+use iodock_agent::collection::Options;
+use iodock_agent::push::Push;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::exit;
+use std::time::Duration;
+
+const USAGE: &str = "\
+usage: iodock-agent once [--format openmetrics|json] [--root DIR] [--jobs N] [--deadline SECONDS]
+       iodock-agent run [--listen ADDRESS] [--root DIR] [--jobs N] [--deadline SECONDS]
+                        [--spool DIR] [--spool-limit BYTES] [--interval SECONDS]
+                        [--push URL [--token-file FILE] [--ca FILE] [--cert FILE --key FILE] [--insecure]]
+
+Reads the counters of Lustre, GPFS, NFS, disks, cgroups and processes: `once`, and prints them; or whenever
+/metrics is asked for; or with --push or --spool at an interval, and keeps them until the collector has them.
+
+  --listen ADDRESS    where /metrics is served (default 127.0.0.1:9846); only on the loopback interface
+  --root DIR          look for /proc, /sys and tools below DIR (default /)
+  --format FORMAT     openmetrics (default), or json: samples and losses
+  --jobs N            list the N heaviest jobs of each target, and the sum of the others
+                      (default 50, in json all)
+  --deadline SECONDS  what has not answered by then is left out and said (default 5)
+  --push URL          send to the collector there (http:// only on the loopback interface)
+  --token-file FILE   shown to the collector; nobody else may read the file
+  --ca FILE           certificates that the collector's must be signed by, PEM (default: the system's)
+  --cert FILE --key FILE  the agent's own certificate and its key, PEM; nobody else may read the key
+  --insecure          http:// to other machines too: everyone on the way sees the token and the jobs
+  --spool DIR         keep samples there until they are sent (default /var/lib/iodock-agent/spool)
+  --spool-limit BYTES of its files; beyond that the oldest are dropped (default 256M; K, M, G)
+  --interval SECONDS  between readings, on the clock's multiples (default 10)
+  --version           print the version
+";
+pub const HINT: &str = "iodock-agent --help lists the options";
+/// Series of a database; more of them are asked for.
+const LISTED_JOBS: usize = 50;
+/// Of those that exporters use.
+const PORT: u16 = 9846;
+const SPOOL: &str = "/var/lib/iodock-agent/spool";
+const SPOOL_LIMIT: u64 = 256 << 20;
+/// Less is no room for a batch.
+const LEAST_LIMIT: u64 = 64 << 10;
+const INTERVAL: Duration = Duration::from_secs(10);
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Format {
+    OpenMetrics,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Verb {
+    Once,
+    Run,
+}
+
+pub struct Arguments {
+    pub verb: Option<Verb>,
+    pub format: Format,
+    pub listen: SocketAddr,
+    jobs: Option<usize>,
+    root: PathBuf,
+    deadline: Duration,
+    sending: Sending,
+    is_spooling: bool,
+}
+
+/// What is kept, and sent.
+pub struct Sending {
+    pub push: Push,
+    pub spool: PathBuf,
+    pub limit: u64,
+    pub interval: Duration,
+}
+
+impl Arguments {
+    /// `None` without --push and --spool.
+    pub fn sending(&self) -> Option<&Sending> {
+        (self.is_spooling || self.sending.push.url.is_some()).then_some(&self.sending)
+    }
+
+    pub fn options(&self) -> Options {
+        let all = if self.format == Format::Json { usize::MAX } else { LISTED_JOBS };
+        Options { root: self.root.clone(), jobs: self.jobs.unwrap_or(all), deadline: self.deadline }
+    }
+}
+
+fn print(text: &str) -> ! {
+    let written = io::stdout().write_all(text.as_bytes()).and_then(|()| io::stdout().flush());
+    exit(i32::from(written.is_err()));
+}
+
+/// Errors: what is wrong with them.
+pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, String> {
+    let (format, root, deadline) = (Format::OpenMetrics, "/".into(), Duration::from_secs(5));
+    let listen = SocketAddr::from(([127, 0, 0, 1], PORT));
+    let push = Push::default();
+    let sending = Sending { push, spool: SPOOL.into(), limit: SPOOL_LIMIT, interval: INTERVAL };
+    let (verb, is_spooling) = (None, false);
+    let mut arguments = Arguments { verb, format, listen, jobs: None, root, deadline, sending, is_spooling };
+    while let Some(word) = words.next() {
+        let name = word.to_string_lossy();
+        let mut value = || words.next().ok_or(format!("{name} needs a value"));
+        match name.as_ref() {
+            "once" if arguments.verb.is_none() => arguments.verb = Some(Verb::Once),
+            "run" if arguments.verb.is_none() => arguments.verb = Some(Verb::Run),
+            "--listen" => arguments.listen = address(&value()?)?,
+            "--root" => arguments.root = value()?.into(),
+            "--format" => arguments.format = format_named(&value()?)?,
+            "--jobs" => arguments.jobs = Some(jobs(&value()?)?),
+            "--deadline" => arguments.deadline = self::deadline(&value()?)?,
+            "--spool" => {
+                (arguments.sending.spool, arguments.is_spooling) = (value()?.into(), true);
+            }
+            "--spool-limit" => arguments.sending.limit = limit(&value()?)?,
+            "--interval" => arguments.sending.interval = interval(&value()?)?,
+            "--insecure" => arguments.sending.push.is_insecure = true,
+            "--push" | "--token-file" | "--ca" | "--cert" | "--key" => {
+                let value = value()?;
+                push_argument(&mut arguments.sending.push, &name, value);
+            }
+            "--help" | "-h" => print(USAGE),
+            "--version" => print(concat!("iodock-agent ", env!("CARGO_PKG_VERSION"), "\n")),
+            other => return Err(format!("unknown argument {other}")),
+        }
+    }
+    Ok(arguments)
+}
+
+fn push_argument(push: &mut Push, name: &str, value: OsString) {
+    match name {
+        "--push" => push.url = Some(value.to_string_lossy().into_owned()),
+        "--token-file" => push.token = Some(value.into()),
+        "--ca" => push.authorities = Some(value.into()),
+        "--cert" => push.certificate = Some(value.into()),
+        _ => push.key = Some(value.into()),
+    }
+}
+
+fn limit(text: &OsStr) -> Result<u64, String> {
+    let wrong = || format!("--spool-limit {}: not {LEAST_LIMIT} bytes or more", text.to_string_lossy());
+    let shown = text.to_str().ok_or_else(wrong)?;
+    let unit =
+        ["K", "M", "G", "T"].iter().zip(1..).find_map(|(unit, at)| Some((shown.strip_suffix(unit)?, at)));
+    let (digits, power) = unit.unwrap_or((shown, 0));
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << (10 * power)));
+    number.filter(|&number| number >= LEAST_LIMIT).ok_or_else(wrong)
+}
+
+fn interval(text: &OsStr) -> Result<Duration, String> {
+    let seconds = text.to_str().and_then(|text| text.parse::<f64>().ok());
+    let duration = seconds.filter(|it| (0.1..=3600.0).contains(it)).map(Duration::from_secs_f64);
+    duration.ok_or_else(|| format!("--interval {}: not 0.1 to 3600 seconds", text.to_string_lossy()))
+}
+
+fn address(text: &OsStr) -> Result<SocketAddr, String> {
+    let address = text.to_str().and_then(|text| text.parse().ok());
+    address.ok_or_else(|| {
+        format!("--listen {}: not an address and port, as 127.0.0.1:9846", text.to_string_lossy())
+    })
+}
+
+fn format_named(text: &OsStr) -> Result<Format, String> {
+    match text.to_str() {
+        Some("openmetrics") => Ok(Format::OpenMetrics),
+        Some("json") => Ok(Format::Json),
+        _ => Err(format!("--format {}: openmetrics or json", text.to_string_lossy())),
+    }
+}
+
+fn jobs(text: &OsStr) -> Result<usize, String> {
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| format!("--jobs {}: not a whole number", text.to_string_lossy()))
+}
+
+fn deadline(text: &OsStr) -> Result<Duration, String> {
+    let seconds = text.to_str().and_then(|text| text.parse::<f64>().ok());
+    let duration = seconds.and_then(|it| Duration::try_from_secs_f64(it).ok());
+    let short = duration.filter(|it| it.as_secs() < 3600);
+    short.ok_or_else(|| format!("--deadline {}: not 0 to 3600 seconds", text.to_string_lossy()))
+}

@@ -1,0 +1,163 @@
+//! Which entries of a target changed since its last reading. Of each entry only its owner and a hash of its values
+//! stay between readings: a metadata server has 50,000 jobs.
+
+use super::owners::{read_owner, write_owner};
+use super::Round;
+use crate::sample::{Entry, Evidence, Name, Names};
+use iodock_samples::batch::Part;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+/// Of a piece, roughly, as it is sent: a reading's entries are in memory only until they are that many.
+const PIECE_BYTES: usize = 128 << 10;
+/// Roughly, as they are sent and not compressed.
+const ENTRY_BYTES: usize = 24;
+const VALUE_BYTES: usize = 10;
+
+/// What is known of a target between two readings.
+#[derive(Debug, Default)]
+pub struct Known {
+    /// By the owner's bytes.
+    entries: HashMap<Box<[u8]>, Seen>,
+    /// Counts readings.
+    reading: u32,
+    /// How often a full reading had been wanted when the last one was made.
+    pub full: u64,
+    /// Of the last reading.
+    pub round: u64,
+    hashing: RandomState,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    values: u64,
+    reading: u32,
+}
+
+/// One reading of a target, compared with the last one. Gives its pieces to the round as they get ready.
+pub struct Comparison {
+    known: Known,
+    round: Round,
+    /// What is said of all pieces.
+    part: Part,
+    weight: usize,
+    /// By the name's number: numbers are those of one reading.
+    names: Vec<u64>,
+    key: Vec<u8>,
+    left_out: u64,
+    /// The round took all pieces.
+    is_taken: bool,
+}
+
+impl Comparison {
+    /// `part` says what is read, and when.
+    pub fn new(mut known: Known, round: Round, mut part: Part) -> Self {
+        part.full = known.full < round.full;
+        known.reading += 1;
+        known.round = round.number;
+        let (names, key) = (Vec::new(), Vec::new());
+        Comparison { known, round, part, weight: 0, names, key, left_out: 0, is_taken: true }
+    }
+
+    pub fn entry(&mut self, entry: &Entry, names: &Names) {
+        write_owner(&entry.owner, &mut self.key);
+        let now = Seen { values: self.hash(entry, names), reading: self.known.reading };
+        match self.known.entries.get_mut(&self.key[..]) {
+            // The second of one owner in a file: whoever adds them up would keep all of them.
+            Some(seen) if seen.reading == now.reading => {
+                self.left_out += 1;
+                return;
+            }
+            Some(seen) => {
+                let is_same = seen.values == now.values;
+                *seen = now;
+                if is_same && !self.part.full {
+                    return;
+                }
+            }
+            None => {
+                self.known.entries.insert(self.key.as_slice().into(), now);
+            }
+        }
+        // A damaged file's: no collector takes it.
+        if !entry.is_sound() {
+            self.left_out += 1;
+            return;
+        }
+        self.weight += ENTRY_BYTES + self.key.len() + VALUE_BYTES * entry.values.len();
+        self.part.entries.push(entry.clone());
+        if self.weight >= PIECE_BYTES {
+            self.give(names, false);
+        }
+    }
+
+    /// The target was read to its end, or not. Gives how many entries could not be sent.
+    pub fn end(mut self, names: &Names, is_complete: bool) -> u64 {
+        if is_complete {
+            self.find_gone(names);
+            self.give(names, true);
+        } else if !self.part.entries.is_empty() {
+            self.give(names, false);
+        }
+        if is_complete && self.part.full {
+            self.known.full = self.round.full;
+        }
+        // Of what was not taken nothing is known there: the next reading must begin anew.
+        if self.is_taken {
+            self.round.put_back(&self.part, self.known);
+        }
+        self.left_out
+    }
+
+    fn find_gone(&mut self, names: &Names) {
+        let (now, mut entries) = (self.known.reading, std::mem::take(&mut self.known.entries));
+        for (key, _) in entries.extract_if(|_, seen| seen.reading != now) {
+            if !self.part.full {
+                self.weight += ENTRY_BYTES + key.len();
+                self.part.gone.push(read_owner(&key));
+            }
+            if self.weight >= PIECE_BYTES {
+                self.give(names, false);
+            }
+        }
+        if entries.capacity() > 1024 && entries.capacity() / 4 > entries.len() {
+            entries.shrink_to_fit();
+        }
+        self.known.entries = entries;
+    }
+
+    fn give(&mut self, names: &Names, last: bool) {
+        let known = if self.part.entries.is_empty() { Vec::new() } else { names.texts().collect() };
+        let piece = Part {
+            names: known.into_iter().map(str::to_owned).collect(),
+            last,
+            source: self.part.source.clone(),
+            file_system: self.part.file_system.clone(),
+            target: self.part.target.clone(),
+            entries: std::mem::take(&mut self.part.entries),
+            gone: std::mem::take(&mut self.part.gone),
+            ..self.part
+        };
+        self.part.piece += 1;
+        self.is_taken &= self.round.take(piece, std::mem::take(&mut self.weight));
+    }
+
+    fn hash(&mut self, entry: &Entry, names: &Names) -> u64 {
+        while self.names.len() < names.texts().len() {
+            let text = names.text(Name::numbered(self.names.len()));
+            self.names.push(self.known.hashing.hash_one(text));
+        }
+        let mut hasher = self.known.hashing.build_hasher();
+        for (metric, value) in &entry.values {
+            hasher.write_u64(self.names[metric.operation.number()]);
+            hasher.write_u64(metric.quantity as u64 | metric.bucket.rotate_left(8));
+            hasher.write_u64(*value);
+        }
+        entry.start_time.hash(&mut hasher);
+        // Of a whole target it is the time of reading, which changes nothing.
+        if entry.owner.evidence != Evidence::Nobody {
+            entry.updated.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}

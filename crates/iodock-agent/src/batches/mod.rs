@@ -1,0 +1,146 @@
+//! Rounds as batches for the collector: of each target what changed, cut so that a busy server's first round never
+//! is in memory as a whole. `iodock_samples::batch` says what a batch is.
+
+mod changes;
+mod owners;
+#[cfg(test)]
+mod tests;
+
+pub use changes::{Comparison, Known};
+
+use crate::sample::Trend;
+use crate::spool::Spool;
+use iodock_samples::batch::{Batch, Loss, Part};
+use iodock_samples::frame;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Of a batch, roughly, before it is compressed.
+const BATCH_BYTES: usize = 256 << 10;
+/// In a round: a damaged machine must not fill the spool with complaints.
+const MOST_LOSSES: usize = 100;
+/// Rounds after which a target that is not there any more is forgotten.
+const FORGOTTEN: u64 = 1000;
+
+/// Source, file system and target.
+type Key = (String, String, String);
+
+fn key(part: &Part) -> Key {
+    (part.source.clone(), part.file_system.clone(), part.target.clone())
+}
+
+/// Makes batches of rounds and gives them to the spool.
+pub struct Batches {
+    host: String,
+    spool: Arc<Spool>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Of the round that is open, or was last.
+    number: u64,
+    is_open: bool,
+    time: i64,
+    full: u64,
+    parts: Vec<Part>,
+    weight: usize,
+    /// Not those that are being read: a source that hangs takes what is known of its target with it.
+    known: BTreeMap<Key, Known>,
+}
+
+/// A round that readings are made in.
+#[derive(Clone)]
+pub struct Round {
+    batches: Arc<Batches>,
+    number: u64,
+    /// How often a full round was wanted so far.
+    full: u64,
+}
+
+impl Batches {
+    pub fn new(host: String, spool: Arc<Spool>) -> Self {
+        Batches { host, spool, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a round, at `time` in ns since the epoch.
+    pub fn begin(self: &Arc<Self>, time: i64) -> Round {
+        let mut state = self.state();
+        let full = self.spool.wish().begin();
+        (state.number, state.is_open, state.time, state.full) = (state.number + 1, true, time, full);
+        Round { batches: Arc::clone(self), number: state.number, full }
+    }
+
+    /// Ends the round. A round always makes a batch: that nothing changed must be known too.
+    pub fn end(&self, mut losses: Vec<Loss>) {
+        losses.truncate(MOST_LOSSES);
+        let mut state = self.state();
+        let sequence = self.flush(&mut state, losses);
+        state.is_open = false;
+        self.spool.wish().end(state.full, sequence);
+        let number = state.number;
+        state.known.retain(|_, known| known.round + FORGOTTEN > number);
+    }
+
+    /// Gives the batch's number.
+    fn flush(&self, state: &mut State, losses: Vec<Loss>) -> u64 {
+        let sequence = self.spool.number();
+        let batch = Batch {
+            spool: self.spool.id(),
+            sequence,
+            host: self.host.clone(),
+            time: state.time,
+            dropped: self.spool.lost(),
+            parts: std::mem::take(&mut state.parts),
+            losses,
+        };
+        state.weight = 0;
+        match frame::encode(&batch) {
+            Some(frame) => self.spool.put(sequence, frame),
+            None => self.spool.lose(1),
+        }
+        sequence
+    }
+}
+
+impl Round {
+    /// Begins a reading of what `part` says; `None` if the round is over, or has one of it.
+    pub fn compare(&self, source: &str, place: (&str, &str), trend: Trend, time: i64) -> Option<Comparison> {
+        let (source, (file_system, target)) = (source.to_owned(), place);
+        let (file_system, target) = (file_system.to_owned(), target.to_owned());
+        let part = Part { source, file_system, target, trend, time, ..Part::default() };
+        let mut state = self.batches.state();
+        if !state.is_open || state.number != self.number {
+            return None;
+        }
+        let known = state.known.remove(&key(&part)).unwrap_or_default();
+        if known.round == self.number {
+            state.known.insert(key(&part), known);
+            return None;
+        }
+        drop(state);
+        Some(Comparison::new(known, self.clone(), part))
+    }
+
+    /// False if the round is over.
+    fn take(&self, part: Part, weight: usize) -> bool {
+        let mut state = self.batches.state();
+        let is_taken = state.is_open && state.number == self.number;
+        if is_taken {
+            state.parts.push(part);
+            state.weight += weight;
+            if state.weight >= BATCH_BYTES {
+                self.batches.flush(&mut state, Vec::new());
+            }
+        }
+        is_taken
+    }
+
+    fn put_back(&self, part: &Part, known: Known) {
+        self.batches.state().known.insert(key(part), known);
+    }
+}

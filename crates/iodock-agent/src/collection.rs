@@ -1,0 +1,180 @@
+//! One round: every source read once, each in a thread of its own. A file or tool that does not answer costs
+//! its source's round; it hangs nobody else.
+
+use crate::batches::Round;
+use crate::sources::process_io::Remembered;
+use crate::sources::tool::Tool;
+use crate::sources::{News, Opening, Reading, Report, Source, Terms};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where /proc, /sys and tools are found; another folder in tests.
+    pub root: PathBuf,
+    /// Jobs listed for each target; the others are summed.
+    pub jobs: usize,
+    /// From the round's beginning.
+    pub deadline: Duration,
+}
+
+/// How a source's round ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Done,
+    /// Not done at the deadline; what it was reading. Its thread is left behind.
+    Hung(PathBuf),
+    /// The machine has no thread left for it, and says so.
+    NotStarted(String),
+    /// A mistake in iodock.
+    Failed,
+}
+
+#[derive(Debug)]
+pub struct SourceRound {
+    pub name: &'static str,
+    pub outcome: Outcome,
+    pub duration: Duration,
+    pub reports: Vec<Report>,
+    /// Files and folders that could not be read, and why; each once.
+    pub refused: Vec<(PathBuf, String)>,
+    pub remarks: Vec<String>,
+}
+
+/// Reads all `sources` once and waits at most until the deadline.
+pub fn collect(options: &Options, sources: &[Source]) -> Vec<SourceRound> {
+    Collector::default().round(options, sources, None)
+}
+
+/// Reads again and again. A source that hung is not asked before it has come back: threads must not pile up.
+#[derive(Default)]
+pub struct Collector {
+    left_behind: BTreeMap<&'static str, (JoinHandle<()>, PathBuf)>,
+    processes: Remembered,
+}
+
+impl Collector {
+    /// See [`collect`]. What changed goes into `round`.
+    pub fn round(&mut self, options: &Options, sources: &[Source], round: Option<Round>) -> Vec<SourceRound> {
+        let begin = Instant::now();
+        let deadline = begin + options.deadline;
+        let processes = self.processes.clone();
+        let terms = Terms { root: options.root.clone(), limit: options.jobs, deadline, round, processes };
+        self.left_behind.retain(|_, (thread, _)| !thread.is_finished());
+        let started: Vec<_> = sources
+            .iter()
+            .map(|&source| match self.left_behind.get(source.0) {
+                Some((_, path)) => Started::new(source.0, Outcome::Hung(path.clone())),
+                None => start(&terms, source),
+            })
+            .collect();
+        started.into_iter().map(|source| self.follow(source, begin, deadline)).collect()
+    }
+
+    fn follow(&mut self, source: Started, begin: Instant, deadline: Instant) -> SourceRound {
+        let (round, thread) = source.follow(begin, deadline);
+        if let (Outcome::Hung(path), Some(thread)) = (&round.outcome, thread) {
+            self.left_behind.insert(round.name, (thread, path.clone()));
+        }
+        round
+    }
+}
+
+impl SourceRound {
+    fn new(name: &'static str, outcome: Outcome) -> Self {
+        let (reports, refused, remarks) = (Vec::new(), Vec::new(), Vec::new());
+        SourceRound { name, outcome, duration: Duration::ZERO, reports, refused, remarks }
+    }
+}
+
+struct Started {
+    news: Receiver<News>,
+    opening: Opening,
+    tool: Tool,
+    thread: Option<JoinHandle<()>>,
+    round: SourceRound,
+    /// What was reported and refused: each once.
+    reported: BTreeSet<(&'static str, String, String)>,
+    refused: BTreeSet<PathBuf>,
+}
+
+fn start(terms: &Terms, (name, read): Source) -> Started {
+    let (sender, news) = channel();
+    let mut started = Started { news, ..Started::new(name, Outcome::Done) };
+    let reading = Reading::new(terms.clone(), sender, started.opening.clone(), started.tool.clone());
+    match thread::Builder::new().name(name.into()).spawn(move || read(&reading)) {
+        Ok(thread) => started.thread = Some(thread),
+        Err(error) => started.round.outcome = Outcome::NotStarted(error.to_string()),
+    }
+    started
+}
+
+impl Started {
+    /// Without a thread: nothing will come of it.
+    fn new(name: &'static str, outcome: Outcome) -> Self {
+        Started {
+            news: channel().1,
+            opening: Opening::default(),
+            tool: Tool::default(),
+            thread: None,
+            round: SourceRound::new(name, outcome),
+            reported: BTreeSet::new(),
+            refused: BTreeSet::new(),
+        }
+    }
+
+    /// Also its thread, where that has not ended.
+    fn follow(mut self, begin: Instant, deadline: Instant) -> (SourceRound, Option<JoinHandle<()>>) {
+        loop {
+            match self.news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(news) => self.take(news),
+                Err(RecvTimeoutError::Timeout) => {
+                    let path = self.opening.lock().map(|path| path.clone()).unwrap_or_default();
+                    self.round.outcome = Outcome::Hung(path);
+                    break;
+                }
+                // The thread dropped its end last of all.
+                Err(RecvTimeoutError::Disconnected) => {
+                    if self.thread.take().is_some_and(|thread| thread.join().is_err()) {
+                        self.round.outcome = Outcome::Failed;
+                    }
+                    break;
+                }
+            }
+        }
+        self.tool.close();
+        self.round.duration = begin.elapsed();
+        (self.round, self.thread)
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Report(report) => self.take_report(*report),
+            News::Refused(path, why) => {
+                if self.refused.insert(path.clone()) {
+                    self.round.refused.push((path, why));
+                }
+            }
+            News::Remark(text) => self.round.remarks.push(text),
+        }
+    }
+
+    /// Two of one name would be two values of one series: a damaged file may list a device twice.
+    fn take_report(&mut self, report: Report) {
+        let key = (report.source, report.file_system.clone(), report.target.clone());
+        match self.reported.contains(&key) {
+            true => {
+                let (source, file_system, target) = key;
+                let text = format!("listed twice, the first counts: {source} {file_system} {target}");
+                self.round.remarks.push(text);
+            }
+            false => {
+                self.reported.insert(key);
+                self.round.reports.push(report);
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! `iodock-agent`: reads all sources once and prints them, or again and again. Only here and in [`arguments`] are
+//! arguments read and the process ended.
+
+mod arguments;
+
+use arguments::{arguments, Arguments, Format, Sending, Verb, HINT};
+use iodock_agent::batches::Batches;
+use iodock_agent::collection::{collect, Options, Outcome, SourceRound};
+use iodock_agent::host::Question;
+use iodock_agent::notes::{notes, Changes};
+use iodock_agent::push::{Sender, Wrong};
+use iodock_agent::rounds::Pace;
+use iodock_agent::sample::printable;
+use iodock_agent::serving::{serve, Metrics, Spooling};
+use iodock_agent::spool::Spool;
+use iodock_agent::{exposition, json, sources};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::os::fd::FromRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::process::exit;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+fn main() {
+    let arguments = arguments(std::env::args_os().skip(1)).unwrap_or_else(|message| wrong(&message, HINT));
+    match arguments.verb {
+        Some(Verb::Once) => once(&arguments),
+        Some(Verb::Run) => run(&arguments),
+        None => wrong("nothing to do", "iodock-agent once reads every source once"),
+    }
+}
+
+fn once(arguments: &Arguments) -> ! {
+    let options = arguments.options();
+    let host = Asked::now(&options);
+    let rounds = collect(&options, sources::ALL);
+    let written = show(&rounds, &host.answer(&options), arguments.format);
+    // Only now: nobody may read them, and the samples must be out.
+    notes(&rounds).iter().for_each(|note| tell(note));
+    if let Err(error) = &written {
+        tell(&format!("error: the output could not be written: {error}"));
+    }
+    let is_failed = |round: &SourceRound| round.outcome == Outcome::Failed;
+    exit(i32::from(written.is_err() || rounds.iter().any(is_failed)));
+}
+
+fn run(arguments: &Arguments) -> ! {
+    let options = arguments.options();
+    let host = Asked::now(&options).answer(&options);
+    let spooling = arguments.sending().map(|sending| spooling(sending, &host));
+    let changes = Mutex::new(Changes::default());
+    let said = move |rounds: &[SourceRound]| {
+        let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+        changes.of(notes(rounds)).iter().for_each(|note| tell(note));
+    };
+    let pace = arguments.sending().map(|sending| Pace::new(sending.interval, &host));
+    let metrics = Arc::new(Metrics::new(options, host, Box::new(said), spooling));
+    if let Some(pace) = pace {
+        make_rounds(Arc::clone(&metrics), pace);
+    }
+    let ready = |address| tell(&format!("note: http://{address}/metrics"));
+    let failed = serve(metrics, arguments.listen, ready).err();
+    let why = failed.map_or_else(String::new, |error| error.to_string());
+    tell(&format!(
+        "error: --listen {}: {why}\nhint: another port, or a proxy that asks who it is",
+        arguments.listen
+    ));
+    exit(1);
+}
+
+fn spooling(sending: &Sending, host: &str) -> Spooling {
+    let sender = sending.push.url.as_ref().map(|_| {
+        let sender = Sender::new(sending.push.clone(), Box::new(tell));
+        sender.unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint))
+    });
+    // SAFETY: a file that may not grow is an error of writing and no reason to end.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let spool = Spool::open(&sending.spool, sending.limit, Box::new(tell)).unwrap_or_else(|error| {
+        let folder = printable(sending.spool.as_os_str().as_bytes());
+        wrong(
+            &format!("--spool {folder}: {error}"),
+            "a folder of its own that only the agent's user may write to",
+        );
+    });
+    if let Some(sender) = sender {
+        let spool = Arc::clone(&spool);
+        in_thread("push", move || sender.run(&spool));
+    }
+    Spooling { batches: Arc::new(Batches::new(host.into(), Arc::clone(&spool))), spool }
+}
+
+/// The first at once.
+fn make_rounds(metrics: Arc<Metrics>, pace: Pace) {
+    let rounds = move || loop {
+        metrics.round();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        thread::sleep(pace.pause(now));
+    };
+    in_thread("rounds", rounds);
+}
+
+fn in_thread(name: &str, work: impl FnOnce() + Send + 'static) {
+    if let Err(error) = thread::Builder::new().name(name.into()).spawn(work) {
+        wrong(&format!("no thread can be started: {error}"), "a higher limit of processes");
+    }
+}
+
+/// The question for the host's name, which may not be answered either.
+struct Asked(Instant, Question);
+
+impl Asked {
+    fn now(options: &Options) -> Self {
+        Asked(Instant::now(), Question::ask(options.root.clone()))
+    }
+
+    fn answer(self, options: &Options) -> String {
+        self.1.answer(self.0, options.deadline).unwrap_or_else(|error| {
+            let root = printable(options.root.as_os_str().as_bytes());
+            wrong(&format!("--root {root}: {error}"), "give the folder that holds proc and sys");
+        })
+    }
+}
+
+/// Errors: those of writing.
+fn show(rounds: &[SourceRound], host: &str, format: Format) -> io::Result<()> {
+    // SAFETY: nothing else of this program writes to descriptor 1. Owned, so that it is closed now: where a
+    // thread hangs in the kernel the process stays, and whoever reads the output must see its end.
+    let mut out = BufWriter::new(unsafe { File::from_raw_fd(1) });
+    let written = match format {
+        Format::OpenMetrics => exposition::write(rounds, host, None, &mut out),
+        Format::Json => json::write(rounds, host, &mut out),
+    };
+    let written = written.and_then(|()| out.flush());
+    // What could not be written is not tried again.
+    drop(out.into_parts().0);
+    written
+}
+
+/// A broken standard error must not cost anything.
+fn tell(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn wrong(message: &str, hint: &str) -> ! {
+    tell(&format!("error: {message}\nhint: {hint}"));
+    exit(2);
+}

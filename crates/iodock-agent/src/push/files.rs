@@ -1,0 +1,111 @@
+//! The files that say who sends, and whom to trust.
+
+use super::{Push, Wrong};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use ureq::tls::{parse_pem, Certificate, ClientCert, PemItem, PrivateKey};
+
+/// Of any of them.
+const LONGEST_BYTES: u64 = 4 << 20;
+/// Where distributions keep certificates: Debian, Red Hat, SUSE.
+const SYSTEMS: [&str; 3] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/var/lib/ca-certificates/ca-bundle.pem",
+];
+
+fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
+    let file = File::open(path)?;
+    let (mode, mut text) = (file.metadata()?.mode(), Vec::new());
+    file.take(LONGEST_BYTES).read_to_end(&mut text)?;
+    Ok((text, mode))
+}
+
+fn content(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
+    let (text, _) = read(path).map_err(|error| unreadable(option, path, &error))?;
+    Ok(text)
+}
+
+fn unreadable(option: &str, path: &Path, error: &io::Error) -> Wrong {
+    Wrong::new(format!("{option} {}: {error}", path.display()), "a file that the agent's user may read")
+}
+
+/// Only its owner may read it.
+fn secret(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
+    let (text, mode) = read(path).map_err(|error| unreadable(option, path, &error))?;
+    match mode & 0o077 {
+        0 => Ok(text),
+        _ => Err(Wrong::new(
+            format!("{option} {}: others may read it", path.display()),
+            format!("chmod 600 {}", path.display()),
+        )),
+    }
+}
+
+/// One line.
+pub fn token(push: &Push) -> Result<Option<String>, Wrong> {
+    let Some(path) = &push.token else { return Ok(None) };
+    let text = secret("--token-file", path)?;
+    let token = String::from_utf8_lossy(text.trim_ascii()).into_owned();
+    let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    let wrong = || {
+        Wrong::new(
+            format!("--token-file {}: not one line with a token", path.display()),
+            "the token and nothing else",
+        )
+    };
+    is_token.then_some(Some(token)).ok_or_else(wrong)
+}
+
+/// Those that may sign the collector's.
+pub fn authorities(push: &Push) -> Result<Vec<Certificate<'static>>, Wrong> {
+    let (option, path) = match &push.authorities {
+        Some(path) => ("--ca", path.as_path()),
+        None => {
+            let is_there = |path: &&Path| path.exists();
+            let mut systems = SYSTEMS.iter().map(Path::new);
+            let none = || Wrong::new("this system has no certificates", "--ca FILE");
+            ("the system's", systems.find(is_there).ok_or_else(none)?)
+        }
+    };
+    certificates(option, path)
+}
+
+/// The agent's own, with its key.
+pub fn own(push: &Push) -> Result<Option<ClientCert>, Wrong> {
+    match (&push.certificate, &push.key) {
+        (None, None) => Ok(None),
+        (Some(certificate), Some(key)) => {
+            let chain = certificates("--cert", certificate)?;
+            let text = secret("--key", key)?;
+            let wrong = |_| {
+                Wrong::new(
+                    format!("--key {}: no key in it that can be read", key.display()),
+                    "PEM, without a password",
+                )
+            };
+            let key = PrivateKey::from_pem(&text).map_err(wrong)?;
+            Ok(Some(ClientCert::new_with_certs(&chain, key)))
+        }
+        _ => Err(Wrong::new("--cert and --key belong together", "give both")),
+    }
+}
+
+fn certificates(option: &str, path: &Path) -> Result<Vec<Certificate<'static>>, Wrong> {
+    let text = content(option, path)?;
+    let found: Vec<_> = parse_pem(&text)
+        .filter_map(|item| match item {
+            Ok(PemItem::Certificate(certificate)) => Some(certificate),
+            _ => None,
+        })
+        .collect();
+    match found.is_empty() {
+        true => Err(Wrong::new(
+            format!("{option} {}: no certificate in it", path.display()),
+            "a file in PEM form",
+        )),
+        false => Ok(found),
+    }
+}

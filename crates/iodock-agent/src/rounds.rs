@@ -1,0 +1,51 @@
+//! When rounds are made: on the clock's multiples of the interval, so that all machines' rounds lie together, each
+//! machine a little later than the multiple, so that they don't all write and send in one moment.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+/// At most, and at most a tenth of the interval.
+const LATEST: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    interval: Duration,
+    offset: Duration,
+}
+
+impl Pace {
+    /// The offset is the host's own, and the same every time.
+    pub fn new(interval: Duration, host: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        host.hash(&mut hasher);
+        let share = (hasher.finish() >> 11) as f64 / (1u64 << 53) as f64;
+        Pace { interval, offset: LATEST.min(interval / 10).mul_f64(share) }
+    }
+
+    /// How long to wait for the next round, `now` since the epoch.
+    pub fn pause(&self, now: Duration) -> Duration {
+        let since = now.saturating_sub(self.offset).as_nanos() % self.interval.as_nanos().max(1);
+        self.interval.saturating_sub(Duration::from_nanos(since as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_lie_together_and_not_in_one_moment() {
+        let interval = Duration::from_secs(10);
+        let next = |host: &str, now: f64| {
+            let now = Duration::from_secs_f64(now);
+            (now + Pace::new(interval, host).pause(now)).as_secs_f64()
+        };
+        let all: Vec<f64> = (0..100).map(|node| next(&format!("node{node}"), 1_700_000_003.0)).collect();
+        assert!(all.iter().all(|at| (1_700_000_010.0..1_700_000_011.0).contains(at)), "{all:?}");
+        assert!(all.iter().any(|at| *at < 1_700_000_010.2) && all.iter().any(|at| *at > 1_700_000_010.8));
+        assert_eq!(next("node1", 1_700_000_003.0), next("node1", 1_700_000_008.0));
+        // Exactly at one: the next.
+        let at = Pace::new(interval, "a").offset + Duration::from_secs(1_700_000_010);
+        assert_eq!(Pace::new(interval, "a").pause(at), interval);
+    }
+}

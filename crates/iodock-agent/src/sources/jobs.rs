@@ -1,0 +1,125 @@
+//! Which job a process belongs to: by its cgroup, which the scheduler made, or its environment, which a user
+//! can change. Paths: Slurm (cgroup/v1 and v2 plugins), OpenPBS and PBS Professional (pbs_cgroups hook), Torque;
+//! PJM by the form of the others, as no document tells its paths.
+
+/// What an id may be: it is shown, and given to other tools.
+const LONGEST_ID: usize = 128;
+
+fn is_id(text: &[u8]) -> bool {
+    (1..=LONGEST_ID).contains(&text.len())
+        && text[0].is_ascii_digit()
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-[]@+".contains(byte))
+}
+
+/// The job in /proc/PID/cgroup: any line (`0::/path`, `5:memory:/path`) may tell it.
+pub fn of_cgroups(text: &[u8]) -> Option<Vec<u8>> {
+    text.split(|&byte| byte == b'\n').find_map(|line| of_path(line.splitn(3, |&byte| byte == b':').nth(2)?))
+}
+
+/// The job that a cgroup's path names.
+pub fn of_path(path: &[u8]) -> Option<Vec<u8>> {
+    let parts: Vec<&[u8]> = path.split(|&byte| byte == b'/').collect();
+    let is_slurm = |at: usize| parts[..at].iter().any(|part| contains(part, b"slurm"));
+    (0..parts.len()).find_map(|at| {
+        let part = parts[at];
+        let next = parts.get(at + 1).copied();
+        let id = if let Some(id) = part.strip_prefix(b"job_").filter(|_| is_slurm(at)) {
+            Some(id.to_vec())
+        } else if part == b"pbs_jobs.service" {
+            parts.get(at + 2).map(|id| id.to_vec())
+        } else if part == b"pbspro" || part == b"pbs" || part == b"torque" {
+            next.map(<[u8]>::to_vec)
+        } else if let Some(id) = part.strip_prefix(b"pbspro-").and_then(|id| id.strip_suffix(b".slice")) {
+            Some(unescaped(id))
+        } else {
+            of_pjm(part, next)
+        };
+        id.filter(|id| is_id(id))
+    })
+}
+
+/// `pjm/ID`, `PJM_ID`, `pjm-ID`, with `job` before the id or not.
+fn of_pjm(part: &[u8], next: Option<&[u8]>) -> Option<Vec<u8>> {
+    let rest = part.get(..3).filter(|begin| begin.eq_ignore_ascii_case(b"pjm")).map(|_| &part[3..])?;
+    let id = match rest {
+        [] => next?,
+        [b'_' | b'-', rest @ ..] => rest,
+        _ => return None,
+    };
+    let digits = id.iter().position(u8::is_ascii_digit)?;
+    let is_word =
+        id[..digits].eq_ignore_ascii_case(b"job") || matches!(&id[..digits], b"" | b"job_" | b"job-");
+    is_word.then(|| id[digits..].to_vec())
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+/// systemd writes bytes that it can't have in a unit's name as `\x2d`.
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    String::from_utf8_lossy(text).replace("\\x2d", "-").into_bytes()
+}
+
+const VARIABLES: [&[u8]; 4] = [b"SLURM_JOB_ID=", b"PBS_JOBID=", b"PJM_JOBID=", b"SLURM_JOBID="];
+
+/// The job in /proc/PID/environ.
+pub fn of_environment(text: &[u8]) -> Option<Vec<u8>> {
+    VARIABLES.iter().find_map(|variable| {
+        let mut entries = text.split(|&byte| byte == 0);
+        entries.find_map(|entry| entry.strip_prefix(*variable)).filter(|id| is_id(id)).map(<[u8]>::to_vec)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(path: &str) -> Option<String> {
+        of_path(path.as_bytes()).map(|id| String::from_utf8(id).expect("text"))
+    }
+
+    #[test]
+    fn cgroups_of_schedulers() {
+        let known = [
+            ("/slurm/uid_1000/job_123/step_0/task_0", "123"),
+            ("/slurm_node7/uid_1000/job_123", "123"),
+            ("/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0", "4711"),
+            ("/system.slice/n1_slurmstepd.scope/job_4711/step_extern", "4711"),
+            ("/pbs_jobs.service/jobid/2404743.opbs", "2404743.opbs"),
+            ("/pbs_jobs.service/jobs/17[3].server/sub", "17[3].server"),
+            ("/pbspro.slice/pbspro-12\\x2d1.server.slice", "12-1.server"),
+            ("/pbspro/12.server", "12.server"),
+            ("/torque/9.host", "9.host"),
+            ("/pjm/job_30005/rank0", "30005"),
+            ("/PJM_30005", "30005"),
+        ];
+        for (path, id) in known {
+            assert_eq!(of(path).as_deref(), Some(id), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_cgroups_have_no_job() {
+        for path in [
+            "/",
+            "/user.slice/user-1000.slice/session-5.scope",
+            "/system.slice/slurmd.service",
+            "/system.slice/pbs_jobs.service",
+            "/user.slice/job_12",
+            "/slurm/uid_1000/job_../../etc",
+            "/pjmxyz/12",
+        ] {
+            assert_eq!(of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn ids_of_the_environment_are_checked() {
+        let id = |text: &[u8]| of_environment(text).map(|id| String::from_utf8(id).expect("text"));
+        assert_eq!(id(b"HOME=/root\0PJM_JOBID=30005\0").as_deref(), Some("30005"));
+        assert_eq!(id(b"PBS_JOBID=12.server\0SLURM_JOB_ID=7\0").as_deref(), Some("7"));
+        assert_eq!(id(b"SLURM_JOB_ID=7\"} 1\n\0"), None);
+        assert_eq!(id(b"MY_SLURM_JOB_ID=7\0"), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! What Lustre's files share: where they are, how targets are named, units.
+
+use super::{Reading, Target};
+use crate::sample::{printable, Quantity};
+use iodock_counters::lustre_stats::PLACES;
+use iodock_counters::numbers::leading;
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+
+/// Every `KIND/*/FILE`, each target once, sorted.
+pub fn targets(reading: &Reading, kind: &str, file: &str) -> Vec<Target> {
+    let mut found = BTreeMap::new();
+    for place in PLACES {
+        for (name, folder) in reading.folders(&reading.root().join(place).join(kind)) {
+            let path = folder.join(file);
+            if !found.contains_key(&name) && reading.is_there(&path) {
+                let text = printable(name.as_bytes());
+                found.insert(name, Target { path, file_system: file_system(&text).to_string(), name: text });
+            }
+        }
+    }
+    found.into_values().collect()
+}
+
+/// `lfs` of `lfs-OST0001`, `lfs-MDT0000`, `lfs-OST0001-osc-ffff8800` and of llite's `lfs-ffff8800`.
+pub fn file_system(target: &str) -> &str {
+    let end = target.find("-OST").or_else(|| target.find("-MDT")).or_else(|| target.rfind('-'));
+    end.map_or(target, |end| &target[..end])
+}
+
+/// What a sum is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unit {
+    pub quantity: Quantity,
+    /// To bytes or microseconds.
+    pub factor: u64,
+}
+
+impl Unit {
+    pub const REQUESTS: Unit = Unit { quantity: Quantity::Amount, factor: 1 };
+
+    /// `bytes`, `usec(s)`, `sec(s)`; `reqs`, `regs` (so written by some releases), `bufs`, `pages` and others
+    /// are amounts of themselves. `None` for what is no word.
+    pub fn named(text: &[u8]) -> Option<Unit> {
+        let (quantity, factor) = match text {
+            b"" => return None,
+            b"bytes" => (Quantity::Bytes, 1),
+            b"usec" | b"usecs" => (Quantity::Time, 1),
+            b"msec" | b"msecs" => (Quantity::Time, 1_000),
+            b"sec" | b"secs" => (Quantity::Time, 1_000_000),
+            _ => return Some(Unit::REQUESTS),
+        };
+        Some(Unit { quantity, factor })
+    }
+}
+
+/// `512`, `4K`, `1M` and what follows.
+pub fn scaled(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (number, rest) = leading(text)?;
+    let shift = match rest.first() {
+        Some(b'K') => 10,
+        Some(b'M') => 20,
+        Some(b'G') => 30,
+        Some(b'T') => 40,
+        _ => return Some((number, rest)),
+    };
+    Some((number.checked_mul(1 << shift)?, &rest[1..]))
+}
+
+/// A line behind `mds.MDS.mdt.stats=`, as `lctl get_param` begins each file; others as they are.
+pub fn without_parameter(line: &[u8]) -> &[u8] {
+    match memchr::memchr(b'=', line) {
+        Some(end) if line[..end].contains(&b'.') && !line[..end].iter().any(u8::is_ascii_whitespace) => {
+            line[end + 1..].trim_ascii_start()
+        }
+        _ => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_systems_of_targets() {
+        for target in ["lfs-OST0001", "lfs-MDT0000", "lfs-OST0001-osc-ffff8800", "lfs-ffff8800", "lfs"] {
+            assert_eq!(file_system(target), "lfs");
+        }
+    }
+
+    #[test]
+    fn parameters_in_front() {
+        assert_eq!(without_parameter(b"mds.MDS.mdt_io.stats=snapshot_time 5"), b"snapshot_time 5");
+        assert_eq!(without_parameter(b"mdt.fs-MDT0000.md_stats="), b"");
+        assert_eq!(without_parameter(b"open 5 samples [usecs]"), b"open 5 samples [usecs]");
+    }
+}

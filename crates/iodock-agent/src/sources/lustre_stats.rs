@@ -1,0 +1,60 @@
+//! Lustre's `stats` files: `mdt.*.md_stats`, `mds.MDS.*.stats` (the services' queues) and `llite.*.stats`
+//! (clients). What they count is not by job.
+//!
+//! The services' files count requests when they are handled: in a true stall their numbers stop growing, so a
+//! quiet file is no sign of health.
+
+use super::{lustre, Parsed, Reading};
+use crate::lines::{each_line, Faults};
+use crate::sample::{Entry, Names, Quantity};
+use iodock_counters::lustre_stats;
+use iodock_counters::numbers::{instant, words};
+use std::io::{self, Read};
+
+pub fn read(reading: &Reading) {
+    for (kind, file, source) in [
+        ("mdt", "md_stats", "mdt_md_stats"),
+        ("mds/MDS", "stats", "mds_stats"),
+        ("llite", "stats", "llite_stats"),
+    ] {
+        for mut target in lustre::targets(reading, kind, file) {
+            if kind == "mds/MDS" {
+                // `mdt`, `mdt_io` ... serve all file systems of the server.
+                target.file_system.clear();
+            }
+            reading.file(source, &target, parse);
+        }
+    }
+}
+
+/// One entry: all counters of the file. Errors: those of reading.
+pub fn parse(input: &mut dyn Read, parsed: &mut Parsed) -> io::Result<()> {
+    let mut entry = Entry::default();
+    let Parsed { names, faults, entry: give } = parsed;
+    each_line(input, faults, |line, faults| {
+        let line = lustre::without_parameter(line.trim_ascii());
+        if !line.is_empty() && read_line(line, &mut entry, names).is_none() {
+            Faults::unreadable(faults);
+        }
+    })?;
+    give(&entry, names);
+    Ok(())
+}
+
+fn read_line(line: &[u8], entry: &mut Entry, names: &mut Names) -> Option<()> {
+    let mut fields = words(line);
+    match fields.next()? {
+        b"snapshot_time" => entry.updated = Some(instant(fields.next()?)?),
+        b"start_time" => entry.start_time = Some(instant(fields.next()?)?),
+        b"elapsed_time" => {}
+        _ => {
+            let line = lustre_stats::line(line)?;
+            let (operation, unit) = (names.intern(line.name)?, lustre::Unit::named(line.unit)?);
+            entry.push(operation, Quantity::Count, line.samples)?;
+            if let Some(sum) = line.sum {
+                entry.push(operation, unit.quantity, sum.saturating_mul(unit.factor))?;
+            }
+        }
+    }
+    Some(())
+}

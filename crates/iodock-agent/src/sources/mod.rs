@@ -1,0 +1,114 @@
+//! The sources, one file each. A source gets a [`Reading`], finds its files below the root and reports the
+//! entries of each target. To add one: its file here and its line in [`ALL`].
+
+pub mod cgroup_io;
+pub mod diskstats;
+pub mod environment;
+pub mod job_stats;
+pub mod jobs;
+pub mod lustre;
+pub mod lustre_stats;
+pub mod mmpmon;
+pub mod mountstats;
+pub mod pressure;
+pub mod process_io;
+pub mod reading;
+pub mod rpc_stats;
+mod small_file;
+mod stat;
+pub mod tool;
+mod users;
+
+pub use reading::{News, Opening, Reading, Terms};
+
+use crate::lines::Faults;
+use crate::ranking::Table;
+use crate::sample::{Entry, Names, Sample, Trend};
+use std::io::{self, Read};
+use std::path::PathBuf;
+
+/// A source's name and what reads it.
+pub type Source = (&'static str, fn(&Reading));
+
+pub const ALL: &[Source] = &[
+    ("lustre-job-stats", job_stats::read),
+    ("lustre-stats", lustre_stats::read),
+    ("lustre-rpc-stats", rpc_stats::read),
+    ("gpfs-mmpmon", mmpmon::read),
+    ("nfs-mountstats", mountstats::read),
+    ("pressure", pressure::read),
+    ("cgroup-io", cgroup_io::read),
+    ("diskstats", diskstats::read),
+    ("process-io", process_io::read),
+];
+
+/// What a reader reads into.
+pub struct Parsed<'a> {
+    pub names: &'a mut Names,
+    pub faults: &'a mut Faults,
+    /// Takes each complete entry, and the names known by then.
+    pub entry: &'a mut dyn FnMut(&Entry, &Names),
+}
+
+/// Reads all of a file. Errors: those of reading.
+pub type Parse = fn(&mut dyn Read, &mut Parsed) -> io::Result<()>;
+
+/// One file of counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    pub path: PathBuf,
+    /// See [`crate::sample::Sample`].
+    pub file_system: String,
+    pub name: String,
+}
+
+/// All entries of one target.
+#[derive(Clone, Debug)]
+pub struct Report {
+    pub source: &'static str,
+    pub file_system: String,
+    pub target: String,
+    pub names: Names,
+    pub table: Table,
+    pub trend: Trend,
+    /// Of a file with several targets, one report without a target has them, also if nothing could be read.
+    pub faults: Option<Faults>,
+    /// When it was read, ns since the epoch.
+    pub time: i64,
+}
+
+impl Report {
+    /// Without entries.
+    pub fn new(source: &'static str, time: i64) -> Self {
+        let (file_system, target, names) = (String::new(), String::new(), Names::default());
+        let (table, trend) = (Table::default(), Trend::Grows);
+        Report { source, file_system, target, names, table, trend, faults: None, time }
+    }
+
+    /// Every counter of the listed entries.
+    pub fn samples<'a>(&'a self, host: &'a str) -> impl Iterator<Item = Sample<'a>> {
+        self.table.listed.iter().flat_map(move |entry| {
+            entry.values.iter().map(move |&(metric, value)| Sample {
+                source: self.source,
+                host,
+                file_system: &self.file_system,
+                target: &self.target,
+                owner: &entry.owner,
+                operation: self.names.text(metric.operation),
+                quantity: metric.quantity,
+                bucket: metric.bucket,
+                value,
+                start_time: entry.start_time,
+                updated: entry.updated,
+                time: self.time,
+            })
+        })
+    }
+}
+
+/// Not there, or no longer: processes and mounts come and go.
+pub fn is_gone(error: &io::Error) -> bool {
+    const NO_SUCH_PROCESS: i32 = 3;
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(NO_SUCH_PROCESS)
+}

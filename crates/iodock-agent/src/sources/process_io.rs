@@ -1,0 +1,246 @@
+//! Processes' I/O accounting (/proc/PID/io), added up by job; outside jobs by user, session and command.
+//!
+//! A live parent's counters include the children it has waited for, so the sum over live processes counts
+//! nothing twice at one moment. It is no counter that only grows: what ends without being waited for within
+//! its job leaves the sum.
+//!
+//! Between rounds it is remembered whose a process is, as finding out costs more than its counters: its start time,
+//! command and the place of its code tell whether it is the same program still.
+
+use super::environment::Answer;
+use super::small_file::SmallFile;
+use super::stat::Life;
+use super::users::Users;
+use super::{environment, is_gone, jobs, stat, News, Reading};
+use crate::lines::Faults;
+use crate::sample::{Entry, Evidence, Names, Owner, Quantity};
+use iodock_counters::numbers::whole;
+use iodock_counters::process_io::{self, FIELDS};
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Values = [u64; FIELDS.len()];
+
+/// What [`FIELDS`] are here. `*_call` counts everything that read and write calls moved, cached data, pipes
+/// and sockets too; `*_device` what went to and from devices.
+const METRICS: [(&str, Quantity); FIELDS.len()] = [
+    ("read_call", Quantity::Bytes),
+    ("write_call", Quantity::Bytes),
+    ("read_call", Quantity::Count),
+    ("write_call", Quantity::Count),
+    ("read_device", Quantity::Bytes),
+    ("write_device", Quantity::Bytes),
+    ("cancelled_write", Quantity::Bytes),
+];
+
+/// A new process is asked whose it is in so many rounds: schedulers move it to its job's cgroup.
+const NEW_ROUNDS: u32 = 3;
+/// An older one every so many rounds, not all in the same.
+const ASKED_AGAIN: u64 = 6;
+
+/// Between rounds; a round that hangs has taken it with it.
+pub type Remembered = Arc<Mutex<Memory>>;
+
+#[derive(Debug, Default)]
+pub struct Memory {
+    round: u64,
+    processes: HashMap<u64, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    life: Life,
+    owner: Owner,
+    values: Values,
+    /// In how many rounds it was seen.
+    rounds: u32,
+    /// Its environment is known.
+    is_asked: bool,
+}
+
+pub fn read(reading: &Reading) {
+    let memory = || reading.processes().lock().unwrap_or_else(PoisonError::into_inner);
+    let before = std::mem::take(&mut *memory());
+    let round = before.round + 1;
+    let mut all = Processes { users: Users::read(reading), before, ..Processes::default() };
+    for (name, folder) in reading.folders(&reading.root().join("proc")) {
+        if let Some(number) = whole(name.as_bytes()) {
+            reading.announce(&folder);
+            all.add(number, folder);
+        }
+    }
+    all.ask_environments(reading);
+    let processes = all.report(reading);
+    *memory() = Memory { round, processes };
+}
+
+/// One process that did something.
+struct Process {
+    number: u64,
+    folder: PathBuf,
+    known: Known,
+}
+
+#[derive(Default)]
+struct Processes {
+    before: Memory,
+    found: Vec<Process>,
+    users: Users,
+    small: SmallFile,
+    faults: Faults,
+    refused: u64,
+    /// Ended while they were read; another one may have their number now.
+    gone: u64,
+}
+
+impl Processes {
+    fn add(&mut self, number: u64, folder: PathBuf) {
+        let (mut values, mut faults, path) = (Values::default(), Faults::default(), folder.join("io"));
+        match self.small.read(&path) {
+            Ok(text) => read_values(text, &mut values, &mut faults),
+            Err(error) => self.refused += u64::from(!is_gone(&error)),
+        }
+        self.faults.absorb(faults, &path);
+        // Kernel threads and processes that did nothing.
+        if values.iter().all(|&value| value == 0) {
+            return;
+        }
+        match self.known(number, &folder, values) {
+            Some(known) => self.found.push(Process { number, folder, known }),
+            None => self.gone += 1,
+        }
+    }
+
+    /// Whose it is, as far as its environment is not needed; `None` if it has ended.
+    fn known(&mut self, number: u64, folder: &Path, values: Values) -> Option<Known> {
+        let before = self.before.processes.remove(&number);
+        let turn = (self.before.round + number).is_multiple_of(ASKED_AGAIN);
+        let is_old = before.as_ref().is_some_and(|before| before.rounds >= NEW_ROUNDS);
+        let before = match before {
+            // It did nothing, so what it did is whose it was.
+            Some(before) if is_old && !turn && before.values == values => return Some(before),
+            other => other,
+        };
+        let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
+        let life = Life::of(&stat);
+        let before = before.filter(|before| life.follows(&before.life));
+        let Some(before) = before else {
+            let owner = self.owner(folder, &stat)?;
+            return Some(Known { life, owner, values, rounds: 1, is_asked: false });
+        };
+        let rounds = before.rounds.saturating_add(1);
+        if is_old && !turn {
+            return Some(Known { values, rounds, ..before });
+        }
+        let owner = self.owner(folder, &stat)?;
+        // What its environment said is so still.
+        let is_said = before.owner.evidence == Evidence::Environment;
+        let owner = match owner.evidence {
+            Evidence::Session if is_said => Owner { user: owner.user, ..before.owner },
+            _ => owner,
+        };
+        Some(Known { owner, values, rounds, ..before })
+    }
+
+    fn owner(&mut self, folder: &Path, stat: &[u8]) -> Option<Owner> {
+        let user = self.users.of_status(self.small.read(&folder.join("status")).ok()?);
+        if let Some(job) = jobs::of_cgroups(self.small.content(&folder.join("cgroup"))) {
+            return Some(Owner { evidence: Evidence::Cgroup, job, user, ..Owner::default() });
+        }
+        let session = stat::session(self.small.content(&folder.join("sessionid")), stat);
+        let command = stat::command(stat).to_vec();
+        Some(Owner { evidence: Evidence::Session, user, session, command, ..Owner::default() })
+    }
+
+    /// For those without a job's cgroup.
+    fn ask_environments(&mut self, reading: &Reading) {
+        let asked = self.found.iter().filter(|process| process.needs_answer());
+        let paths: Vec<_> = asked.map(|process| process.folder.join("environ")).collect();
+        // The other half is for what follows.
+        let answers = environment::jobs(&paths, reading.remaining() / 2);
+        let unread = paths.len() - answers.jobs.len();
+        self.take_answers(answers.jobs);
+        for path in answers.stuck {
+            reading.say(News::Refused(path, "no answer; its job is not known".into()));
+        }
+        if unread > 0 {
+            let why = answers.error.map_or(String::new(), |error| format!(" ({error})"));
+            reading.say(News::Remark(format!("environments that were not read any more: {unread}{why}")));
+        }
+    }
+
+    fn take_answers(&mut self, answers: Vec<Answer>) {
+        let (small, before, mut answers) = (&mut self.small, self.found.len(), answers.into_iter());
+        self.found.retain_mut(|process| !process.needs_answer() || process.take(answers.next(), small));
+        self.gone += (before - self.found.len()) as u64;
+    }
+
+    /// Gives what is to be remembered.
+    fn report(self, reading: &Reading) -> HashMap<u64, Known> {
+        let (mut names, mut sums) = (Names::default(), BTreeMap::<Owner, Values>::new());
+        for process in &self.found {
+            let sums = match sums.get_mut(&process.known.owner) {
+                Some(sums) => sums,
+                None => sums.entry(process.known.owner.clone()).or_default(),
+            };
+            sums.iter_mut()
+                .zip(process.known.values)
+                .for_each(|(sum, value)| *sum = sum.saturating_add(value));
+        }
+        let entries: Vec<Entry> =
+            sums.iter().filter_map(|(owner, values)| entry(owner, values, &mut names)).collect();
+        if self.faults.lines > 0 {
+            reading.sums("process_io", names, &entries, self.faults);
+        }
+        for (count, what) in [
+            (self.refused, "processes whose counters may not be read"),
+            (self.gone, "processes that ended while they were read, and are left out"),
+        ] {
+            if count > 0 {
+                reading.say(News::Remark(format!("{what}: {count}")));
+            }
+        }
+        self.found.into_iter().map(|process| (process.number, process.known)).collect()
+    }
+}
+
+impl Process {
+    fn needs_answer(&self) -> bool {
+        self.known.owner.evidence == Evidence::Session && !self.known.is_asked
+    }
+
+    /// What its environment says; whether it is still there.
+    fn take(&mut self, answer: Option<Answer>, small: &mut SmallFile) -> bool {
+        self.known.is_asked = matches!(answer, Some(Answer::Job(_) | Answer::NoJob));
+        let job = match answer {
+            Some(Answer::Job(job)) => job,
+            other => return other != Some(Answer::Gone),
+        };
+        let user = std::mem::take(&mut self.known.owner.user);
+        self.known.owner = Owner { evidence: Evidence::Environment, job, user, ..Owner::default() };
+        // Another process that has its number since may have said it: its job must not get these bytes.
+        let start = self.known.life.start;
+        small.read(&self.folder.join("stat")).is_ok_and(|stat| stat::start_time(stat) == start)
+    }
+}
+
+/// A last line without a newline is cut, maybe within its number.
+fn read_values(text: &[u8], values: &mut Values, faults: &mut Faults) {
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        faults.lines += 1;
+        match line.strip_suffix(b"\n").and_then(process_io::line) {
+            Some((field, value)) => values[field] = value,
+            None => faults.unreadable(),
+        }
+    }
+}
+
+fn entry(owner: &Owner, values: &Values, names: &mut Names) -> Option<Entry> {
+    let mut entry = Entry { owner: owner.clone(), ..Entry::default() };
+    for ((operation, quantity), &value) in METRICS.iter().zip(values) {
+        entry.push(names.intern(operation.as_bytes())?, *quantity, value);
+    }
+    Some(entry)
+}

@@ -1,0 +1,221 @@
+//! What a source gets to read with: files below the root, and an ear for what it says.
+
+use super::process_io::Remembered;
+use super::tool::Tool;
+use super::{is_gone, Parse, Parsed, Report, Target};
+use crate::batches::{Comparison, Round};
+use crate::lines::{each_line, Faults};
+use crate::ranking::Ranking;
+use crate::sample::{Entry, Names, Trend};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What a source says while it reads.
+pub enum News {
+    Report(Box<Report>),
+    /// A file that is there could not be read, or not to its end.
+    Refused(PathBuf, String),
+    /// Something else to say, e.g. processes whose counters only root sees.
+    Remark(String),
+}
+
+/// What a source is about to read: named if it hangs. A place to look at and no message, as there are
+/// thousands in a round.
+pub type Opening = Arc<Mutex<PathBuf>>;
+
+/// How a round is read.
+#[derive(Clone)]
+pub struct Terms {
+    pub root: PathBuf,
+    /// Entries listed for each target; the others are summed.
+    pub limit: usize,
+    pub deadline: Instant,
+    /// Where changes are kept for the collector.
+    pub round: Option<Round>,
+    /// Between rounds.
+    pub processes: Remembered,
+}
+
+/// One round of one source.
+pub struct Reading {
+    terms: Terms,
+    news: Sender<News>,
+    opening: Opening,
+    tool: Tool,
+}
+
+impl Reading {
+    pub fn new(terms: Terms, news: Sender<News>, opening: Opening, tool: Tool) -> Self {
+        Reading { terms, news, opening, tool }
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.terms.root
+    }
+
+    /// Until the deadline.
+    pub fn remaining(&self) -> Duration {
+        self.terms.deadline.saturating_duration_since(Instant::now())
+    }
+
+    /// What was learnt about processes in rounds before.
+    pub fn processes(&self) -> &Remembered {
+        &self.terms.processes
+    }
+
+    pub fn tool(&self) -> &Tool {
+        &self.tool
+    }
+
+    /// Nobody listens any more after the deadline: then it does not matter what is said.
+    pub fn say(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    /// What is read next.
+    pub fn announce(&self, path: &Path) {
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        opening.clear();
+        opening.push(path);
+    }
+
+    /// Says that a path can't be read, and names the part of it that is to blame: a folder that may not be
+    /// searched hides whether there is anything in it.
+    pub fn refuse(&self, path: &Path, error: &io::Error) {
+        let is_seen = |path: &&Path| fs::symlink_metadata(path).is_ok();
+        let blamed = path.ancestors().find(is_seen).unwrap_or(path);
+        self.say(News::Refused(blamed.into(), error.to_string()));
+    }
+
+    /// What worked; `None` if it is not there, or failed, which is reported.
+    fn judge<T>(&self, path: &Path, result: io::Result<T>) -> Option<T> {
+        result
+            .inspect_err(|error| {
+                if !is_gone(error) {
+                    self.refuse(path, error)
+                }
+            })
+            .ok()
+    }
+
+    /// Opens a file; `None` if it is not there, or can't be opened, which is reported.
+    pub fn open(&self, path: &Path) -> Option<File> {
+        self.announce(path);
+        self.judge(path, File::open(path))
+    }
+
+    /// False also if nobody may know, which is reported.
+    pub fn is_there(&self, path: &Path) -> bool {
+        self.announce(path);
+        self.judge(path, fs::metadata(path)).is_some()
+    }
+
+    /// Names and paths of the folders (and links to some) in a folder, sorted.
+    pub fn folders(&self, path: &Path) -> Vec<(OsString, PathBuf)> {
+        self.announce(path);
+        let Some(entries) = self.judge(path, fs::read_dir(path)) else { return Vec::new() };
+        let mut found: Vec<_> = entries
+            .filter_map(|entry| self.judge(path, entry))
+            .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_file()))
+            .map(|entry| (entry.file_name(), entry.path()))
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Gives each line of a file; `None` if it can't be opened.
+    pub fn lines(&self, path: &Path, line: impl FnMut(&[u8], &mut Faults)) -> Option<Faults> {
+        let mut faults = Faults::default();
+        let mut file = self.open(path)?;
+        if let Err(error) = each_line(&mut file, &mut faults, line) {
+            self.refuse(path, &error);
+        }
+        Some(faults)
+    }
+
+    /// Reads a target's file and reports its entries.
+    pub fn file(&self, source: &'static str, target: &Target, parse: Parse) {
+        let Some(mut file) = self.open(&target.path) else { return };
+        let time = now();
+        let (mut names, mut faults, mut ranking) =
+            (Names::default(), Faults::default(), Ranking::new(self.terms.limit));
+        let mut comparison = self.compare(source, (&target.file_system, &target.name), Trend::Grows, time);
+        let mut take = |entry: &Entry, names: &Names| {
+            ranking.add(entry);
+            comparison.iter_mut().for_each(|comparison| comparison.entry(entry, names));
+        };
+        let mut parsed = Parsed { names: &mut names, faults: &mut faults, entry: &mut take };
+        let read = parse(&mut file, &mut parsed).inspect_err(|error| self.refuse(&target.path, error));
+        self.compared(comparison, &names, read.is_ok());
+        let (file_system, target) = (target.file_system.clone(), target.name.clone());
+        let (table, trend, faults) = (ranking.finish(), Trend::Grows, Some(faults));
+        self.report(Report { source, file_system, target, names, table, trend, faults, time });
+    }
+
+    /// Reports entries that were read already, of a file that holds several targets: see [`Reading::faults`].
+    pub fn entries<'a>(
+        &self,
+        source: &'static str,
+        (file_system, target): (&str, &str),
+        names: &Names,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) {
+        let report =
+            Report { file_system: file_system.into(), target: target.into(), ..Report::new(source, now()) };
+        self.whole(report, names.clone(), entries);
+    }
+
+    /// Reports sums over what is there now, which fall when it ends.
+    pub fn sums(&self, source: &'static str, names: Names, entries: &[Entry], faults: Faults) {
+        let report = Report { trend: Trend::Falls, faults: Some(faults), ..Report::new(source, now()) };
+        self.whole(report, names, entries);
+    }
+
+    fn whole<'a>(&self, mut report: Report, names: Names, entries: impl IntoIterator<Item = &'a Entry>) {
+        let (mut ranking, mut all) = (Ranking::new(self.terms.limit), Ranking::new(usize::MAX));
+        let place = (report.file_system.as_str(), report.target.as_str());
+        let mut comparison = self.compare(report.source, place, report.trend, report.time);
+        for entry in entries {
+            ranking.add(entry);
+            comparison.iter().for_each(|_| all.add(entry));
+        }
+        // Each owner once: a service may have several cgroups.
+        for entry in &all.finish().listed {
+            comparison.iter_mut().for_each(|comparison| comparison.entry(entry, &names));
+        }
+        self.compared(comparison, &names, true);
+        (report.names, report.table) = (names, ranking.finish());
+        self.report(report);
+    }
+
+    fn compare(&self, source: &str, place: (&str, &str), trend: Trend, time: i64) -> Option<Comparison> {
+        self.terms.round.as_ref()?.compare(source, place, trend, time)
+    }
+
+    fn compared(&self, comparison: Option<Comparison>, names: &Names, is_complete: bool) {
+        let left_out = comparison.map_or(0, |comparison| comparison.end(names, is_complete));
+        if left_out > 0 {
+            let what = "entries that are there twice, or too long, and are not sent";
+            self.say(News::Remark(format!("{what}: {left_out}")));
+        }
+    }
+
+    /// Reports what could not be read of a source's files, also where nothing could.
+    pub fn faults(&self, source: &'static str, faults: Faults) {
+        self.report(Report { faults: Some(faults), ..Report::new(source, now()) });
+    }
+
+    fn report(&self, report: Report) {
+        self.say(News::Report(Box::new(report)));
+    }
+}
+
+/// ns since the epoch, by this machine's clock.
+pub fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
+}

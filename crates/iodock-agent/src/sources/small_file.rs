@@ -1,0 +1,37 @@
+//! Files of /proc/PID, thousands in a round.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Through one buffer.
+pub struct SmallFile(Vec<u8>);
+
+impl Default for SmallFile {
+    fn default() -> Self {
+        SmallFile(vec![0; 64 << 10])
+    }
+}
+
+impl SmallFile {
+    /// A read that gives less than this gave all: the kernel gives up to a page at a time.
+    const SURELY_ALL: usize = 2048;
+
+    /// What fits of the file. Errors: those of opening and reading.
+    pub fn read(&mut self, path: &Path) -> io::Result<&[u8]> {
+        let mut file = File::open(path)?;
+        let mut filled = 0;
+        loop {
+            let read = file.read(&mut self.0[filled..])?;
+            filled += read;
+            if read < Self::SURELY_ALL {
+                return Ok(&self.0[..filled]);
+            }
+        }
+    }
+
+    /// Empty if it can't be read: processes come and go.
+    pub fn content(&mut self, path: &Path) -> &[u8] {
+        self.read(path).unwrap_or_default()
+    }
+}

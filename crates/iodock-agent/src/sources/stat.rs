@@ -1,0 +1,85 @@
+//! /proc/PID/stat (proc_pid_stat(5)): command, session, and when the process began.
+
+use iodock_counters::numbers::{whole, words};
+
+/// The command, which may hold blanks and parentheses itself, and what follows it.
+fn parts(stat: &[u8]) -> Option<(&[u8], &[u8])> {
+    let begin = stat.iter().position(|&byte| byte == b'(')?;
+    let end = stat.iter().rposition(|&byte| byte == b')').filter(|end| *end > begin)?;
+    Some((&stat[begin + 1..end], &stat[end + 1..]))
+}
+
+pub fn command(stat: &[u8]) -> &[u8] {
+    parts(stat).map_or(&[], |(command, _)| command)
+}
+
+/// Clock ticks since boot: with its number it tells a process from a later one.
+pub fn start_time(stat: &[u8]) -> Option<u64> {
+    // Field 22; the state, number 3, is the first after the command.
+    words(parts(stat)?.1).nth(19).and_then(whole)
+}
+
+/// One program of one process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Life {
+    /// See [`start_time`].
+    pub start: Option<u64>,
+    pub command: Vec<u8>,
+    /// Where its code lies: another program that it executes lies elsewhere. 1 where nobody may know, 0 once it has
+    /// ended and nobody has waited for it yet.
+    code: Option<u64>,
+}
+
+impl Life {
+    pub fn of(stat: &[u8]) -> Life {
+        let after = parts(stat).map_or(&[][..], |(_, after)| after);
+        let mut numbers = words(after).skip(19).map(whole);
+        let start = numbers.next().flatten();
+        // Fields 22 and 26.
+        Life { start, command: command(stat).to_vec(), code: numbers.nth(3).flatten() }
+    }
+
+    /// The same program, or what is left of it.
+    pub fn follows(&self, before: &Life) -> bool {
+        let is_same_code = self.code == before.code || self.code == Some(0);
+        self.start.is_some() && self.start == before.start && self.command == before.command && is_same_code
+    }
+}
+
+/// The login session (audit's, which `sudo` and `su` keep), else `sid-` and the leader's process id.
+pub fn session(audit: &[u8], stat: &[u8]) -> Vec<u8> {
+    const UNSET: &[u8] = b"4294967295";
+    let audit = audit.trim_ascii();
+    if whole(audit).is_some() && audit != UNSET {
+        return audit.to_vec();
+    }
+    // State, parent, group and session.
+    let leader =
+        parts(stat).and_then(|(_, after)| words(after).nth(3)).filter(|leader| whole(leader).is_some());
+    leader.map_or_else(Vec::new, |leader| [b"sid-", leader].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions() {
+        assert_eq!(session(b"12\n", b""), b"12");
+        assert_eq!(session(b"4294967295", b"5 (a) b) S 1 5 77 0 -1"), b"sid-77");
+        assert_eq!(session(b"", b""), b"");
+        assert_eq!(command(b"5 ((a) b) S 1 5 77"), b"(a) b");
+    }
+
+    #[test]
+    fn when_a_process_began() {
+        let stat = b"5 (a) b) S 1 5 77 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 456133 1 1";
+        assert_eq!(start_time(stat), Some(456133));
+        assert_eq!(start_time(b"5 (a) S 1"), None);
+        let life = |code: u64| Life::of(format!("5 (a) S {}7 1 2 3 {code} 9", "0 ".repeat(18)).as_bytes());
+        assert_eq!((life(4).start, life(4).code), (Some(7), Some(4)));
+        assert!(life(4).follows(&life(4)) && life(0).follows(&life(4)));
+        assert!(!life(5).follows(&life(4)) && !life(4).follows(&life(0)));
+        assert!(!Life::default().follows(&Life::default()));
+    }
+}

@@ -1,0 +1,157 @@
+//! A spool's folder as it was found: one agent at a time, its id, what the agent before left in it.
+
+use super::segment::{read, Frames, Segment};
+use iodock_samples::batch::SpoolId;
+use std::collections::VecDeque;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// No file of ours is as long.
+const LONGEST_SEGMENT: u64 = 256 << 20;
+
+#[derive(Debug)]
+pub struct Folder {
+    pub path: PathBuf,
+    pub id: SpoolId,
+    /// The oldest first.
+    pub segments: VecDeque<Segment>,
+    pub state: Saved,
+    /// Frames that were damaged or cut.
+    pub damaged: u64,
+    /// Held as long as the agent lives.
+    pub lock: File,
+}
+
+/// What is kept besides frames. Lost or outdated it costs batches that are sent twice, and the count of lost ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    pub kept: u64,
+    pub lost: u64,
+    pub next: u64,
+}
+
+impl Folder {
+    /// Makes it where it is not there.
+    ///
+    /// # Errors
+    /// It can't be made or written to, others may write to it, or another agent has it.
+    pub fn open(path: &Path) -> io::Result<Folder> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        if fs::metadata(path)?.mode() & 0o022 != 0 {
+            return Err(io::Error::other("others may write to it"));
+        }
+        let lock = file(&path.join("lock"), OpenOptions::new().create(true).truncate(false))?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => io::Error::other("another agent uses it"),
+            TryLockError::Error(error) => error,
+        })?;
+        let id = id(path)?;
+        let (segments, damaged) = segments(path)?;
+        Ok(Folder { path: path.into(), id, segments, state: Saved::read(path), damaged, lock })
+    }
+
+    /// The number of the next batch: none that was used before.
+    pub fn next(&self) -> u64 {
+        let used = self.segments.iter().map(|segment| segment.last.max(segment.first.saturating_sub(1)));
+        let used = used.max().unwrap_or(0).max(self.state.kept);
+        (used + 1).max(self.state.next)
+    }
+}
+
+fn file(path: &Path, how: &mut OpenOptions) -> io::Result<File> {
+    how.read(true).write(true).mode(0o600).open(path)
+}
+
+/// Made once, as it says to the collector who sends.
+fn id(folder: &Path) -> io::Result<SpoolId> {
+    let path = folder.join("id");
+    let known = fs::read(&path).ok().and_then(|text| parse_id(&text));
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    let mut id = SpoolId::default();
+    File::open("/dev/urandom")?.read_exact(&mut id)?;
+    let text: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    replace(&path, format!("{text}\n").as_bytes())?;
+    File::open(folder)?.sync_all()?;
+    Ok(id)
+}
+
+fn parse_id(text: &[u8]) -> Option<SpoolId> {
+    let text = std::str::from_utf8(text).ok()?.strip_suffix('\n')?;
+    let is_id = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| u128::from_str_radix(text, 16).ok()).flatten().map(u128::to_be_bytes)
+}
+
+/// In one step, and safe on the disk.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let written = file(&new, OpenOptions::new().create(true).truncate(true))
+        .and_then(|mut file| file.write_all(text).and_then(|()| file.sync_data()));
+    written.and_then(|()| fs::rename(&new, path))
+}
+
+fn segments(folder: &Path) -> io::Result<(VecDeque<Segment>, u64)> {
+    let (mut found, mut damaged) = (Vec::new(), 0);
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let Some(first) = name.to_str().and_then(Segment::named) else { continue };
+        let (segment, bad) = scan(folder, first)?;
+        found.push(segment);
+        damaged += bad;
+    }
+    found.sort_by_key(|segment: &Segment| segment.first);
+    // Numbers are looked for from here on, also where none is left.
+    Ok((found.into(), damaged))
+}
+
+fn scan(folder: &Path, first: u64) -> io::Result<(Segment, u64)> {
+    let mut segment = Segment::empty(first);
+    let path = segment.path(folder);
+    segment.bytes = fs::metadata(&path)?.len().min(LONGEST_SEGMENT);
+    let bytes = read(&path, 0, segment.bytes)?;
+    let mut frames = Frames::of(&bytes);
+    for found in frames.by_ref() {
+        segment.frames += 1;
+        segment.last = segment.last.max(found.sequence);
+    }
+    let (damaged, torn) = (frames.damaged, frames.torn);
+    if let Some(end) = torn {
+        // The agent was killed while it wrote.
+        segment.bytes = end as u64;
+        file(&path, &mut OpenOptions::new())?.set_len(segment.bytes)?;
+    }
+    Ok((segment, damaged + u64::from(torn.is_some())))
+}
+
+impl Saved {
+    fn read(folder: &Path) -> Saved {
+        let text = fs::read_to_string(folder.join("state")).unwrap_or_default();
+        let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
+        let mut number = || numbers.next().unwrap_or_default();
+        Saved { kept: number(), lost: number(), next: number() }
+    }
+
+    /// What can't be written is not; the frames say most of it.
+    pub fn write(&self, folder: &Path) {
+        let text = format!("{} {} {}\n", self.kept, self.lost, self.next);
+        let _ = replace(&folder.join("state"), text.as_bytes());
+    }
+}
+
+/// A frame that the collector refused, for those who look why; at most so many of them.
+pub fn set_aside(folder: &Path, sequence: u64, frame: &[u8]) -> io::Result<()> {
+    const MOST: usize = 16;
+    let mut others: Vec<PathBuf> = fs::read_dir(folder)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"refused-")))
+        .collect();
+    others.sort();
+    for old in others.iter().take((others.len() + 1).saturating_sub(MOST)) {
+        fs::remove_file(old)?;
+    }
+    let path = folder.join(format!("refused-{sequence:020}.frame"));
+    file(&path, OpenOptions::new().create(true).truncate(true))?.write_all(frame)
+}

@@ -1,0 +1,63 @@
+//! Whether the next round must be full: at the start, and when the collector misses something.
+
+/// Wishes and full rounds are counted, so that a round that is under way when one comes does not answer it.
+#[derive(Debug)]
+pub struct Wish {
+    wanted: u64,
+    made: u64,
+    /// The last batch of the last full round.
+    sequence: u64,
+}
+
+impl Default for Wish {
+    /// The first round is full.
+    fn default() -> Self {
+        Wish { wanted: 1, made: 0, sequence: 0 }
+    }
+}
+
+impl Wish {
+    /// A round begins: targets whose last full reading answered an older wish are read in full.
+    pub fn begin(&self) -> u64 {
+        self.wanted
+    }
+
+    /// The round that began with `wanted` ended with the batch `sequence`.
+    pub fn end(&mut self, wanted: u64, sequence: u64) {
+        if wanted > self.made {
+            (self.made, self.sequence) = (wanted, sequence);
+        }
+    }
+
+    /// The collector, which keeps all up to `kept`, misses something. A full round that is on its way to it is the
+    /// answer, or each batch of a long backlog would ask for one: then false.
+    pub fn ask(&mut self, kept: u64) -> bool {
+        if self.wanted == self.made && kept >= self.sequence {
+            self.wanted += 1;
+        }
+        self.wanted > self.made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_round_under_way_is_the_answer() {
+        let mut wish = Wish::default();
+        assert!(wish.ask(0));
+        let first = wish.begin();
+        wish.end(first, 3);
+        assert!(!wish.ask(2));
+        assert_eq!(wish.begin(), first);
+        assert!(wish.ask(3));
+        assert!(wish.begin() > first);
+        // Asked again before it is made.
+        assert!(wish.ask(9));
+        let second = wish.begin();
+        wish.end(second, 12);
+        assert!(!wish.ask(11));
+        assert_eq!(wish.begin(), second);
+    }
+}

@@ -1,0 +1,146 @@
+//! Damaged, cut and hostile files: what is good in them is read, the rest is counted and given to nobody.
+
+mod parsing;
+
+use iodock_agent::sample::Quantity::*;
+use iodock_agent::sources::{job_stats, lustre_stats, mountstats, rpc_stats};
+use parsing::{read, Read};
+
+const JOBS: usize = 1000;
+
+/// 7 lines a job.
+fn job_lines() -> Vec<String> {
+    let mut lines = vec!["job_stats:".to_string()];
+    for job in 0..JOBS {
+        lines.push(format!("- job_id:          {job}"));
+        lines.push(format!("  snapshot_time:   {}", 1_700_000_000 + job));
+        for (at, operation) in ["open", "close", "mknod", "unlink", "getattr"].iter().enumerate() {
+            let (samples, sum) = (1 + job % 97 + at, 10 * job);
+            lines.push(format!(
+                "  {operation}: {{ samples: {samples}, unit: usecs, min: 1, max: 9, sum: {sum}, sumsq: 9 }}"
+            ));
+        }
+    }
+    lines
+}
+
+fn text(lines: &[String]) -> Vec<u8> {
+    (lines.join("\n") + "\n").into_bytes()
+}
+
+#[test]
+fn one_bad_line_in_100_loses_no_good_entry() {
+    let junk = [
+        "  open:   { samples: 5, unit: usecs, min: 1, max",
+        "%$&",
+        "  : { }",
+        "  mkdir { samples: 7 }",
+        "\0\0\0\0",
+    ];
+    let good = read(&text(&job_lines()), job_stats::parse);
+    assert_eq!((good.entries.len(), good.faults.unreadable), (JOBS, 0));
+    let mut lines = job_lines();
+    let places: Vec<usize> = (50..lines.len()).step_by(100).collect();
+    for &place in places.iter().rev() {
+        lines.insert(place, junk[place / 100 % junk.len()].into());
+    }
+    let read = read(&text(&lines), job_stats::parse);
+    assert_eq!(read.entries, good.entries);
+    assert_eq!(read.faults.unreadable, places.len() as u64);
+}
+
+#[test]
+fn a_damaged_counter_loses_itself_only() {
+    let mut lines = job_lines();
+    let places: Vec<usize> = (3..lines.len()).step_by(700).collect();
+    for &place in &places {
+        lines[place] = lines[place].replace("samples: ", "samples: x");
+    }
+    let (good, read) = (read(&text(&job_lines()), job_stats::parse), read(&text(&lines), job_stats::parse));
+    assert_eq!((read.jobs(), read.faults.unreadable), (good.jobs(), places.len() as u64));
+    let count = |read: &Read| read.entries.iter().map(|entry| entry.values.len()).sum::<usize>();
+    // How often, and how long.
+    assert_eq!(count(&good) - count(&read), 2 * places.len());
+}
+
+#[test]
+fn a_lost_job_line_gives_its_counters_to_nobody() {
+    for damaged in ["jjjjjjjj", "- job_xd: 7", "- job_id:", "- job_id:  \"unended"] {
+        let mut lines = job_lines();
+        // The tenth job's.
+        lines[1 + 7 * 9] = damaged.into();
+        let (mut good, read) =
+            (read(&text(&job_lines()), job_stats::parse), read(&text(&lines), job_stats::parse));
+        good.entries.remove(9);
+        assert_eq!(read.entries, good.entries, "{damaged}");
+        assert_eq!(read.faults.unreadable, 1, "{damaged}");
+        assert!(read.faults.orphaned >= 5, "{damaged}: {}", read.faults.orphaned);
+    }
+}
+
+#[test]
+fn a_cut_file_keeps_what_was_whole() {
+    let whole = text(&job_lines());
+    for cut in [whole.len() / 2, whole.len() / 3, whole.len() - 3] {
+        let read = read(&whole[..cut], job_stats::parse);
+        let jobs = read.jobs();
+        assert!(jobs.iter().enumerate().all(|(at, job)| *job == at.to_string()));
+        assert!(jobs.len() >= JOBS * cut / whole.len() - 20);
+    }
+}
+
+#[test]
+fn operations_that_are_zero_still_tell_another_job() {
+    let text =
+        b"job_stats:\n- job_id: A\n  open: { samples: 5, unit: reqs }\n  close: { samples: 0, unit: reqs }\n\
+        @@damaged@@\n  open: { samples: 0, unit: reqs }\n  close: { samples: 7, unit: reqs }\n";
+    let read = read(text, job_stats::parse);
+    assert_eq!((read.jobs(), read.values(0)), (vec!["A".to_string()], vec![("open", Count, 0, 5)]));
+    assert_eq!((read.faults.unreadable, read.faults.orphaned), (1, 2));
+}
+
+#[test]
+fn histograms_are_bounded_and_have_each_bucket_once() {
+    let bucket = |at: u64| format!("{at}: 1");
+    let buckets = |count: u64| (0..count).map(bucket).collect::<Vec<_>>().join(", ");
+    let line = |name: &str, buckets: &str| {
+        format!("  {name}: {{ samples: 1, unit: bytes, sum: 1, hist: {{ {buckets} }} }}\n")
+    };
+    let lines = [line("read", &buckets(64)), line("write", &buckets(65)), line("punch", "4K: 1, 4096: 2")];
+    let read = read(format!("- job_id: 1\n{}", lines.concat()).as_bytes(), job_stats::parse);
+    assert_eq!((read.values(0).len(), read.faults.unreadable), (66, 2));
+    assert!(read.values(0).iter().all(|(operation, ..)| *operation == "read"));
+}
+
+#[test]
+fn a_job_has_a_bounded_number_of_operations() {
+    let lines: String = (0..100).map(|at| format!("  op{at}: {{ samples: 1, unit: reqs }}\n")).collect();
+    let read = read(format!("- job_id: 1\n{lines}").as_bytes(), job_stats::parse);
+    assert_eq!((read.values(0).len(), read.faults.unreadable), (64, 36));
+}
+
+#[test]
+fn a_number_that_may_be_cut_is_not_taken() {
+    let read = read(b"open 12 samples [usecs] 1 9 40 1\nclose 5 samples [usecs] 1 9 1", lustre_stats::parse);
+    assert_eq!(read.values(0), [("open", Count, 0, 12), ("open", Time, 0, 40)]);
+    assert_eq!(read.faults.unreadable, 1);
+}
+
+#[test]
+fn a_junk_line_costs_no_table() {
+    let text = b"\t\tread\t\twrite\npages per rpc  rpcs   % cum % |  rpcs   % cum %\njunk\n100 % junk\n\
+        1:   3  30  30   |   0   0   0\n256:   7  70 100   |   9 100 100\n256:   7  70 100   |   9 100 100\n";
+    let read = read(text, rpc_stats::parse);
+    let pages = [("read", ByPages, 1, 3), ("read", ByPages, 256, 7), ("write", ByPages, 256, 9)];
+    assert_eq!((read.values(0), read.faults.unreadable), (pages.to_vec(), 3));
+}
+
+#[test]
+fn a_damaged_mount_gives_its_counters_to_nobody() {
+    let mount =
+        |device: &str| format!("device {device} with fstype nfs4 statvers=1.1\n\tbytes: 1 2 3 4 5 6 7 8\n");
+    let text = mount("srv:/a mounted on /a") + &mount("srv:/b m?unted on /b");
+    let read = read(text.as_bytes(), mountstats::parse);
+    assert_eq!((read.entries.len(), read.values(0).len()), (1, 6));
+    assert_eq!((read.faults.unreadable, read.faults.orphaned), (1, 1));
+}

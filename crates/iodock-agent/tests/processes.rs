@@ -1,0 +1,240 @@
+//! Processes and cgroups: whose they are, and that nothing counts twice.
+
+mod tree;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio};
+use tree::{check_form, fifo, has, sum, Tree};
+
+/// One process of a fake /proc.
+fn process(tree: &Tree, pid: u32, cgroup: &str, environment: &str, read: u64) {
+    let file = |name: &str, text: &str| tree.write(&format!("proc/{pid}/{name}"), text);
+    file("io", &format!("rchar: {read}\nwchar: 1\nsyscr: 2\nsyscw: 3\nread_bytes: 4\nwrite_bytes: 5\ncancelled_write_bytes: 0\n"));
+    file("cgroup", cgroup);
+    file("environ", environment);
+    file("status", "Name:\ta\nUid:\t1000\t1000\t1000\t1000\n");
+    file("stat", &format!("{pid} (tar) S 1 {pid} 77 0 -1"));
+}
+
+#[test]
+fn processes_are_added_up_by_job_else_by_session() {
+    let tree = Tree::new("processes");
+    tree.write("etc/passwd", "root:x:0:0::/root:/bin/sh\nsato:x:1000:1000::/home/sato:/bin/sh\n");
+    process(&tree, 10, "0::/system.slice/slurmstepd.scope/job_7/step_0\n", "", 100);
+    process(&tree, 11, "0::/system.slice/slurmstepd.scope/job_7/step_1\n", "SLURM_JOB_ID=8\0", 1000);
+    process(&tree, 12, "0::/\n", "PJM_JOBID=30005\0", 5);
+    process(&tree, 13, "0::/user.slice\n", "HOME=/\0", 70);
+    process(&tree, 14, "0::/user.slice\n", "HOME=/\0", 7);
+    let text = tree.samples(&[]);
+    let line = |owner: &str, value: u64| {
+        has(
+            &text,
+            &format!("iodock_process_io_bytes{{host=\"node7\",{owner},operation=\"read_call\"}} {value}"),
+        );
+    };
+    line("job=\"7\",user=\"sato\",known_by=\"cgroup\"", 1100);
+    line("job=\"30005\",user=\"sato\",known_by=\"environment\"", 5);
+    line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 77);
+}
+
+#[test]
+fn an_environment_that_never_answers_costs_only_environments() {
+    let tree = Tree::new("environment");
+    process(&tree, 10, "0::/user.slice\n", "HOME=/\0", 70);
+    process(&tree, 11, "0::/system.slice/slurmstepd.scope/job_7/step_1\n", "", 1000);
+    fs::remove_file(tree.0.join("proc/10/environ")).expect("removed");
+    fifo(&tree, "proc/10/environ");
+    let output = tree.agent(&[]);
+    let (text, notes) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(sum(&text, "iodock_process_io_bytes{host=\"node7\",job=\"7\""), 1000 + 1 + 4 + 5);
+    assert!(text.contains("session=\"sid-77\"") && notes.contains("10/environ: no answer"), "{notes}");
+}
+
+#[test]
+fn environments_that_never_answer_cost_only_themselves() {
+    let tree = Tree::new("stuck");
+    process(&tree, 10, "0::/user.slice\n", "", 70);
+    process(&tree, 12, "0::/\n", "PJM_JOBID=30005\0", 5);
+    process(&tree, 13, "0::/system.slice/slurmstepd.scope/job_7/step_1\n", "", 1000);
+    fs::remove_file(tree.0.join("proc/10/environ")).expect("removed");
+    fifo(&tree, "proc/10/environ");
+    fifo(&tree, "etc/passwd");
+    for deadline in ["5", "0.6"] {
+        let output = tree.agent(&["--deadline", deadline]);
+        let (text, notes) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        has(&text, "iodock_agent_source_done{host=\"node7\",source=\"process-io\"} 1");
+        assert!(text.contains("job=\"30005\",user=\"1000\"") && text.contains("job=\"7\""), "{text}");
+        assert!(
+            notes.contains("10/environ: no answer") && notes.contains("etc/passwd: no answer"),
+            "{notes}"
+        );
+    }
+}
+
+/// What ends leaves the sum: nobody may take it for a counter that began anew.
+#[test]
+fn sums_over_live_processes_are_gauges() {
+    let tree = Tree::new("falls");
+    process(&tree, 10, "0::/\n", "", 70);
+    let text = tree.samples(&[]);
+    has(&text, "# TYPE iodock_process_io_bytes gauge");
+    assert!(!text.contains("process_io_bytes_total") && !text.contains("process_io_operations_total"));
+}
+
+#[test]
+fn a_process_that_ends_meanwhile_is_left_out() {
+    let tree = Tree::new("gone");
+    process(&tree, 10, "0::/slurm/job_7/step\n", "", 5);
+    process(&tree, 11, "0::/slurm/job_7/step\n", "", 9);
+    process(&tree, 12, "0::/\n", "", 100);
+    fs::remove_file(tree.0.join("proc/11/status")).expect("removed");
+    process(&tree, 13, "0::/\n", "", 7000);
+    fs::remove_file(tree.0.join("proc/13/environ")).expect("removed");
+    // Its number goes to a new process while its environment is read.
+    let environ = tree.0.join("proc/12/environ");
+    fs::remove_file(&environ).expect("removed");
+    fifo(&tree, "proc/12/environ");
+    let stat = tree.0.join("proc/12/stat");
+    let fields = "0 ".repeat(13);
+    fs::write(&stat, format!("12 (tar) S 1 12 77 0 -1 {fields} 5000 0\n")).expect("written");
+    let reuse = std::thread::spawn(move || {
+        // Opening waits for the agent.
+        let mut answer = fs::File::options().write(true).open(environ).expect("opened");
+        fs::write(stat, format!("12 (sh) S 1 12 77 0 -1 {fields} 6000 0\n")).expect("written");
+        answer.write_all(b"SLURM_JOB_ID=8\0").expect("answered");
+    });
+    let output = tree.agent(&[]);
+    reuse.join().expect("it was asked");
+    let (text, notes) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let of_jobs = "iodock_process_io_bytes{host=\"node7\",job=";
+    assert_eq!(sum(&text, of_jobs), 5 + 1 + 4 + 5, "{text}");
+    assert_eq!(sum(&text, "iodock_process_io_bytes{"), 15);
+    assert!(!text.contains("job=\"8\"") && notes.contains("are left out: 3"), "{notes}");
+}
+
+#[test]
+fn faults_of_processes_name_the_file() {
+    let tree = Tree::new("named");
+    process(&tree, 10, "0::/\n", "", 5);
+    tree.write("proc/9/io", "rchar: 5\njunk\nwchar: 7");
+    tree.write("proc/9/stat", "9 (a) S 1 9 77 0 -1");
+    tree.write("proc/9/status", "Uid:\t0\t0\t0\t0\n");
+    let output = tree.agent(&[]);
+    let notes = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        notes.contains("process_io: unreadable lines: 2, the first is line 2 of")
+            && notes.contains("proc/9/io"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn containers_and_names_that_are_no_text() {
+    let tree = Tree::new("containers");
+    tree.write("sys/fs/cgroup/cgroup.controllers", "io\n");
+    let stat = |path: &[u8], bytes: u64| {
+        let folder = tree.0.join("sys/fs/cgroup").join(std::ffi::OsStr::from_bytes(path));
+        fs::create_dir_all(&folder).expect("folders");
+        fs::write(folder.join("io.stat"), format!("8:0 rbytes={bytes} wbytes=0 rios=1 wios=0\n"))
+            .expect("a file");
+    };
+    stat(b"system.slice/docker-0123.scope", 10);
+    stat(b"machine.slice/libpod-1.scope", 200);
+    stat(b"slurm\xff/job_5", 3000);
+    let text = tree.samples(&[]);
+    for owner in [
+        "command=\"docker-0123.scope\",known_by=\"session\"",
+        "command=\"libpod-1.scope\",known_by=\"session\"",
+        "job=\"5\",known_by=\"cgroup\"",
+    ] {
+        assert!(text.contains(owner), "{owner} in {text}");
+    }
+    assert_eq!(sum(&text, "iodock_cgroup_io_bytes_total{"), 3210);
+}
+
+#[test]
+fn cgroups_are_counted_at_one_place_each() {
+    let tree = Tree::new("cgroups");
+    tree.write("sys/fs/cgroup/cgroup.controllers", "io\n");
+    let stat = |path: &str, bytes: u64| {
+        tree.write(
+            &format!("sys/fs/cgroup/{path}/io.stat"),
+            format!("8:0 rbytes={bytes} wbytes=0 rios=1 wios=0 dbytes=0 dios=0\n"),
+        );
+    };
+    stat("system.slice", 1111);
+    stat("system.slice/slurmstepd.scope", 111);
+    stat("system.slice/slurmstepd.scope/job_7", 11);
+    stat("system.slice/slurmstepd.scope/job_7/step_0", 10);
+    stat("system.slice/cron.service", 1000);
+    stat("user.slice", 5);
+    stat("user.slice/user-1000.slice", 5);
+    stat("user.slice/user-1000.slice/session-1.scope", 5);
+    let devices = tree.0.join("sys/dev/block");
+    fs::create_dir_all(&devices).expect("a folder");
+    symlink("../../devices/pci0/block/sda", devices.join("8:0")).expect("a link");
+    let text = tree.samples(&[]);
+    let line = |owner: &str, value: u64| {
+        has(&text, &format!("iodock_cgroup_io_bytes_total{{host=\"node7\",target=\"sda\",{owner},operation=\"read\"}} {value}"));
+    };
+    line("job=\"7\",known_by=\"cgroup\"", 11);
+    line("user=\"1000\",known_by=\"session\"", 5);
+    line("command=\"cron.service\",known_by=\"session\"", 1000);
+    assert_eq!(sum(&text, "iodock_cgroup_io_bytes_total{"), 1016);
+}
+
+#[test]
+fn this_machine_is_read() {
+    let output = Command::new(env!("CARGO_BIN_EXE_iodock-agent")).arg("once").output().expect("runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    check_form(&text);
+    has(&text, &format!("iodock_agent_source_done{{host=\"{}\",source=\"process-io\"}} 1", host()));
+    assert!(sum_of_bytes(&text) > 0);
+}
+
+fn host() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").expect("a name").trim().into()
+}
+
+fn sum_of_bytes(text: &str) -> u64 {
+    sum(text, "iodock_process_io_bytes{")
+}
+
+/// A live job of known bytes: a child that has ended, and the shell that waited for it.
+#[test]
+fn a_real_jobs_bytes_are_counted_once() {
+    const BYTES: u64 = 200_000_000;
+    let job = format!("77{}", std::process::id());
+    let script = format!("head -c {BYTES} /dev/zero > /dev/null; echo done; read line");
+    let mut shell = Command::new("sh")
+        .args(["-c", &script])
+        .env("SLURM_JOB_ID", &job)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut line = [0; 5];
+    shell.stdout.take().expect("a pipe").read_exact(&mut line).expect("it is done");
+    let output = Command::new(env!("CARGO_BIN_EXE_iodock-agent"))
+        .args(["once", "--jobs", "100000"])
+        .output()
+        .expect("runs");
+    drop(shell.stdin.take());
+    shell.wait().expect("the shell ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let moved = |operation: &str| {
+        let mine = text.lines().filter(|line| line.starts_with("iodock_process_io_bytes{"));
+        let mut mine =
+            mine.filter(|line| line.contains(&format!("job=\"{job}\"")) && line.contains(operation));
+        mine.next().and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).expect("the job is there")
+    };
+    for operation in ["read_call", "write_call"] {
+        let bytes = moved(&format!("operation=\"{operation}\""));
+        // Starting a program reads some libraries' headers.
+        assert!((BYTES..BYTES + BYTES / 1000).contains(&bytes), "{operation}: {bytes}");
+    }
+}

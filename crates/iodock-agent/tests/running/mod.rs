@@ -1,0 +1,146 @@
+//! An agent that runs, what it says, and what lies in its spool.
+
+// Each test program uses a part of it.
+#![allow(dead_code)]
+
+pub mod collector;
+pub mod site;
+
+use crate::tree::Tree;
+use iodock_samples::batch::Batch;
+use iodock_samples::frame;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// What does not come about by then never does.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub fn wait_for<T>(what: &str, mut is_there: impl FnMut() -> Option<T>) -> T {
+    let begin = Instant::now();
+    loop {
+        if let Some(found) = is_there() {
+            return found;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{what} does not come about");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+pub struct Agent {
+    pub process: Child,
+    said: Arc<Mutex<String>>,
+}
+
+impl Agent {
+    pub fn start(tree: &Tree, arguments: &[&str]) -> Self {
+        Agent::run(Command::new(env!("CARGO_BIN_EXE_iodock-agent")), tree, arguments)
+    }
+
+    /// `command` is the agent, or what runs it.
+    pub fn run(mut command: Command, tree: &Tree, arguments: &[&str]) -> Self {
+        let mut process = command
+            .args(["run", "--listen", "127.0.0.1:0", "--root"])
+            .arg(&tree.0)
+            .args(arguments)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the agent runs");
+        let (said, pipe) = (Arc::new(Mutex::new(String::new())), process.stderr.take().expect("a pipe"));
+        let heard = Arc::clone(&said);
+        std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                heard.lock().expect("no panic").push_str(&(line + "\n"));
+            }
+        });
+        Agent { process, said }
+    }
+
+    pub fn said(&self) -> String {
+        self.said.lock().expect("no panic").clone()
+    }
+
+    pub fn says(&self, text: &str) {
+        wait_for(text, || self.said().contains(text).then_some(()));
+    }
+
+    pub fn metrics(&self) -> String {
+        let address = wait_for("an address", || {
+            let said = self.said();
+            let (_, rest) = said.split_once("note: http://")?;
+            Some(rest.split_once("/metrics")?.0.to_owned())
+        });
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer.split_once("\r\n\r\n").expect("a head").1.into()
+    }
+
+    /// `None` if there is no such line.
+    pub fn metric(&self, name: &str) -> Option<u64> {
+        let text = self.metrics();
+        let line = text.lines().find(|line| line.starts_with(&format!("{name}{{")))?.to_owned();
+        line.rsplit_once(' ')?.1.parse().ok()
+    }
+
+    /// As kill -9 does.
+    pub fn kill(mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("it ends");
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn segments(spool: &Path) -> Vec<PathBuf> {
+    let listing = fs::read_dir(spool).into_iter().flatten();
+    let mut found: Vec<PathBuf> = listing.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    found.retain(|path| path.extension().is_some_and(|ending| ending == "frames"));
+    found.sort();
+    found
+}
+
+pub fn spool_bytes(spool: &Path) -> u64 {
+    segments(spool).iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum()
+}
+
+/// All whole frames of undamaged files.
+pub fn batches(spool: &Path) -> Vec<Batch> {
+    segments(spool).iter().filter_map(|path| fs::read(path).ok()).flat_map(|bytes| frames(&bytes)).collect()
+}
+
+pub fn frames(mut bytes: &[u8]) -> Vec<Batch> {
+    let mut found = Vec::new();
+    while let Ok((batch, rest)) = frame::decode(bytes) {
+        found.push(batch);
+        bytes = rest;
+    }
+    found
+}
+
+pub fn write_opens(tree: &Tree, opens: u64) {
+    let text = format!("job_stats:\n- job_id: 7\n  open: {{ samples: {opens}, unit: reqs }}\n");
+    // In one step: the agent must not read a half of it.
+    let new = tree.write("new", text);
+    let path = tree.0.join("proc/fs/lustre/mdt/lfs-MDT0000/job_stats");
+    fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+    fs::rename(new, path).expect("renamed");
+}
+
+/// The values of that job in a batch.
+pub fn opens(batch: &Batch) -> Vec<u64> {
+    let parts = batch.parts.iter().filter(|part| part.source == "mdt_job_stats");
+    parts.flat_map(|part| &part.entries).flat_map(|entry| &entry.values).map(|(_, value)| *value).collect()
+}

@@ -1,0 +1,47 @@
+//! /proc/diskstats (Linux Documentation/admin-guide/iostats.rst).
+
+use crate::numbers::{whole, words};
+
+/// Bytes of a sector in this file, whatever the disk's own are.
+pub const SECTOR_BYTES: u64 = 512;
+/// Fields after the name, in the newest kernels: 11, then discards (4.18) and flushes (5.5).
+pub const FIELDS: usize = 17;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line<'a> {
+    pub name: &'a [u8],
+    values: [u64; FIELDS],
+    count: usize,
+}
+
+impl Line<'_> {
+    /// The fields that this kernel prints, in the file's order.
+    pub fn values(&self) -> &[u64] {
+        &self.values[..self.count]
+    }
+}
+
+pub fn line(text: &[u8]) -> Option<Line<'_>> {
+    let mut fields = words(text).skip(2);
+    let mut line = Line { name: fields.next()?, values: [0; FIELDS], count: 0 };
+    for field in fields.take(FIELDS) {
+        line.values[line.count] = whole(field)?;
+        line.count += 1;
+    }
+    (line.count >= 11).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_old_and_new_kernels() {
+        let old = line(b"   8       0 sda 1 2 3 4 5 6 7 8 9 10 11").expect("a disk");
+        assert_eq!((old.name, old.values().len()), (&b"sda"[..], 11));
+        let new = line(b" 259 0 nvme0n1 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17").expect("a disk");
+        assert_eq!(new.values()[16], 17);
+        assert_eq!(line(b"8 0 sda 1 2 x 4 5 6 7 8 9 10 11"), None);
+        assert_eq!(line(b"8 0 sda 1 2"), None);
+    }
+}

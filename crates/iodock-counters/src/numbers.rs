@@ -1,0 +1,76 @@
+//! Numbers and words of counter files.
+
+const NS_PER_SECOND: i64 = 1_000_000_000;
+
+/// Words between blanks.
+pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+}
+
+/// The number that `text` begins with, and what follows; `None` without digits or above 2^64 - 1.
+pub fn leading(text: &[u8]) -> Option<(u64, &[u8])> {
+    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at(length);
+    // 19 digits always fit, so that the common case needs no checks.
+    let value = if length <= 19 {
+        digits.iter().fold(0, |value, digit| value * 10 + u64::from(digit - b'0'))
+    } else {
+        digits
+            .iter()
+            .try_fold(0u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')))?
+    };
+    (length > 0).then_some((value, rest))
+}
+
+/// `text` as a number, all of it.
+pub fn whole(text: &[u8]) -> Option<u64> {
+    leading(text).and_then(|(value, rest)| rest.is_empty().then_some(value))
+}
+
+/// `text` as a decimal fraction; `None` for infinity and what is no number.
+pub fn finite(text: &[u8]) -> Option<f64> {
+    std::str::from_utf8(text).ok()?.parse().ok().filter(|value: &f64| value.is_finite())
+}
+
+/// Seconds with or without a fraction (`1510782606`, `1416.389858`, `1721048534.873002069`) as nanoseconds.
+pub fn instant(text: &[u8]) -> Option<i64> {
+    let (seconds, rest) = leading(text)?;
+    let seconds = i64::try_from(seconds).ok()?.checked_mul(NS_PER_SECOND)?;
+    let fraction = match rest {
+        [] => 0,
+        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => {
+            whole(digits)? as i64 * 10i64.pow(9 - digits.len() as u32)
+        }
+        _ => return None,
+    };
+    seconds.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_end_where_digits_end() {
+        assert_eq!(leading(b"12, 3"), Some((12, &b", 3"[..])));
+        assert_eq!(whole(b"18446744073709551615"), Some(u64::MAX));
+        assert_eq!(whole(b"18446744073709551616"), None);
+        assert_eq!((whole(b""), whole(b"-1"), whole(b"1K")), (None, None, None));
+    }
+
+    #[test]
+    fn fractions_are_finite() {
+        assert_eq!(
+            (finite(b"1.25"), finite(b"inf"), finite(b"NaN"), finite(b"")),
+            (Some(1.25), None, None, None)
+        );
+    }
+
+    #[test]
+    fn instants_of_all_releases() {
+        assert_eq!(instant(b"1510782606"), Some(1_510_782_606_000_000_000));
+        assert_eq!(instant(b"1372786692.389858"), Some(1_372_786_692_389_858_000));
+        assert_eq!(instant(b"1721048534.873002069"), Some(1_721_048_534_873_002_069));
+        assert_eq!((instant(b"1."), instant(b"1.x"), instant(b"99999999999999999")), (None, None, None));
+    }
+}

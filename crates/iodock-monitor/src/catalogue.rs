@@ -1,0 +1,164 @@
+//! Which files of a store count. Replaced in one rename, so that a reader sees a file and what it replaces never both.
+
+use crate::disk;
+use crate::error::MonitorError;
+use crate::place::SenderId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FORMAT: &str = "iodock monitor store";
+const VERSION: u32 = 1;
+const FILE: &str = "catalogue.json";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Catalogue {
+    format: String,
+    version: u32,
+    /// Numbers of files are never used again.
+    pub next_file: u64,
+    /// The snapshot of the readings, and the journal's first segment that is not in it.
+    pub state: Option<String>,
+    pub journal: u64,
+    /// Senders (spool in hexadecimal, a blank, host) and the last batch whose rows are in files.
+    pub applied: BTreeMap<String, u64>,
+    /// By table and resolution, e.g. `job_io` and `fine`.
+    pub tables: BTreeMap<String, BTreeMap<String, Vec<FileEntry>>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileEntry {
+    /// Below the store's folder.
+    pub file: String,
+    /// Smallest begin and largest end of its rows, ns since the epoch.
+    pub begin: i64,
+    pub end: i64,
+    pub rows: u64,
+    /// Its rows are summed up in the next coarser resolution as well.
+    #[serde(default)]
+    pub rolled: bool,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Catalogue {
+            format: FORMAT.into(),
+            version: VERSION,
+            next_file: 1,
+            state: None,
+            journal: 0,
+            applied: BTreeMap::new(),
+            tables: BTreeMap::new(),
+        }
+    }
+}
+
+impl Catalogue {
+    /// Of a folder. Where there is nothing yet an empty one is written before anything else: whatever is killed then,
+    /// the next start knows that it is a store.
+    ///
+    /// # Errors
+    /// Something else lies there, it is damaged, or of a newer version; those of the file system.
+    pub fn open(folder: &Path) -> Result<Catalogue, MonitorError> {
+        let path = folder.join(FILE);
+        let no_store = |why: String| MonitorError::NotAStore { path: path.clone(), why };
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return match remains(folder) {
+                    None => Catalogue::default().write(folder).map(|()| Catalogue::default()),
+                    Some(name) => Err(no_store(format!("missing, but {name} is there"))),
+                };
+            }
+            Err(error) => return Err(MonitorError::Io { path, source: error }),
+        };
+        let found: Catalogue =
+            serde_json::from_slice(&text).map_err(|error| no_store(format!("not a catalogue: {error}")))?;
+        match (found.format.as_str(), found.version) {
+            (FORMAT, VERSION) => Ok(found),
+            (FORMAT, version) => Err(no_store(format!("version {version}; this iodock reads {VERSION}"))),
+            (other, _) => Err(no_store(format!("not a monitor store but {other:?}"))),
+        }
+    }
+
+    /// # Errors
+    /// Those of the file system; the old one still counts then.
+    pub fn write(&self, folder: &Path) -> Result<(), MonitorError> {
+        // Numbers and texts always have a JSON form.
+        disk::replace(&folder.join(FILE), &serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// A new file's place below the store's folder, whose folder is made.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn new_file(
+        &mut self,
+        folder: &Path,
+        table: &str,
+        resolution: &str,
+        day: &str,
+    ) -> Result<(String, PathBuf), MonitorError> {
+        let name = format!("{table}/{resolution}/{day}/{:08}.parquet", self.next_file);
+        self.next_file += 1;
+        let path = folder.join(&name);
+        path.parent().map_or(Ok(()), disk::make_folder)?;
+        Ok((name, path))
+    }
+
+    pub fn add(&mut self, table: &str, resolution: &str, entry: FileEntry) {
+        let files = self.tables.entry(table.into()).or_default().entry(resolution.into()).or_default();
+        files.push(entry);
+    }
+
+    /// Every file that counts.
+    pub fn files(&self) -> impl Iterator<Item = &FileEntry> {
+        self.tables.values().flat_map(BTreeMap::values).flatten()
+    }
+
+    pub fn applied(&self, sender: &SenderId) -> u64 {
+        self.applied.get(&name_of(sender)).copied().unwrap_or(0)
+    }
+}
+
+pub fn name_of(sender: &SenderId) -> String {
+    let spool: String = sender.spool.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{spool} {}", sender.host)
+}
+
+/// Something of a store in the folder: without a catalogue nobody knows which files count.
+fn remains(folder: &Path) -> Option<&'static str> {
+    let is_there =
+        |name: &&str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());
+    ["job_io", "targets", "losses", "journal"].into_iter().find(is_there)
+}
+
+/// The day of a moment (ns since the epoch) in UTC, as `2026-11-22`.
+pub fn day_of(time: i64) -> String {
+    // Days from civil, backwards: Howard Hinnant, chrono-compatible low-level date algorithms.
+    let days = time.div_euclid(86_400_000_000_000) + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, wraps) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!("{:04}-{month:02}-{day:02}", year_of_era + era * 400 + wraps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_those_of_utc() {
+        let second = 1_000_000_000;
+        assert_eq!(day_of(0), "1970-01-01");
+        assert_eq!(day_of(951_782_400 * second), "2000-02-29");
+        assert_eq!(day_of(1_795_305_599 * second), "2026-11-21");
+        assert_eq!(day_of(1_795_305_600 * second), "2026-11-22");
+        assert_eq!(day_of(-1), "1969-12-31");
+    }
+}

@@ -1,0 +1,36 @@
+//! Files that are there whole or not at all, also after a power cut.
+
+use crate::error::MonitorError;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+/// Replaces a file's content.
+///
+/// # Errors
+/// Those of the file system; the old content is still there then.
+pub fn replace(path: &Path, content: &[u8]) -> Result<(), MonitorError> {
+    let draft = path.with_extension("draft");
+    let write = || {
+        let mut file = File::create(&draft)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
+    };
+    write().map_err(MonitorError::io(path))?;
+    path.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Names in it survive a power cut.
+///
+/// # Errors
+/// Those of the file system.
+pub fn sync_folder(folder: &Path) -> Result<(), MonitorError> {
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(MonitorError::io(folder))
+}
+
+/// # Errors
+/// Those of the file system.
+pub fn make_folder(folder: &Path) -> Result<(), MonitorError> {
+    fs::create_dir_all(folder).map_err(MonitorError::io(folder))
+}

@@ -1,0 +1,64 @@
+//! What can go wrong with a monitor store, which path, and what to do.
+
+use iodock_samples::frame::Damage;
+use iodock_store::StoreError;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub enum MonitorError {
+    /// What was pushed is no batch. Nothing of it was kept.
+    Refused(Damage),
+    /// A batch's clock is wrong: it says this day.
+    Clock { host: String, day: String },
+    /// Another collector has the store.
+    InUse { path: PathBuf },
+    /// Something else lies there, or it is damaged.
+    NotAStore { path: PathBuf, why: String },
+    /// The disk or its file system.
+    Io { path: PathBuf, source: io::Error },
+    /// Files of rows could not be written.
+    Table(StoreError),
+}
+
+impl MonitorError {
+    pub fn hint(&self) -> &'static str {
+        match self {
+            MonitorError::Refused(_) => "only iodock-agent of this version pushes here",
+            MonitorError::Clock { .. } => "set its clock, e.g. with chrony",
+            MonitorError::InUse { .. } => "stop the other collector, or give another --store",
+            MonitorError::NotAStore { .. } => {
+                "give another --store; a damaged one can be read from its Parquet files"
+            }
+            MonitorError::Io { .. } | MonitorError::Table(_) => {
+                "make room, or check the folder's file system"
+            }
+        }
+    }
+
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> MonitorError + '_ {
+        move |source| MonitorError::Io { path: path.into(), source }
+    }
+}
+
+impl fmt::Display for MonitorError {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            MonitorError::Refused(damage) => write!(out, "not a push of samples: {damage}"),
+            MonitorError::Clock { host, day } => write!(out, "{host:?}: its clock is wrong, it says {day}"),
+            MonitorError::InUse { path } => write!(out, "{}: in use by another collector", path.display()),
+            MonitorError::NotAStore { path, why } => write!(out, "{}: {why}", path.display()),
+            MonitorError::Io { path, source } => write!(out, "{}: {source}", path.display()),
+            MonitorError::Table(error) => write!(out, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for MonitorError {}
+
+impl From<StoreError> for MonitorError {
+    fn from(error: StoreError) -> Self {
+        MonitorError::Table(error)
+    }
+}

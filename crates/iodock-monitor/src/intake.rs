@@ -1,0 +1,377 @@
+//! Pushes in, files out.
+
+use crate::catalogue::{day_of, name_of, Catalogue, FileEntry};
+use crate::disk;
+use crate::error::MonitorError;
+use crate::journal::{self, Journal, Replayed};
+use crate::place::SenderId;
+use crate::readings::Readings;
+use crate::rows::{LossRow, Rows};
+use iodock_samples::batch::{Batch, Receipt};
+use iodock_samples::frame;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How far an agent's clock may be ahead of ours.
+const AHEAD: i64 = 3600 * 1_000_000_000;
+/// 2000-01-01: a clock before that was never set.
+const LONG_AGO: i64 = 946_684_800_000_000_000;
+/// A snapshot's first bytes; the last is the version of what follows.
+const STATE: &[u8] = b"IODOCKM\x01";
+/// How much of the journal is read again after a crash, at most.
+const SNAPSHOT_EVERY: Duration = Duration::from_secs(600);
+
+/// The one way into a store. Shared by threads.
+pub struct Intake {
+    folder: PathBuf,
+    live: Mutex<Live>,
+    /// Held while files are written, so that two flushes do not write the same rows.
+    catalogue: Mutex<Catalogue>,
+    replayed: Replayed,
+    /// Of the whole store, as long as this lives.
+    _lock: File,
+}
+
+struct Live {
+    readings: Readings,
+    rows: Rows,
+    journal: Journal,
+    /// The journal's disk failed: only a snapshot makes it sure again what is kept.
+    is_unsure: bool,
+    snapshot: Instant,
+    /// A snapshot that no catalogue on the disk names yet, and the segment that follows it.
+    saved: Option<(String, u64)>,
+}
+
+/// What a flush wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flushed {
+    pub rows: u64,
+    pub files: u64,
+}
+
+impl Intake {
+    /// Opens a store, makes it where there is none, and takes from the journal what is not in its files.
+    ///
+    /// # Errors
+    /// It is in use, damaged, or the file system fails.
+    pub fn open(folder: &Path) -> Result<Intake, MonitorError> {
+        disk::make_folder(folder)?;
+        let lock = lock(folder)?;
+        let mut catalogue = Catalogue::open(folder)?;
+        let mut readings = snapshot(folder, &catalogue)?;
+        let mut rows = Rows::default();
+        let replayed = journal::replay(&folder.join("journal"), catalogue.journal, &mut |batch| {
+            // The rows of those that files hold are not wanted again, but the readings are.
+            let mut unwanted = Rows::default();
+            let is_in_files = batch.sequence <= catalogue.applied(&SenderId::of(&batch));
+            readings.apply(&batch, if is_in_files { &mut unwanted } else { &mut rows });
+        })?;
+        leave_out_missing(folder, &mut catalogue, &mut rows);
+        remove_strays(folder, &catalogue);
+        let journal = Journal::begin(&folder.join("journal"), replayed.next)?;
+        let snapshot = Instant::now();
+        // What was replayed is in a snapshot from here on: a crash at each start must not make starts longer.
+        let live = Live { readings, rows, journal, is_unsure: true, snapshot, saved: None };
+        let (live, catalogue) = (Mutex::new(live), Mutex::new(catalogue));
+        let intake = Intake { folder: folder.into(), live, catalogue, replayed, _lock: lock };
+        intake.flush()?;
+        Ok(intake)
+    }
+
+    /// What the journal had that was in no file when the store was opened.
+    pub fn replayed(&self) -> &Replayed {
+        &self.replayed
+    }
+
+    /// Takes the frames of one sender. They are not safe before the next [`Intake::sync`], which may serve many.
+    ///
+    /// # Errors
+    /// A frame is damaged (those before it are taken), its clock is wrong, or the disk fails.
+    pub fn take(&self, mut bytes: &[u8]) -> Result<Receipt, MonitorError> {
+        let mut receipt = Receipt::default();
+        while !bytes.is_empty() {
+            let (_, encoded, rest) = frame::split(bytes).map_err(MonitorError::Refused)?;
+            let (batch, _) = frame::decode(encoded).map_err(MonitorError::Refused)?;
+            check_clock(&batch)?;
+            receipt = self.keep(&batch, encoded)?;
+            bytes = rest;
+        }
+        Ok(receipt)
+    }
+
+    /// Puts on the disk what was taken until now.
+    ///
+    /// # Errors
+    /// Those of the disk: then nobody knows what it holds, and the next push begins a new journal.
+    pub fn sync(&self) -> Result<(), MonitorError> {
+        // Whoever syncs must not keep others from being taken.
+        let appended = self.live().journal.appended();
+        appended.sync().inspect_err(|_| self.live().is_unsure = true)
+    }
+
+    fn keep(&self, batch: &Batch, encoded: &[u8]) -> Result<Receipt, MonitorError> {
+        if self.live().is_unsure {
+            self.flush()?;
+        }
+        let mut live = self.live();
+        let Live { readings, rows, journal, .. } = &mut *live;
+        let sender = SenderId::of(batch);
+        if batch.sequence > readings.applied(&sender) {
+            journal.append(encoded)?;
+            readings.apply(batch, rows);
+        }
+        Ok(readings.receipt(&sender))
+    }
+
+    /// Writes the rows that came since the last one as files.
+    ///
+    /// # Errors
+    /// Those of the file system; the rows are kept for the next.
+    pub fn flush(&self) -> Result<Flushed, MonitorError> {
+        let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut live = self.live();
+        let mut next = catalogue.clone();
+        if live.is_unsure || live.snapshot.elapsed() > SNAPSHOT_EVERY {
+            live.readings.forget_old(now());
+            save(&self.folder, &mut live)?;
+        }
+        let saved = live.saved.clone();
+        if let Some((state, journal)) = &saved {
+            (next.state, next.journal) = (Some(state.clone()), *journal);
+        }
+        let rows = std::mem::take(&mut live.rows);
+        next.applied = live.readings.all_applied().map(|(sender, last)| (name_of(sender), last)).collect();
+        drop(live);
+        match write(&self.folder, &rows, &mut next) {
+            Ok(flushed) => {
+                *catalogue = next;
+                let mut live = self.live();
+                live.saved = live.saved.take().filter(|later| Some(later) != saved.as_ref());
+                Ok(flushed)
+            }
+            Err(error) => {
+                let mut live = self.live();
+                let later = std::mem::replace(&mut live.rows, rows);
+                live.rows.append(later);
+                Err(error)
+            }
+        }
+    }
+
+    /// Files that replace others, in one step: `replaced` go, `new` count, `rolled` are summed up in them as well.
+    /// Names are those of the catalogue. The files replaced are removed.
+    ///
+    /// # Errors
+    /// One of `replaced` does not count any more, or the file system fails; then nothing is changed.
+    pub fn replace(
+        &self,
+        replaced: &[String],
+        rolled: &[String],
+        new: Vec<(String, String, FileEntry)>,
+    ) -> Result<(), MonitorError> {
+        let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = catalogue.clone();
+        let mut found = 0;
+        for files in next.tables.values_mut().flat_map(BTreeMap::values_mut) {
+            found += files.extract_if(.., |entry| replaced.contains(&entry.file)).count();
+            for entry in files.iter_mut().filter(|entry| rolled.contains(&entry.file)) {
+                entry.rolled = true;
+            }
+        }
+        if found != replaced.len() {
+            let why = "a file that was to be replaced does not count any more".into();
+            return Err(MonitorError::NotAStore { path: self.folder.clone(), why });
+        }
+        for (table, resolution, entry) in new {
+            next.add(&table, &resolution, entry);
+        }
+        next.write(&self.folder)?;
+        *catalogue = next;
+        for file in replaced {
+            // A reader may still have it open; one that stays is removed at the next start.
+            let _ = fs::remove_file(self.folder.join(file));
+        }
+        Ok(())
+    }
+
+    /// A place for a new file: its name in the catalogue and its path.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn new_file(
+        &self,
+        table: &str,
+        resolution: &str,
+        time: i64,
+    ) -> Result<(String, PathBuf), MonitorError> {
+        let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
+        catalogue.new_file(&self.folder, table, resolution, &day_of(time))
+    }
+
+    fn live(&self) -> MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn lock(folder: &Path) -> Result<File, MonitorError> {
+    let path = folder.join("lock");
+    let file = File::create(&path).map_err(MonitorError::io(&path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(MonitorError::InUse { path: folder.into() }),
+        Err(fs::TryLockError::Error(source)) => Err(MonitorError::Io { path, source }),
+    }
+}
+
+fn check_clock(batch: &Batch) -> Result<(), MonitorError> {
+    let known = LONG_AGO..now().saturating_add(AHEAD);
+    let mut times = batch.parts.iter().map(|part| part.time).chain([batch.time]);
+    match times.find(|time| !known.contains(time)) {
+        Some(time) => Err(MonitorError::Clock { host: batch.host.clone(), day: day_of(time) }),
+        None => Ok(()),
+    }
+}
+
+fn snapshot(folder: &Path, catalogue: &Catalogue) -> Result<Readings, MonitorError> {
+    let Some(name) = &catalogue.state else { return Ok(Readings::default()) };
+    let path = folder.join(name);
+    let content = fs::read(&path).map_err(MonitorError::io(&path))?;
+    let damaged = |why: String| MonitorError::NotAStore { path: path.clone(), why };
+    let Some(readings) = content.strip_prefix(STATE) else {
+        return Err(damaged("last readings of another version of iodock".into()));
+    };
+    postcard::from_bytes(readings).map_err(|error| damaged(format!("damaged last readings: {error}")))
+}
+
+/// Saves the readings and begins a new segment of the journal. The catalogue may name them once the rows that came
+/// until now are in files; until then the old snapshot and segments stay.
+fn save(folder: &Path, live: &mut Live) -> Result<(), MonitorError> {
+    let journal = Journal::begin(&folder.join("journal"), live.journal.number() + 1)?;
+    // Who waits for a sync gets one of the new segment.
+    live.journal.appended().sync()?;
+    let name = format!("state-{:012}.bin", journal.number());
+    let path = folder.join(&name);
+    let content = postcard::to_extend(&live.readings, STATE.to_vec())
+        .map_err(|error| MonitorError::NotAStore { path: path.clone(), why: error.to_string() })?;
+    disk::replace(&path, &content)?;
+    live.saved = Some((name, journal.number()));
+    (live.journal, live.is_unsure, live.snapshot) = (journal, false, Instant::now());
+    Ok(())
+}
+
+/// Writes rows and then the catalogue that has them.
+fn write(folder: &Path, rows: &Rows, catalogue: &mut Catalogue) -> Result<Flushed, MonitorError> {
+    let day = day_of(now());
+    let mut files = BTreeMap::new();
+    let mut place = |table| {
+        let (name, path) = catalogue.new_file(folder, table, "fine", &day)?;
+        files.insert(table, (name, path.clone()));
+        Ok(path)
+    };
+    let written = rows.write(&mut place)?;
+    for one in &written {
+        let Some((file, path)) = files.remove(one.table) else { continue };
+        path.parent().map_or(Ok(()), disk::sync_folder)?;
+        let entry = FileEntry { file, begin: one.begin, end: one.end, rows: one.rows, rolled: false };
+        catalogue.add(one.table, "fine", entry);
+    }
+    catalogue.write(folder)?;
+    forget_old_states(folder, catalogue);
+    Ok(Flushed { rows: rows.len() as u64, files: written.len() as u64 })
+}
+
+/// Snapshots and segments that the catalogue on the disk does not need.
+fn forget_old_states(folder: &Path, catalogue: &Catalogue) {
+    let is_old = |name: &str| {
+        let state = name.starts_with("state-") && Some(name) != catalogue.state.as_deref();
+        let segment = name.strip_suffix(".frames").and_then(|number| number.parse::<u64>().ok());
+        state || segment.is_some_and(|number| number < catalogue.journal)
+    };
+    for place in [folder.to_path_buf(), folder.join("journal")] {
+        let entries = fs::read_dir(place).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_old)) {
+            // One that stays is removed the next time.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Files that are named and not there: a copy that was not whole. What is there can be asked.
+fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) {
+    let mut missing = Vec::new();
+    for files in catalogue.tables.values_mut().flat_map(BTreeMap::values_mut) {
+        missing.extend(files.extract_if(.., |entry| !folder.join(&entry.file).is_file()));
+    }
+    if let Some(first) = missing.first() {
+        rows.losses.push(LossRow {
+            time: now(),
+            host: String::new(),
+            name: "missing-files".into(),
+            source: "store".into(),
+            target: String::new(),
+            count: missing.len() as u64,
+            detail: first.file.clone(),
+        });
+    }
+}
+
+/// Files of rows that a crash left: their numbers were not given yet. Others that the catalogue does not name are
+/// somebody's, and stay.
+fn remove_strays(folder: &Path, catalogue: &Catalogue) {
+    let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+    for table in ["job_io", "targets", "losses"] {
+        let days = below(&folder.join(table)).into_iter().flat_map(|path| below(&path));
+        for path in days.flat_map(|path| below(&path)) {
+            if number(&path).is_some_and(|number| number >= catalogue.next_file) {
+                let _ = fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A folder of a test, removed at its end.
+    pub struct Folder(pub PathBuf);
+
+    impl Folder {
+        pub fn new(name: &str) -> Folder {
+            let path = std::env::temp_dir().join(format!("iodock-monitor-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(&path).expect("a folder");
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_first_start_that_ends_early_leaves_a_store() {
+        let folder = Folder::new("first-start");
+        // It can't have a journal: as if it was killed before that was made.
+        fs::write(folder.0.join("journal"), b"").expect("room");
+        assert!(Intake::open(&folder.0).is_err());
+        fs::remove_file(folder.0.join("journal")).expect("it is there");
+        fs::create_dir(folder.0.join("journal")).expect("room");
+        fs::write(folder.0.join("journal/000000000000.frames"), b"").expect("room");
+        assert!(Intake::open(&folder.0).is_ok());
+    }
+}

@@ -1,0 +1,205 @@
+//! Pushes that are not in files yet: frames behind each other, in segments that a snapshot of the readings begins.
+
+use crate::disk;
+use crate::error::MonitorError;
+use iodock_samples::batch::Batch;
+use iodock_samples::frame::{self, Damage};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub struct Journal {
+    folder: PathBuf,
+    number: u64,
+    file: Arc<File>,
+    length: u64,
+    synced: Arc<Mutex<u64>>,
+}
+
+/// What was appended, and is not yet safe.
+pub struct Appended {
+    path: PathBuf,
+    file: Arc<File>,
+    end: u64,
+    synced: Arc<Mutex<u64>>,
+}
+
+impl Appended {
+    /// Waits until it survives a power cut. Those who come meanwhile are served by the next sync together.
+    ///
+    /// # Errors
+    /// Those of the disk: then nobody knows what it holds.
+    pub fn sync(&self) -> Result<(), MonitorError> {
+        let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        if *synced >= self.end {
+            return Ok(());
+        }
+        // All that is in the file now is safe afterwards, not only ours.
+        let length = self.file.metadata().map_err(MonitorError::io(&self.path))?.len();
+        self.file.sync_data().map_err(MonitorError::io(&self.path))?;
+        *synced = length;
+        Ok(())
+    }
+}
+
+impl Journal {
+    /// Begins segment `number`; what it held before is gone.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn begin(folder: &Path, number: u64) -> Result<Journal, MonitorError> {
+        disk::make_folder(folder)?;
+        let path = segment(folder, number);
+        let file =
+            OpenOptions::new().create(true).append(true).open(&path).map_err(MonitorError::io(&path))?;
+        file.set_len(0).and_then(|()| file.sync_all()).map_err(MonitorError::io(&path))?;
+        disk::sync_folder(folder)?;
+        Ok(Journal { folder: folder.into(), number, file: Arc::new(file), length: 0, synced: Arc::default() })
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// # Errors
+    /// Those of the file system; the journal is then as before.
+    pub fn append(&mut self, frame: &[u8]) -> Result<(), MonitorError> {
+        let path = segment(&self.folder, self.number);
+        if let Err(error) = (&*self.file).write_all(frame) {
+            // A part of a frame would hide those behind it.
+            self.file.set_len(self.length).map_err(MonitorError::io(&path))?;
+            return Err(MonitorError::Io { path, source: error });
+        }
+        self.length += frame.len() as u64;
+        Ok(())
+    }
+
+    /// All that is in the segment by now.
+    pub fn appended(&self) -> Appended {
+        let (file, synced) = (Arc::clone(&self.file), Arc::clone(&self.synced));
+        Appended { path: segment(&self.folder, self.number), file, end: self.length, synced }
+    }
+}
+
+/// What a replay found.
+#[derive(Default, Debug, PartialEq, Eq)]
+pub struct Replayed {
+    pub batches: u64,
+    /// Bytes behind the last whole batch of a segment: the machine went down while they were written, so nobody
+    /// was told that they were kept.
+    pub torn: u64,
+    /// The number that the next segment gets.
+    pub next: u64,
+}
+
+/// Gives every batch from segment `first` on, in the order in which they came.
+///
+/// # Errors
+/// Those of the file system.
+pub fn replay(folder: &Path, first: u64, take: &mut dyn FnMut(Batch)) -> Result<Replayed, MonitorError> {
+    let mut replayed = Replayed { next: first, ..Replayed::default() };
+    for (number, path) in segments(folder).map_err(MonitorError::io(folder))? {
+        if number < first {
+            continue;
+        }
+        replayed.next = number + 1;
+        let content = fs::read(&path).map_err(MonitorError::io(&path))?;
+        let mut rest = content.as_slice();
+        while !rest.is_empty() {
+            match frame::decode(rest) {
+                Ok((batch, behind)) => {
+                    take(batch);
+                    replayed.batches += 1;
+                    rest = behind;
+                }
+                Err(damage) => {
+                    let skipped = next_frame(rest, &damage);
+                    replayed.torn += (rest.len() - skipped.len()) as u64;
+                    rest = skipped;
+                }
+            }
+        }
+    }
+    Ok(replayed)
+}
+
+/// What follows a damaged frame: the next that is whole, if there is one.
+fn next_frame<'a>(bytes: &'a [u8], damage: &Damage) -> &'a [u8] {
+    let begins = |at: &usize| frame::split(&bytes[*at..]).is_ok();
+    // The tail of a file is searched once, and whole frames seldom follow.
+    let from = if matches!(damage, Damage::Cut(_)) { 1 } else { frame::HEADER };
+    let at = (from..bytes.len()).find(begins);
+    at.map_or(&[], |at| &bytes[at..])
+}
+
+fn segment(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:012}.frames"))
+}
+
+fn segments(folder: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_segment = path.extension().is_some_and(|ending| ending == "frames");
+        let number = path.file_stem().and_then(|stem| stem.to_str()?.parse().ok());
+        found.extend(number.filter(|_| is_segment).map(|number: u64| (number, path)));
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intake::tests::Folder;
+
+    fn frame(sequence: u64) -> Vec<u8> {
+        frame::encode(&Batch { sequence, ..Batch::default() }).expect("short")
+    }
+
+    fn sequences(folder: &Path, first: u64) -> (Vec<u64>, Replayed) {
+        let mut found = Vec::new();
+        let replayed = replay(folder, first, &mut |batch| found.push(batch.sequence)).expect("readable");
+        (found, replayed)
+    }
+
+    #[test]
+    fn what_was_appended_is_replayed_in_order() {
+        let folder = Folder::new("journal-order");
+        let mut journal = Journal::begin(&folder.0, 3).expect("a journal");
+        for sequence in 1..4 {
+            journal.append(&frame(sequence)).expect("room");
+            journal.appended().sync().expect("synced");
+        }
+        Journal::begin(&folder.0, 4).expect("the next").append(&frame(9)).expect("room");
+        assert_eq!(sequences(&folder.0, 3).0, [1, 2, 3, 9]);
+        assert_eq!(sequences(&folder.0, 4), (vec![9], Replayed { batches: 1, torn: 0, next: 5 }));
+    }
+
+    #[test]
+    fn a_torn_end_costs_itself_and_a_damaged_middle_too() {
+        let folder = Folder::new("journal-torn");
+        let mut journal = Journal::begin(&folder.0, 0).expect("a journal");
+        let whole = frame(1).len();
+        for sequence in 1..4 {
+            journal.append(&frame(sequence)).expect("room");
+        }
+        let path = segment(&folder.0, 0);
+        let mut content = fs::read(&path).expect("readable");
+        for end in 2 * whole + 1..3 * whole {
+            fs::write(&path, &content[..end]).expect("room");
+            let (found, replayed) = sequences(&folder.0, 0);
+            assert_eq!((found, replayed.torn), (vec![1, 2], (end - 2 * whole) as u64));
+        }
+        content[whole + frame::HEADER] ^= 1;
+        fs::write(&path, &content).expect("room");
+        assert_eq!(
+            sequences(&folder.0, 0),
+            (vec![1, 3], Replayed { batches: 2, torn: whole as u64, next: 1 })
+        );
+    }
+}

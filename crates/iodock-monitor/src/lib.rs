@@ -1,0 +1,21 @@
+//! The collector's intake: agents' batches in, a store of Parquet files out, each batch counted once.
+//!
+//! [`Intake::take`] and [`Intake::sync`] keep a batch safely in a [`journal`], [`readings`] take what counters grew,
+//! [`rows`] become files at each [`Intake::flush`], and the [`catalogue`] names in one rename all files that count.
+//! What every column means: docs/explanation/monitor-store.md.
+
+pub mod catalogue;
+mod columns;
+mod disk;
+mod error;
+mod falling;
+mod intake;
+mod interval;
+mod journal;
+mod place;
+mod readings;
+mod rows;
+
+pub use columns::COUNTERS;
+pub use error::MonitorError;
+pub use intake::{Flushed, Intake};

@@ -1,0 +1,45 @@
+//! Who sends, and what is read where.
+
+use iodock_samples::batch::{Batch, Part, SpoolId};
+use serde::{Deserialize, Serialize};
+
+/// A spool, and whose it is: two machines made of one image may have one spool's id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SenderId {
+    pub spool: SpoolId,
+    pub host: String,
+}
+
+impl SenderId {
+    pub fn of(batch: &Batch) -> SenderId {
+        SenderId { spool: batch.spool, host: batch.host.clone() }
+    }
+}
+
+/// One target of one sender.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// Two machines of one name are two.
+    pub spool: SpoolId,
+    pub host: String,
+    pub source: String,
+    pub file_system: String,
+    pub target: String,
+}
+
+impl Place {
+    pub fn of(batch: &Batch, part: &Part) -> Place {
+        Place {
+            spool: batch.spool,
+            host: batch.host.clone(),
+            source: part.source.clone(),
+            file_system: part.file_system.clone(),
+            target: part.target.clone(),
+        }
+    }
+
+    /// Whether it is that sender's.
+    pub fn is_of(&self, sender: &SenderId) -> bool {
+        self.spool == sender.spool && self.host == sender.host
+    }
+}

@@ -1,0 +1,332 @@
+//! The last reading of every entry of every target, and what comes out of the next one: how much it grew.
+
+use crate::falling::Share;
+use crate::interval::Interval;
+use crate::place::{Place, SenderId};
+use crate::rows::{LossRow, Rows};
+use iodock_samples::batch::{Batch, Part, Receipt};
+use iodock_samples::growth::{Before, Expiry, Growth, Reading};
+use iodock_samples::sample::{Entry, Metric, Name, Names, Owner, Quantity, Trend};
+use serde::{Deserialize, Serialize};
+use std::collections::{HashMap, HashSet};
+
+/// A target that was not read for so long is forgotten, ns.
+const FORGOTTEN: i64 = 7 * 86_400 * 1_000_000_000;
+/// The same of a sender: an agent that was away for longer is asked for all it has.
+const FORGOTTEN_SENDER: i64 = 60 * 86_400 * 1_000_000_000;
+
+/// All that must be known of the past to take growth from the next batch.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Readings {
+    senders: HashMap<SenderId, Sender>,
+    targets: HashMap<Place, Target>,
+}
+
+/// What came of a sender.
+#[derive(Default, Serialize, Deserialize)]
+struct Sender {
+    /// The time of its last batch.
+    heard: i64,
+    applied: u64,
+    dropped: u64,
+    wants_full: bool,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Target {
+    /// When it was read to its end last, after one full reading: who is not known was not there then. ns since the
+    /// epoch by the agent's clock.
+    time: Option<i64>,
+    /// Readings are missing since: until the next full one nothing is exact.
+    is_unsure: bool,
+    /// When something of it came last, by the same clock.
+    heard: i64,
+    names: Vec<String>,
+    entries: HashMap<Owner, Last>,
+    pieces: Option<Pieces>,
+}
+
+/// A reading of which more is to come.
+#[derive(Serialize, Deserialize)]
+struct Pieces {
+    time: i64,
+    next: u32,
+    /// Of a full one: who is there.
+    seen: HashSet<Owner>,
+}
+
+/// An entry as it was read last.
+#[derive(Default, Serialize, Deserialize)]
+struct Last {
+    /// Sorted by metric.
+    values: Vec<(Metric, u64)>,
+    start_time: Option<i64>,
+    updated: Option<i64>,
+}
+
+impl Readings {
+    /// The last batch of that sender that is in, 0 if there is none.
+    pub fn applied(&self, sender: &SenderId) -> u64 {
+        self.senders.get(sender).map_or(0, |sender| sender.applied)
+    }
+
+    /// Every sender and its last batch.
+    pub fn all_applied(&self) -> impl Iterator<Item = (&SenderId, u64)> {
+        self.senders.iter().map(|(id, sender)| (id, sender.applied))
+    }
+
+    pub fn receipt(&self, sender: &SenderId) -> Receipt {
+        let sender = self.senders.get(sender);
+        Receipt { kept: sender.map_or(0, |it| it.applied), full: sender.is_none_or(|it| it.wants_full) }
+    }
+
+    /// Takes what a batch says into `rows`; nothing if it was there before.
+    pub fn apply(&mut self, batch: &Batch, rows: &mut Rows) {
+        let sender = self.senders.entry(SenderId::of(batch)).or_default();
+        if batch.sequence <= sender.applied {
+            return;
+        }
+        // Of a spool whose first batches nobody has, they may have gone to another collector.
+        let missing = if sender.applied == 0 { 0 } else { batch.sequence - sender.applied - 1 };
+        sender.note(batch, missing, rows);
+        if missing > 0 {
+            let sender = SenderId::of(batch);
+            let targets = self.targets.iter_mut().filter(|(place, _)| place.is_of(&sender));
+            targets.for_each(|(_, target)| target.is_unsure = true);
+        }
+        for part in &batch.parts {
+            let place = Place::of(batch, part);
+            let target = match self.targets.get_mut(&place) {
+                Some(target) => target,
+                None => self.targets.entry(place.clone()).or_default(),
+            };
+            target.take(&place, part, rows);
+        }
+    }
+
+    /// Forgets what nobody has read for a week before `now`, ns since the epoch.
+    pub fn forget_old(&mut self, now: i64) {
+        self.targets.retain(|_, target| now.saturating_sub(target.heard) < FORGOTTEN);
+        self.senders.retain(|_, sender| now.saturating_sub(sender.heard) < FORGOTTEN_SENDER);
+    }
+}
+
+impl Sender {
+    fn note(&mut self, batch: &Batch, missing: u64, rows: &mut Rows) {
+        let is_full = !batch.parts.is_empty() && batch.parts.iter().all(|part| part.full);
+        let began = self.applied == 0;
+        self.wants_full = (self.wants_full || missing > 0 || began) && !is_full;
+        (self.applied, self.heard) = (batch.sequence, batch.time);
+        let dropped = batch.dropped.saturating_sub(std::mem::replace(&mut self.dropped, batch.dropped));
+        let mut lose = |name: &str, source: &str, target: &str, count: u64, detail: &str| {
+            rows.losses.push(LossRow {
+                time: batch.time,
+                host: batch.host.clone(),
+                name: name.into(),
+                source: source.into(),
+                target: target.into(),
+                count,
+                detail: detail.into(),
+            });
+        };
+        if dropped.max(missing) > 0 {
+            lose(
+                "dropped-batches",
+                "spool",
+                "",
+                dropped.max(missing),
+                "no room in the agent's spool, or they went to another collector",
+            );
+        }
+        for loss in &batch.losses {
+            lose(&loss.name, &loss.source, &loss.target, loss.count, &loss.detail);
+        }
+    }
+}
+
+impl Target {
+    fn take(&mut self, place: &Place, part: &Part, rows: &mut Rows) {
+        self.heard = part.time;
+        self.follow(part);
+        let numbers = self.numbers(&part.names);
+        let names = self.interned();
+        // An agent's clock that was set back must not make intervals that end before they begin.
+        let begin = self.time.map_or(part.time, |time| time.min(part.time));
+        let share = self.share_of_falling(part, &numbers);
+        let mut grown = Vec::new();
+        for entry in &part.entries {
+            let values = here(entry, &numbers);
+            let is_exact = self.growth(entry, &values, part, &mut grown) && !self.is_unsure;
+            share.iter().for_each(|share| share.apply(&mut grown));
+            let interval = Interval { place, begin, end: part.time, is_exact };
+            interval.put(&names, entry, &grown, rows);
+            interval.put_levels(&names, entry, &values, rows);
+            self.keep(entry, values);
+        }
+        let unlisted = if part.last { self.end(part) } else { Vec::new() };
+        for owner in part.gone.iter().chain(&unlisted) {
+            let Some(last) = self.entries.remove(owner) else { continue };
+            let is_whole = !self.is_unsure && self.time.is_some_and(|time| last.is_whole(time, part.time));
+            if !is_whole && part.trend == Trend::Grows {
+                let entry = Entry { owner: owner.clone(), ..Entry::default() };
+                let interval = Interval { place, begin, end: part.time, is_exact: false };
+                interval.put(&names, &entry, &[], rows);
+            }
+        }
+        if part.last && self.pieces.take().is_some() && (part.full || self.time.is_some()) {
+            self.time = Some(part.time);
+            self.is_unsure &= !part.full;
+        }
+    }
+
+    /// Notes a piece; one that does not follow the one before says nothing about what is not in it.
+    fn follow(&mut self, part: &Part) {
+        if part.piece == 0 {
+            self.pieces = Some(Pieces { time: part.time, next: 0, seen: HashSet::new() });
+        }
+        let follows = |pieces: &Pieces| pieces.time == part.time && pieces.next == part.piece;
+        self.pieces = self.pieces.take().filter(follows);
+        if let Some(pieces) = &mut self.pieces {
+            pieces.next += 1;
+            if part.full {
+                pieces.seen.extend(part.entries.iter().map(|entry| entry.owner.clone()));
+            }
+        }
+    }
+
+    /// Who is no more there after a full reading.
+    fn end(&self, part: &Part) -> Vec<Owner> {
+        let Some(pieces) = self.pieces.as_ref().filter(|_| part.full) else { return Vec::new() };
+        self.entries.keys().filter(|owner| !pieces.seen.contains(*owner)).cloned().collect()
+    }
+
+    /// What each counter of an entry grew; whether all of it is exact. VALUES: the entry's, sorted.
+    fn growth(
+        &self,
+        entry: &Entry,
+        values: &[(Metric, u64)],
+        part: &Part,
+        grown: &mut Vec<(Metric, u64)>,
+    ) -> bool {
+        grown.clear();
+        let last = self.entries.get(&entry.owner);
+        if last.is_none() && self.time.is_none() {
+            // Of a target that nobody has read before, what counters show may be old: nothing is told.
+            return true;
+        }
+        let mut is_exact = true;
+        let mut add = |metric: Metric, value: u64| {
+            if metric.quantity == Quantity::Level {
+                return;
+            }
+            let now =
+                Reading { value, start_time: entry.start_time, updated: entry.updated, time: part.time };
+            let growth = match part.trend {
+                Trend::Grows => Expiry::default().growth(self.before(last, metric, part.time), &now),
+                // What ended left the sum: it grew by the difference at least.
+                Trend::Falls => {
+                    Growth::AtLeast(value.saturating_sub(last.map_or(0, |last| last.value(metric))))
+                }
+            };
+            is_exact &= matches!(growth, Growth::Exact(_));
+            if growth.certain() > 0 {
+                grown.push((metric, growth.certain()));
+            }
+        };
+        values.iter().for_each(|&(metric, value)| add(metric, value));
+        // What is not there any more is zero: the counters began anew.
+        let is_gone = |metric: &Metric| find(values, *metric).is_none();
+        let before = last.iter().flat_map(|last| &last.values).map(|(metric, _)| *metric);
+        before.filter(is_gone).for_each(|metric| add(metric, 0));
+        is_exact
+    }
+
+    fn before(&self, last: Option<&Last>, metric: Metric, now: i64) -> Before {
+        match (last, self.time) {
+            (Some(last), time) => Before::Present(Reading {
+                value: last.value(metric),
+                start_time: last.start_time,
+                updated: last.updated,
+                // It was read in pieces of which the last never came, and so lately.
+                time: time.unwrap_or(now),
+            }),
+            (None, Some(time)) => Before::Absent { time },
+            (None, None) => Before::Unread,
+        }
+    }
+
+    /// Of sums that fall: how much of what owners grew is new. Who waits for a process that ended takes over all
+    /// that it did, so what some lose is taken from what others gain.
+    fn share_of_falling(&self, part: &Part, numbers: &[Name]) -> Option<Share> {
+        if part.trend != Trend::Falls || self.time.is_none() {
+            return None;
+        }
+        let mut share = Share::default();
+        for entry in &part.entries {
+            let (values, last) = (here(entry, numbers), self.entries.get(&entry.owner));
+            for &(metric, value) in &values {
+                share.add(metric, last.map_or(0, |last| last.value(metric)), value);
+            }
+        }
+        for last in part.gone.iter().filter_map(|owner| self.entries.get(owner)) {
+            last.values.iter().for_each(|&(metric, value)| share.add(metric, value, 0));
+        }
+        Some(share)
+    }
+
+    fn keep(&mut self, entry: &Entry, values: Vec<(Metric, u64)>) {
+        let last = match self.entries.get_mut(&entry.owner) {
+            Some(last) => last,
+            None => self.entries.entry(entry.owner.clone()).or_default(),
+        };
+        *last = Last { values, start_time: entry.start_time, updated: entry.updated };
+    }
+
+    /// This target's numbers of a part's names.
+    fn numbers(&mut self, texts: &[String]) -> Vec<Name> {
+        let mut names = self.interned();
+        // There are too many only of a sender who invents them; then one stands for the rest.
+        let number = |text: &String| names.intern(text.as_bytes()).unwrap_or_default();
+        let numbers = texts.iter().map(number).collect();
+        self.names = names.texts().map(str::to_owned).collect();
+        numbers
+    }
+
+    fn interned(&self) -> Names {
+        let mut names = Names::default();
+        for text in &self.names {
+            names.intern(text.as_bytes());
+        }
+        names
+    }
+}
+
+impl Last {
+    fn value(&self, metric: Metric) -> u64 {
+        find(&self.values, metric).unwrap_or(0)
+    }
+
+    /// Whether nothing can have been counted between the last reading and the entry's end.
+    fn is_whole(&self, time: i64, end: i64) -> bool {
+        let last = Reading { value: 0, start_time: self.start_time, updated: self.updated, time };
+        matches!(Expiry::default().last_growth(&last, end), Growth::Exact(_))
+    }
+}
+
+/// An entry's values with this target's numbers of names, sorted.
+fn here(entry: &Entry, numbers: &[Name]) -> Vec<(Metric, u64)> {
+    let number = |&(metric, value): &(Metric, u64)| {
+        (Metric { operation: numbers[metric.operation.number()], ..metric }, value)
+    };
+    let mut values: Vec<_> = entry.values.iter().map(number).collect();
+    values.sort_unstable_by_key(|(metric, _)| *metric);
+    values
+}
+
+fn find(values: &[(Metric, u64)], metric: Metric) -> Option<u64> {
+    let at = values.binary_search_by_key(&metric, |(known, _)| *known).ok()?;
+    Some(values[at].1)
+}
+
+#[cfg(test)]
+mod tests;

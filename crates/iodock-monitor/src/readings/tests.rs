@@ -1,0 +1,285 @@
+//! Batches of an agent whose target's counters are known.
+
+use super::*;
+use crate::rows::JobRow;
+use iodock_samples::sample::Evidence;
+
+const SECOND: i64 = 1_000_000_000;
+
+/// An entry: job, bytes written, when it began (s), when it was used last (s).
+type Job = (&'static str, u64, Option<i64>, i64);
+
+fn part(time: i64, full: bool, jobs: &[Job]) -> Part {
+    let mut names = Names::default();
+    let write = names.intern(b"write_bytes").expect("a name");
+    let entry = |&(job, bytes, start, updated): &Job| Entry {
+        owner: owner(job),
+        values: vec![(Metric::new(write, Quantity::Bytes), bytes), (Metric::new(write, Quantity::Count), 1)],
+        start_time: start.map(|start| start * SECOND),
+        updated: Some(updated * SECOND),
+    };
+    Part {
+        source: "obdfilter_job_stats".into(),
+        target: "lfs-OST0000".into(),
+        time: time * SECOND,
+        full,
+        last: true,
+        names: names.texts().map(str::to_owned).collect(),
+        entries: jobs.iter().map(entry).collect(),
+        ..Part::default()
+    }
+}
+
+fn owner(job: &str) -> Owner {
+    Owner { evidence: Evidence::Server, job: job.into(), ..Owner::default() }
+}
+
+fn sender() -> SenderId {
+    SenderId { spool: [1; 16], host: "oss1".into() }
+}
+
+fn batch(sequence: u64, part: Part) -> Batch {
+    let (host, time) = ("oss1".into(), part.time);
+    Batch { spool: [1; 16], sequence, host, time, parts: vec![part], ..Batch::default() }
+}
+
+/// Job, bytes written, exact.
+fn written(rows: &mut Rows) -> Vec<(String, u64, bool)> {
+    let row =
+        |row: JobRow| (String::from_utf8_lossy(&row.owner.job).into_owned(), row.counters[1], row.is_exact);
+    rows.jobs.drain(..).map(row).collect()
+}
+
+fn one(job: &str, bytes: u64, exact: bool) -> Vec<(String, u64, bool)> {
+    vec![(job.into(), bytes, exact)]
+}
+
+#[test]
+fn of_a_first_reading_nothing_is_known_and_then_each_difference() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
+    assert_eq!(written(&mut rows), []);
+    readings.apply(&batch(2, part(110, false, &[("a", 700, Some(1), 109)])), &mut rows);
+    assert_eq!((rows.jobs[0].begin, rows.jobs[0].end), (100 * SECOND, 110 * SECOND));
+    assert_eq!(written(&mut rows), one("a", 200, true));
+    // New since the last reading of this target.
+    readings.apply(&batch(3, part(120, false, &[("b", 30, Some(111), 119)])), &mut rows);
+    assert_eq!(written(&mut rows), one("b", 30, true));
+}
+
+#[test]
+fn a_batch_counts_once_however_often_it_comes() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[])), &mut rows);
+    let second = batch(2, part(110, false, &[("a", 7, Some(105), 109)]));
+    readings.apply(&second, &mut rows);
+    assert_eq!(written(&mut rows), one("a", 7, true));
+    readings.apply(&second, &mut rows);
+    readings.apply(&batch(1, part(100, true, &[])), &mut rows);
+    assert_eq!((written(&mut rows), readings.applied(&sender())), (vec![], 2));
+}
+
+#[test]
+fn after_a_gap_bytes_are_there_the_loss_is_told_and_a_full_round_is_asked_for() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[("a", 10, Some(1), 99)])), &mut rows);
+    assert_eq!(readings.receipt(&sender()), Receipt { kept: 1, full: false });
+    readings.apply(&batch(4, part(130, false, &[("a", 40, Some(1), 129)])), &mut rows);
+    assert_eq!(readings.receipt(&sender()), Receipt { kept: 4, full: true });
+    assert_eq!((rows.losses[0].name.as_str(), rows.losses[0].count), ("dropped-batches", 2));
+    // What others did meanwhile and went is not known.
+    assert_eq!(written(&mut rows), one("a", 30, false));
+    readings
+        .apply(&batch(5, part(140, true, &[("a", 41, Some(1), 139), ("b", 5, Some(110), 120)])), &mut rows);
+    assert_eq!(readings.receipt(&sender()), Receipt { kept: 5, full: false });
+    assert_eq!(written(&mut rows), [one("a", 1, false), one("b", 5, false)].concat());
+    readings.apply(&batch(6, part(150, false, &[("a", 43, Some(1), 149)])), &mut rows);
+    assert_eq!(written(&mut rows), one("a", 2, true));
+}
+
+#[test]
+fn an_unknown_spool_is_asked_for_all_it_has() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    assert_eq!(readings.receipt(&sender()), Receipt { kept: 0, full: true });
+    readings.apply(&batch(7, part(100, false, &[])), &mut rows);
+    // Those before may be with another collector: nothing is lost here.
+    assert_eq!((readings.receipt(&sender()), rows.losses.len()), (Receipt { kept: 7, full: true }, 0));
+}
+
+#[test]
+fn what_is_gone_and_comes_back_begins_at_zero() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 100)])), &mut rows);
+    let gone = Part { gone: vec![owner("a")], ..part(1010, false, &[]) };
+    readings.apply(&batch(2, gone), &mut rows);
+    // Idle since 100: all it did had been read.
+    assert_eq!(written(&mut rows), []);
+    readings.apply(&batch(3, part(1020, false, &[("a", 70, Some(1015), 1019)])), &mut rows);
+    assert_eq!(written(&mut rows), one("a", 70, true));
+}
+
+#[test]
+fn what_a_full_round_does_not_have_is_gone_and_if_it_was_busy_that_is_told() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 999)])), &mut rows);
+    readings.apply(&batch(2, part(1010, true, &[])), &mut rows);
+    assert_eq!(written(&mut rows), one("a", 0, false));
+    readings.apply(&batch(3, part(1020, true, &[])), &mut rows);
+    assert_eq!(written(&mut rows), []);
+}
+
+#[test]
+fn a_counter_that_vanished_began_anew() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(1000, true, &[("a", 500, None, 999)])), &mut rows);
+    let mut second = part(1010, false, &[("a", 0, None, 1009)]);
+    second.entries[0].values.remove(0);
+    readings.apply(&batch(2, second), &mut rows);
+    // Without a beginning a value that fell is a lower bound.
+    assert_eq!(written(&mut rows), one("a", 0, false));
+}
+
+#[test]
+fn numbers_of_names_may_change_from_batch_to_batch() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
+    let mut second = part(110, false, &[("a", 600, Some(1), 109)]);
+    let mut names = Names::default();
+    let (_, write) = (names.intern(b"open"), names.intern(b"write_bytes").expect("a name"));
+    second.names = names.texts().map(str::to_owned).collect();
+    second.entries[0].values =
+        vec![(Metric::new(write, Quantity::Bytes), 600), (Metric::new(write, Quantity::Count), 1)];
+    readings.apply(&batch(2, second), &mut rows);
+    assert_eq!(written(&mut rows), one("a", 100, true));
+}
+
+#[test]
+fn sums_that_fall_are_lower_bounds_and_never_negative() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let falling =
+        |time, bytes| Part { trend: Trend::Falls, ..part(time, false, &[("a", bytes, None, time)]) };
+    for (sequence, (time, bytes)) in [(100, 500), (110, 300), (120, 450)].into_iter().enumerate() {
+        readings.apply(&batch(sequence as u64 + 1, falling(time, bytes)), &mut rows);
+    }
+    let bytes: Vec<u64> =
+        written(&mut rows).into_iter().map(|(_, bytes, _)| bytes).filter(|it| *it > 0).collect();
+    assert_eq!(bytes, [150]);
+}
+
+#[test]
+fn a_reading_in_pieces_counts_once_its_last_is_there() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let piece = |number, last, full, jobs: &[Job]| Part { piece: number, last, ..part(1000, full, jobs) };
+    readings.apply(&batch(1, piece(0, false, true, &[("a", 500, Some(1), 10)])), &mut rows);
+    readings.apply(&batch(2, piece(1, true, true, &[("b", 600, Some(1), 10)])), &mut rows);
+    // The second piece of a first reading is a first reading, too: what it shows may be old.
+    assert_eq!(written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum::<u64>(), 0);
+    let later = |number, last, jobs: &[Job]| Part { piece: number, last, ..part(1010, true, jobs) };
+    readings.apply(&batch(3, later(0, false, &[("a", 501, Some(1), 1009)])), &mut rows);
+    readings.apply(&batch(4, later(1, false, &[("c", 7, Some(1005), 1009)])), &mut rows);
+    readings.apply(&batch(5, later(2, true, &[])), &mut rows);
+    assert_eq!(written(&mut rows), [one("a", 1, true), one("c", 7, true)].concat());
+    let target = readings.targets.values().next().expect("one");
+    assert_eq!((target.entries.len(), target.time), (2, Some(1010 * SECOND)), "b is gone");
+}
+
+#[test]
+fn of_a_reading_whose_pieces_are_not_all_there_nothing_is_gone_and_new_ones_are_told_by_the_reading_before() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings
+        .apply(&batch(1, part(1000, true, &[("a", 500, Some(1), 10), ("b", 600, Some(1), 10)])), &mut rows);
+    written(&mut rows);
+    let piece = |number, last, jobs: &[Job]| Part { piece: number, last, ..part(1010, true, jobs) };
+    readings.apply(&batch(2, piece(0, false, &[("a", 501, Some(1), 1009)])), &mut rows);
+    // Its second piece is missing.
+    readings.apply(&batch(3, piece(2, true, &[("c", 7, Some(1005), 1009)])), &mut rows);
+    assert_eq!(written(&mut rows), [one("a", 1, true), one("c", 7, true)].concat());
+    let target = readings.targets.values().next().expect("one");
+    assert_eq!((target.entries.len(), target.time), (3, Some(1000 * SECOND)));
+}
+
+#[test]
+fn levels_are_there_from_the_first_reading_on() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let level = |time, value| {
+        let mut part = part(time, true, &[("", value, None, time)]);
+        part.entries[0].owner = Owner::default();
+        part.entries[0].values.truncate(1);
+        part.entries[0].values[0].0.quantity = Quantity::Level;
+        part
+    };
+    readings.apply(&batch(1, level(100, 9)), &mut rows);
+    readings.apply(&batch(2, level(110, 4)), &mut rows);
+    let levels: Vec<_> = rows.values.iter().map(|row| (row.begin, row.end, row.value)).collect();
+    assert_eq!(levels, [(100 * SECOND, 100 * SECOND, 9), (110 * SECOND, 110 * SECOND, 4)]);
+}
+
+#[test]
+fn readings_are_the_same_after_a_restart() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
+    let saved = postcard::to_stdvec(&readings).expect("a snapshot");
+    let mut readings: Readings = postcard::from_bytes(&saved).expect("readable");
+    readings.apply(&batch(2, part(110, false, &[("a", 700, Some(1), 109)])), &mut rows);
+    assert_eq!(written(&mut rows), one("a", 200, true));
+}
+
+#[test]
+fn a_clock_that_was_set_back_makes_no_interval_that_ends_before_it_begins() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
+    readings.apply(&batch(2, part(50, false, &[("a", 700, Some(1), 49)])), &mut rows);
+    assert!(rows.jobs.iter().all(|row| row.begin <= row.end));
+    assert_eq!(written(&mut rows), one("a", 200, true));
+}
+
+#[test]
+fn what_nobody_has_read_for_a_week_is_forgotten() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(1, part(100, true, &[("a", 500, Some(1), 99)])), &mut rows);
+    readings.forget_old(100 * SECOND + FORGOTTEN - 1);
+    assert_eq!(readings.targets.len(), 1);
+    readings.forget_old(100 * SECOND + FORGOTTEN);
+    assert_eq!(readings.targets.len(), 0);
+}
+
+#[test]
+fn bytes_that_a_waiting_process_takes_over_count_once() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let falling = |time, full, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, full, jobs) };
+    readings.apply(&batch(1, falling(100, true, &[("shell", 10, None, 100)])), &mut rows);
+    readings.apply(&batch(2, falling(110, false, &[("dd", 500, None, 110)])), &mut rows);
+    assert_eq!(written(&mut rows), one("dd", 500, false));
+    let waited = falling(120, false, &[("shell", 510, None, 120), ("other", 100, None, 120)]);
+    readings.apply(&batch(3, Part { gone: vec![owner("dd")], ..waited }), &mut rows);
+    let all: u64 = written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum();
+    assert!((98..=100).contains(&all), "{all}");
+}
+
+#[test]
+fn what_was_there_before_the_first_full_reading_is_not_growth() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    readings.apply(&batch(7, part(100, false, &[])), &mut rows);
+    readings.apply(&batch(8, part(110, false, &[("a", 1 << 40, Some(1), 109)])), &mut rows);
+    assert_eq!(written(&mut rows), []);
+    readings.apply(&batch(9, part(120, true, &[("a", (1 << 40) + 5, Some(1), 119)])), &mut rows);
+    assert_eq!(written(&mut rows), one("a", 5, true));
+}
+
+#[test]
+fn machines_of_one_name_and_of_one_spool_are_two() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let from = |spool: u8, host: &str, sequence, part| Batch {
+        spool: [spool; 16],
+        host: host.into(),
+        ..batch(sequence, part)
+    };
+    let machines = [(1, "localhost", 1 << 40), (2, "localhost", 1 << 30), (1, "clone", 1 << 20)];
+    for (spool, host, base) in machines {
+        readings.apply(&from(spool, host, 1, part(100, true, &[("a", base, Some(1), 99)])), &mut rows);
+    }
+    for (spool, host, base) in machines {
+        readings.apply(&from(spool, host, 2, part(110, false, &[("a", base + 7, Some(1), 109)])), &mut rows);
+        assert_eq!(written(&mut rows), one("a", 7, true));
+    }
+}

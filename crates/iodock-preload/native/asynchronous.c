@@ -1,0 +1,100 @@
+/* Requests of asynchronous I/O (libaio), as they are submitted, and as they are done. A part of record.c, kept apart for reading.
+ *
+ * The kernel has read the control blocks, but another thread may have got their ends meanwhile, and given them back: they are read as the
+ * kernel would. */
+
+#define BLOCK_WORDS 8
+#define EVENT_WORDS 4
+#define SOME_BLOCKS 32
+#define SOME_VECTORS 64
+/* More than the kernel takes or gives at once by what libraries ask for; what does not fit is counted as lost. */
+#define MOST_ITEMS 1024
+#define ITEM_BYTES 40
+
+enum block_operation { BLOCK_READ = 0, BLOCK_WRITE = 1, BLOCK_READ_VECTOR = 7, BLOCK_WRITE_VECTOR = 8 };
+#define ITEM_WRITES 1
+#define ITEM_MOVES 2 /* bytes and an offset follow */
+
+/* Where things are read to, behind the items. */
+struct blocks {
+	u64 pointers[SOME_BLOCKS];
+	u64 pieces[SOME_BLOCKS][2];
+	u64 words[SOME_BLOCKS][BLOCK_WORDS];
+	u64 vectors[SOME_VECTORS][2];
+};
+
+static int sum_vectors(struct blocks *blocks, u64 from, u64 count, u64 *sum)
+{
+	*sum = 0;
+	for (u64 done = 0; done < count; done += SOME_VECTORS) {
+		u64 some = count - done < SOME_VECTORS ? count - done : SOME_VECTORS;
+		if (copy_in(blocks->vectors, (const u8 *)from + done * 16, some * 16) != some * 16)
+			return 0;
+		*sum += vector_sum(blocks->vectors[0], some);
+	}
+	return 1;
+}
+
+/* Address, flags, descriptor, and where it moves something bytes and offset. */
+static u8 *put_block(u8 *at, struct blocks *blocks, u64 address, const u64 *words)
+{
+	u16 operation = (u16)words[2];
+	u32 is_vector = operation == BLOCK_READ_VECTOR || operation == BLOCK_WRITE_VECTOR;
+	u32 moves = is_vector || operation == BLOCK_READ || operation == BLOCK_WRITE;
+	u64 bytes = words[4];
+	if (is_vector)
+		moves = words[4] <= 1024 && sum_vectors(blocks, words[3], words[4], &bytes);
+	at = put(at, address);
+	*at++ = (operation == BLOCK_WRITE || operation == BLOCK_WRITE_VECTOR ? ITEM_WRITES : 0) | (moves ? ITEM_MOVES : 0);
+	at = put_signed(at, (s32)(words[2] >> 32));
+	if (moves)
+		at = put_signed(put(at, bytes), (s64)words[5]);
+	return at;
+}
+
+static u8 *put_blocks(u8 *at, struct blocks *blocks, u64 list, u64 count)
+{
+	for (u64 done = 0; done < count; done += SOME_BLOCKS) {
+		u64 some = count - done < SOME_BLOCKS ? count - done : SOME_BLOCKS;
+		if (copy_in(blocks->pointers, (const u64 *)list + done, some * 8) != some * 8)
+			return at;
+		for (u64 i = 0; i < some; i++) {
+			blocks->pieces[i][0] = blocks->pointers[i];
+			blocks->pieces[i][1] = sizeof(blocks->words[i]);
+		}
+		u64 into[2] = {(u64)blocks->words, some * sizeof(blocks->words[0])};
+		long got = confined ? 0
+				    : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1,
+					     (long)blocks->pieces, (long)some, 0);
+		if (got != (long)into[1])
+			return at;
+		for (u64 i = 0; i < some; i++)
+			at = put_block(at, blocks, blocks->pointers[i], blocks->words[i]);
+	}
+	return at;
+}
+
+/* Address of the block, and what it gave. */
+static u8 *put_events(u8 *at, const u64 *event, u64 count)
+{
+	for (; count; count--, event += EVENT_WORDS)
+		at = put_signed(put(at, event[1]), (s64)event[2]);
+	return at;
+}
+
+/* They are made where the record's text will stand, or behind it. */
+static __attribute__((noinline)) void gather_items(struct state *state, u32 level, const struct shape *shape,
+						   const u64 *arguments, struct fields *f, u64 now, s64 result)
+{
+	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
+	u64 bytes = count * ITEM_BYTES;
+	if (!room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now))
+		return;
+	u8 *first = state->streams[level].at + PLAIN_LIMIT, *end;
+	if (shape->roles[2] == ROLE_BLOCKS)
+		end = put_blocks(first, (struct blocks *)(((u64)first + bytes + 7) & ~7ul), arguments[2], count);
+	else
+		end = put_events(first, (const u64 *)arguments[3], count);
+	__atomic_fetch_add(&session->lost_calls, (u64)result - count, __ATOMIC_RELAXED);
+	f->more |= MORE_TEXT, f->text = first, f->text_bytes = (u64)(end - first);
+}

@@ -1,0 +1,114 @@
+//! Places in the session's header where processes ask the recorder for something, and wait until it is done.
+
+use crate::format::header;
+use crate::session::Session;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+const PAGE: usize = 4096;
+/// Stands where a process would ask; no process has this number.
+const STOPPED: u32 = u32::MAX;
+
+/// Who asks may be killed before it has woken us, and those behind it only wait for their turn.
+const LOOK: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// What is asked for, as offsets in the header.
+#[derive(Clone, Copy)]
+pub struct Wish {
+    /// What may be asked for; 0: nothing.
+    offer: usize,
+    /// Who asks.
+    asking: usize,
+    /// Who was served last, where that is told.
+    served: Option<usize>,
+}
+
+/// Processes that have mapped a file of so many bytes want their page faults to be watched (native/watch.c);
+/// from 1 byte on for programs and libraries too.
+pub const WATCH: Wish =
+    Wish { offer: header::WATCH_FROM, asking: header::WATCH_ASKING, served: Some(header::WATCH_BEGUN) };
+/// Threads that are about to execute a program want to be traced (native/traced.c); the offer is of
+/// [`crate::format::trace`].
+pub const TRACE: Wish = Wish { offer: header::TRACE_WHAT, asking: header::TRACE_ASKING, served: None };
+
+/// The place for one wish.
+pub struct Asking {
+    page: *mut u8,
+    wish: Wish,
+}
+
+// SAFETY: the memory is only used as atomics, and is there as long as this is.
+unsafe impl Send for Asking {}
+// SAFETY: as above.
+unsafe impl Sync for Asking {}
+
+impl Asking {
+    /// From now on `offer` may be asked for.
+    pub fn begin(session: &Session, wish: Wish, offer: u64) -> io::Result<Asking> {
+        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, session.file.as_raw_fd());
+        // SAFETY: a new shared mapping of the header's first page, which is there.
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, access, libc::MAP_SHARED, fd, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let place = Asking { page: page.cast(), wish };
+        place.offer(offer);
+        Ok(place)
+    }
+
+    fn offer(&self, offer: u64) {
+        // SAFETY: within the page, aligned.
+        unsafe { (*self.page.add(self.wish.offer).cast::<AtomicU64>()).store(offer, SeqCst) };
+    }
+
+    fn word(&self, at: usize) -> &AtomicU32 {
+        // SAFETY: within the page, aligned, and shared as an atomic is.
+        unsafe { &*self.page.add(at).cast::<AtomicU32>() }
+    }
+
+    /// Answers until [`Asking::stop`]: who asks goes on as soon as `serve` has returned whether it was served.
+    /// `withdrawn` is told who has given up waiting meanwhile.
+    pub fn answer(&self, mut serve: impl FnMut(u32) -> bool, mut withdrawn: impl FnMut(u32)) {
+        let asking = self.word(self.wish.asking);
+        loop {
+            match asking.load(SeqCst) {
+                STOPPED => return,
+                0 => {
+                    // SAFETY: a word of ours; woken or not, we look again.
+                    unsafe { libc::syscall(libc::SYS_futex, asking.as_ptr(), libc::FUTEX_WAIT, 0, &LOOK) };
+                }
+                id => {
+                    let served = if serve(id) { id } else { 0 };
+                    if let Some(place) = self.wish.served {
+                        self.word(place).store(served, SeqCst);
+                    }
+                    if asking.compare_exchange(id, 0, SeqCst, SeqCst).is_err() {
+                        withdrawn(id);
+                    }
+                    self.wake();
+                }
+            }
+        }
+    }
+
+    /// Nobody is answered any more.
+    pub fn stop(&self) {
+        self.offer(0);
+        self.word(self.wish.asking).store(STOPPED, SeqCst);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        let asking = self.word(self.wish.asking);
+        // SAFETY: only wakes who waits there.
+        unsafe { libc::syscall(libc::SYS_futex, asking.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `begin`.
+        unsafe { libc::munmap(self.page.cast(), PAGE) };
+    }
+}

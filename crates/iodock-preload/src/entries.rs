@@ -1,0 +1,149 @@
+//! What is read back from the buffers: calls, programs, uses of the machine.
+
+use crate::format::chunk;
+use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
+
+/// Where in a call's life a record stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    /// The beginning of a call that may not come back.
+    Beginning,
+    /// It came back after all.
+    End,
+    /// It never came back; when that was found is its end.
+    NoReturn,
+}
+
+/// One call. Times are in units of the session's clock; what is not known is [`UNKNOWN`] or [`NO_FD`].
+#[derive(Clone, Debug)]
+pub struct CallRecord {
+    pub call: CallId,
+    pub tid: u32,
+    pub pid: u32,
+    pub start: u64,
+    pub end: u64,
+    pub result: i64,
+    pub requested: i64,
+    pub offset: i64,
+    pub offset2: i64,
+    pub argument: i64,
+    pub stat_size: i64,
+    pub flags: u64,
+    pub fd: i32,
+    pub fd2: i32,
+    pub stat_type: u8,
+    pub part: Part,
+    pub path: Option<Vec<u8>>,
+    pub path2: Option<Vec<u8>>,
+    /// Requests of asynchronous I/O that it submitted, or that are done.
+    pub items: Vec<AsyncItem>,
+}
+
+impl CallRecord {
+    /// A whole one, of which nothing is known but its times.
+    pub fn new(call: CallId, (tid, pid): (u32, u32), (start, end): (u64, u64)) -> Self {
+        CallRecord {
+            call,
+            tid,
+            pid,
+            start,
+            end,
+            result: 0,
+            requested: UNKNOWN,
+            offset: UNKNOWN,
+            offset2: UNKNOWN,
+            argument: UNKNOWN,
+            stat_size: UNKNOWN,
+            flags: 0,
+            fd: NO_FD,
+            fd2: NO_FD,
+            stat_type: 0,
+            part: Part::Whole,
+            path: None,
+            path2: None,
+            items: Vec::new(),
+        }
+    }
+}
+
+/// A call that a thread was in when nothing more came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    pub number: u32,
+    /// In units of the session's clock.
+    pub start: u64,
+    /// Its first argument.
+    pub fd: i32,
+}
+
+impl Flight {
+    /// That of a chunk's header.
+    pub fn of(head: &[u8], time_shift: u32) -> Option<Flight> {
+        let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+        let start = u64::from_le_bytes(head.get(chunk::FLIGHT_START..)?.get(..8)?.try_into().ok()?);
+        let (call, fd) = (number(chunk::FLIGHT_NUMBER)?, number(chunk::FLIGHT_FD)? as i32);
+        (start != 0).then_some(Flight { number: call, start: start >> time_shift, fd })
+    }
+}
+
+/// What the library noted when a program began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessRecord {
+    pub tid: u32,
+    pub pid: u32,
+    pub parent_pid: u32,
+    /// It was traced up to now: what it did before is told elsewhere.
+    pub was_traced: bool,
+    pub time: u64,
+    pub working_directory: Vec<u8>,
+    /// NUL-separated.
+    pub command: Vec<u8>,
+    /// `NAME=VALUE` pairs that may name a rank, NUL-separated.
+    pub environment: Vec<u8>,
+}
+
+/// What a thread had used when it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageRecord {
+    pub tid: u32,
+    pub pid: u32,
+    pub time: u64,
+    pub thread: CpuTime,
+    /// With the end of its process: of all threads, and of those that have ended before.
+    pub process: Option<ProcessUsage>,
+}
+
+/// Microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    pub user: u64,
+    pub system: u64,
+}
+
+/// Moved between memory and devices: blocks of 512 bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProcessUsage {
+    pub cpu: CpuTime,
+    pub read_blocks: u64,
+    pub written_blocks: u64,
+}
+
+#[derive(Clone, Debug)]
+pub enum Entry {
+    Call(Box<CallRecord>),
+    Process(ProcessRecord),
+    Usage(UsageRecord),
+    /// From here on a process is traced: what it does is told elsewhere.
+    Traced {
+        tid: u32,
+        pid: u32,
+        time: u64,
+    },
+    /// From here on the stream is that of another task: a child of vfork, a thread after another.
+    Task {
+        tid: u32,
+        pid: u32,
+        time: u64,
+    },
+}

@@ -1,0 +1,87 @@
+//! iodock-monitor: the collector's intake.
+
+use crate::errors::native_error;
+use iodock_monitor::catalogue::FileEntry;
+use iodock_monitor::{Intake, MonitorError};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// A monitor store that this process writes. One process at a time; its methods may be called from any thread.
+#[pyclass(frozen)]
+struct MonitorIntake(Intake);
+
+/// Table, resolution, name, smallest begin and largest end (ns since the epoch), rows, whether it is summed up already.
+type NewFile = (String, String, String, i64, i64, u64, bool);
+
+#[pymethods]
+impl MonitorIntake {
+    #[new]
+    fn open(py: Python<'_>, folder: PathBuf) -> PyResult<Self> {
+        py.detach(|| Intake::open(&folder)).map(MonitorIntake).map_err(|error| monitor_error(py, &error))
+    }
+
+    /// Takes the frames of one agent: its last batch, which is safe after the next `sync`, and whether the next must
+    /// be full. A `NativeError` of exit status 2 says that what came is no push, 1 that it could not be kept.
+    fn take(&self, py: Python<'_>, frames: &[u8]) -> PyResult<(u64, bool)> {
+        let receipt = py.detach(|| self.0.take(frames)).map_err(|error| monitor_error(py, &error))?;
+        Ok((receipt.kept, receipt.full))
+    }
+
+    /// Puts on the disk what was taken until now.
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.sync()).map_err(|error| monitor_error(py, &error))
+    }
+
+    /// Writes what came since the last flush as files: rows and files.
+    fn flush(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let flushed = py.detach(|| self.0.flush()).map_err(|error| monitor_error(py, &error))?;
+        Ok((flushed.rows, flushed.files))
+    }
+
+    /// Name in the catalogue and path of a file that is to be written; `time` (ns since the epoch) chooses its day.
+    fn new_file(
+        &self,
+        py: Python<'_>,
+        table: &str,
+        resolution: &str,
+        time: i64,
+    ) -> PyResult<(String, PathBuf)> {
+        self.0.new_file(table, resolution, time).map_err(|error| monitor_error(py, &error))
+    }
+
+    /// In one step: the files `replaced` go, `rolled` are summed up in coarser ones, `new` count.
+    fn replace(
+        &self,
+        py: Python<'_>,
+        replaced: Vec<String>,
+        rolled: Vec<String>,
+        new: Vec<NewFile>,
+    ) -> PyResult<()> {
+        let entry = |(table, resolution, file, begin, end, rows, rolled): NewFile| {
+            (table, resolution, FileEntry { file, begin, end, rows, rolled })
+        };
+        let new = new.into_iter().map(entry).collect();
+        py.detach(|| self.0.replace(&replaced, &rolled, new)).map_err(|error| monitor_error(py, &error))
+    }
+
+    /// Batches that the journal had and no file, and damaged bytes in it, when the store was opened.
+    fn replayed(&self) -> (u64, u64) {
+        (self.0.replayed().batches, self.0.replayed().torn)
+    }
+}
+
+fn monitor_error(py: Python<'_>, error: &MonitorError) -> PyErr {
+    let is_senders_fault = matches!(error, MonitorError::Refused(_) | MonitorError::Clock { .. });
+    native_error(py, error.to_string(), error.hint(), if is_senders_fault { 2 } else { 1 })
+}
+
+/// The columns of `job_io` that count something, in their order; `other` and `time_us` follow.
+#[pyfunction]
+fn monitor_counters() -> Vec<&'static str> {
+    iodock_monitor::COUNTERS.iter().map(|(name, _)| *name).collect()
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(monitor_counters, module)?)?;
+    module.add_class::<MonitorIntake>()
+}

@@ -1,0 +1,69 @@
+//! What one source read in one round, and what it could not read.
+
+use iodock_event::{Sample, SampleKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+/// A file of more than this is read in part.
+const LONGEST_BYTES: u64 = 16 << 20;
+
+#[derive(Debug, Default)]
+pub struct Batch {
+    pub samples: Vec<Sample>,
+    /// Lines that are damaged, cut or of an unknown form.
+    pub unreadable: u64,
+    /// The first file that is there and could not be read, and why.
+    pub refused: Option<(PathBuf, String)>,
+}
+
+impl Batch {
+    pub fn push(&mut self, ts: i64, names: (&str, &str, &str), value: f64, kind: SampleKind) {
+        let (source, target, metric) = names;
+        self.samples.push(Sample {
+            ts,
+            source: source.into(),
+            target: target.into(),
+            metric: metric.into(),
+            value,
+            kind,
+        });
+    }
+
+    /// A file's content; empty if it is not there or can't be read, which is remembered.
+    pub fn content(&mut self, path: &Path) -> Vec<u8> {
+        let mut text = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(LONGEST_BYTES).read_to_end(&mut text));
+        if let Err(error) = read {
+            self.refuse(path, &error);
+        }
+        text
+    }
+
+    /// What is not there is no news, nor what the kernel has switched off (pressure with psi=0).
+    pub fn refuse(&mut self, path: &Path, error: &io::Error) {
+        if !is_gone(error) && error.kind() != ErrorKind::Unsupported && self.refused.is_none() {
+            self.refused = Some((path.into(), error.to_string()));
+        }
+    }
+
+    /// Whole lines of a file: these files end in a newline, so a last line without one is cut and counted.
+    pub fn lines<'a>(&mut self, text: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        self.unreadable += u64::from(end < text.len());
+        text[..end].split(|&byte| byte == b'\n').filter(|line| !line.is_empty())
+    }
+
+    /// What a line says; else it is counted.
+    pub fn read<T>(&mut self, line: Option<T>) -> Option<T> {
+        self.unreadable += u64::from(line.is_none());
+        line
+    }
+}
+
+/// Not there, or no longer.
+pub fn is_gone(error: &io::Error) -> bool {
+    const NO_SUCH_PROCESS: i32 = 3;
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+        || error.raw_os_error() == Some(NO_SUCH_PROCESS)
+}

@@ -1,0 +1,184 @@
+//! A thread that reads the counters, and nobody waits for it: the kernel may not answer for a file of a dead file
+//! system, and no signal ends such a thread. Then it is left behind, and a new one reads the other sources.
+
+use super::batch::Batch;
+use super::Settings;
+use crate::clock::Clock;
+use crate::locks::lock;
+use iodock_event::Sample;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A source that does not answer for so many rounds is named, and read no more.
+const SILENT_ROUNDS: u32 = 3;
+
+/// What a source is asked.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub root: PathBuf,
+    /// ns since the epoch.
+    pub now: i64,
+    /// Processes being recorded.
+    pub processes: Vec<u32>,
+}
+
+pub type Source = (&'static str, fn(&Ask, &mut Batch));
+
+/// What a source could not read.
+#[derive(Debug, Default)]
+struct Trouble {
+    /// Of the worst round: the same damaged line is met in each.
+    unreadable: u64,
+    refused: Option<(PathBuf, String)>,
+}
+
+/// What is known of the reading thread.
+#[derive(Debug, Default)]
+struct State {
+    /// The source that is being read, and since when.
+    reading: Option<(&'static str, Instant)>,
+    is_left_behind: bool,
+    troubles: BTreeMap<&'static str, Trouble>,
+}
+
+/// The thread's end of it.
+struct Reader {
+    sources: Vec<Source>,
+    root: PathBuf,
+    clock: Clock,
+    state: Arc<Mutex<State>>,
+    to: Arc<Mutex<Vec<Sample>>>,
+}
+
+pub struct Readers {
+    sources: Vec<Source>,
+    settings: Settings,
+    clock: Clock,
+    to: Arc<Mutex<Vec<Sample>>>,
+    state: Arc<Mutex<State>>,
+    /// `None` if there is no thread.
+    asks: Option<Sender<Vec<u32>>>,
+    warnings: Vec<String>,
+}
+
+impl Readers {
+    /// The samples go into `to`, also those of a thread that is still there after the recording.
+    pub fn start(
+        sources: &[Source],
+        settings: &Settings,
+        clock: Clock,
+        to: Arc<Mutex<Vec<Sample>>>,
+    ) -> Readers {
+        let (sources, settings) = (sources.to_vec(), settings.clone());
+        let (state, asks, warnings) = (Arc::default(), None, Vec::new());
+        let mut readers = Readers { sources, settings, clock, to, state, asks, warnings };
+        readers.start_thread();
+        readers
+    }
+
+    fn start_thread(&mut self) {
+        let (asks, asked) = channel();
+        let reader = Reader {
+            sources: self.sources.clone(),
+            root: self.settings.root.clone(),
+            clock: self.clock,
+            state: self.state.clone(),
+            to: self.to.clone(),
+        };
+        let name = "iodock-counters".into();
+        match thread::Builder::new().name(name).spawn(move || reader.answer(&asked)) {
+            Ok(_) => self.asks = Some(asks),
+            Err(error) => {
+                self.warnings.push(format!("the machine could not be sampled: no thread for it: {error}"));
+                self.asks = None;
+            }
+        }
+    }
+
+    /// Has every source read, if the last round is through.
+    pub fn ask(&mut self, processes: &[u32]) {
+        self.leave_silent();
+        if let (Some(asks), None) = (&self.asks, lock(&self.state).reading) {
+            let _ = asks.send(processes.to_vec());
+        }
+    }
+
+    /// Goes on without a source that does not answer.
+    fn leave_silent(&mut self) {
+        let mut state = lock(&self.state);
+        let Some((name, since)) = state.reading else { return };
+        let seconds = since.elapsed();
+        if seconds < self.settings.interval * SILENT_ROUNDS {
+            return;
+        }
+        state.is_left_behind = true;
+        let troubles = std::mem::take(&mut state.troubles);
+        drop(state);
+        self.state = Arc::new(Mutex::new(State { troubles, ..State::default() }));
+        self.sources.retain(|(known, _)| *known != name);
+        let seconds = seconds.as_secs_f64();
+        self.warnings
+            .push(format!("no answer from {name} for {seconds:.1} s: its samples are missing from then on"));
+        self.start_thread();
+    }
+
+    /// Lets the thread go, and says what is missing.
+    pub fn finish(mut self) -> Vec<String> {
+        self.leave_silent();
+        let troubles = std::mem::take(&mut lock(&self.state).troubles);
+        for (name, trouble) in troubles {
+            if let Some((path, why)) = trouble.refused {
+                self.warnings.push(format!("{} could not be sampled: {why}", path.display()));
+            }
+            if trouble.unreadable > 0 {
+                let count = trouble.unreadable;
+                self.warnings.push(format!("{name}: lines that could not be read, each time: {count}"));
+            }
+        }
+        self.warnings
+    }
+}
+
+impl Reader {
+    fn answer(self, asked: &Receiver<Vec<u32>>) {
+        let mut ask = Ask { root: self.root.clone(), now: 0, processes: Vec::new() };
+        while let Ok(processes) = asked.recv() {
+            (ask.processes, ask.now) = (processes, self.clock.now());
+            for &source in &self.sources {
+                if !self.read(source, &ask) {
+                    return;
+                }
+            }
+            lock(&self.state).reading = None;
+        }
+    }
+
+    /// False if another thread reads now.
+    fn read(&self, (name, read): Source, ask: &Ask) -> bool {
+        lock(&self.state).reading = Some((name, Instant::now()));
+        let mut batch = Batch::default();
+        read(ask, &mut batch);
+        lock(&self.to).append(&mut batch.samples);
+        let mut state = lock(&self.state);
+        if batch.unreadable > 0 || batch.refused.is_some() {
+            let trouble = state.troubles.entry(name).or_default();
+            trouble.unreadable = trouble.unreadable.max(batch.unreadable);
+            trouble.refused = trouble.refused.take().or(batch.refused);
+        }
+        !state.is_left_behind
+    }
+}
+
+/// The answer of a thread of its own, if it comes in time.
+pub fn within<T: Send + 'static>(patience: Duration, ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (answer, answered) = channel();
+    let run = move || {
+        let _ = answer.send(ask());
+    };
+    thread::Builder::new().spawn(run).ok()?;
+    answered.recv_timeout(patience).ok()
+}

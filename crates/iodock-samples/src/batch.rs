@@ -1,0 +1,239 @@
+//! A round of readings as it is kept in an agent's spool and sent to the collector.
+//!
+//! Values are the counters themselves, not what they grew: a batch that comes twice changes nothing, and of one
+//! that is lost only the moment is. Of a part that is not `full` only what changed since the batch before is there.
+//! After a gap (batches dropped, another collector) the next one must be full: [`Receipt::full`] asks for it.
+
+use crate::sample::{Entry, Name, Names, Owner, Trend};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Of the layout below; another one is refused.
+pub const VERSION: u16 = 1;
+
+/// Random, made with a spool: who sends. A spool that is made anew is another sender.
+pub type SpoolId = [u8; 16];
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Batch {
+    pub spool: SpoolId,
+    /// 1, 2, 3 ... within the spool, whatever becomes of the agent in between.
+    pub sequence: u64,
+    pub host: String,
+    /// When the round began, ns since the epoch by the agent's clock. A round may be several batches.
+    pub time: i64,
+    /// Batches that were lost since the spool was made: dropped for lack of room, refused, or damaged.
+    pub dropped: u64,
+    pub parts: Vec<Part>,
+    /// Of the whole round, in its last batch.
+    pub losses: Vec<Loss>,
+}
+
+/// What was read of one target, or a piece of it: a reading of many entries is cut, and its pieces lie in several
+/// batches, in their order. Before the last one nothing is known about entries that are in no piece.
+///
+/// Whoever takes them: pieces of one reading have the same `time` and are numbered 0, 1, 2 ... A reading counts as
+/// read to its end (entries that are not there are unchanged, or of a full one gone; a new entry was absent at the
+/// reading before) once all its pieces are there. One whose last piece never comes was not read to its end: its
+/// entries are good, nothing else is said by it. Another reading of the target, or a gap in the sequence, ends it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// See [`crate::sample::Sample`].
+    pub source: String,
+    pub file_system: String,
+    pub target: String,
+    pub trend: Trend,
+    /// When it was read, ns since the epoch by the agent's clock.
+    pub time: i64,
+    /// Of all pieces: all entries are there, and those that are in none, are gone.
+    pub full: bool,
+    /// From 0.
+    pub piece: u32,
+    /// No piece follows.
+    pub last: bool,
+    /// Of the operations in `entries`.
+    pub names: Vec<String>,
+    /// Those that changed. An entry is there with all its values; those of a job that are not there are zero.
+    pub entries: Vec<Entry>,
+    /// Owners that were there at the reading before and are no more. None of a full one.
+    pub gone: Vec<Owner>,
+}
+
+/// Something that could not be read: see the table of losses in docs/explanation/agent.md.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    pub name: String,
+    pub source: String,
+    pub target: String,
+    pub count: u64,
+    pub detail: String,
+}
+
+/// What the collector answers to a push, as JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    /// Of the sender's batches, all up to this one are kept safely. 0: none.
+    pub kept: u64,
+    /// The next batch must be full: something is missing.
+    pub full: bool,
+}
+
+/// Why bytes are no batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    Layout(postcard::Error),
+    Name(String),
+    Operation,
+    Values(usize),
+    /// Losses, or letters of an id.
+    TooMany(usize),
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Unreadable::Layout(error) => write!(out, "not the layout of a batch: {error}"),
+            Unreadable::Name(name) => write!(out, "not an operation's name, or a second time: {name:?}"),
+            Unreadable::Operation => write!(out, "an operation without a name"),
+            Unreadable::TooMany(count) => write!(out, "too many losses, or letters of an id: {count}"),
+            Unreadable::Values(count) => {
+                write!(out, "an entry of {count} values, or one that is there twice")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unreadable {}
+
+impl Batch {
+    pub fn encode(&self) -> Vec<u8> {
+        // Into a growing buffer; nothing in a batch has no serial form.
+        postcard::to_stdvec(self).unwrap_or_default()
+    }
+
+    /// Of bytes that anybody may have sent.
+    ///
+    /// # Errors
+    /// They are no batch, or one that no agent sends.
+    pub fn decode(bytes: &[u8]) -> Result<Batch, Unreadable> {
+        let batch: Batch = postcard::from_bytes(bytes).map_err(Unreadable::Layout)?;
+        batch.check()?;
+        Ok(batch)
+    }
+}
+
+/// Of a batch; agents tell 100.
+const MOST_LOSSES: usize = 1000;
+/// Of an id or a name: Linux has no longer string in an environment.
+const LONGEST_ID: usize = 128 << 10;
+
+fn within(limit: usize, lengths: impl IntoIterator<Item = usize>) -> Result<(), Unreadable> {
+    match lengths.into_iter().find(|length| *length > limit) {
+        Some(length) => Err(Unreadable::TooMany(length)),
+        None => Ok(()),
+    }
+}
+
+impl Batch {
+    fn check(&self) -> Result<(), Unreadable> {
+        within(MOST_LOSSES, [self.losses.len()])?;
+        within(LONGEST_ID, [self.host.len()])?;
+        for loss in &self.losses {
+            within(
+                LONGEST_ID,
+                [&loss.name, &loss.source, &loss.target, &loss.detail].map(|text| text.len()),
+            )?;
+        }
+        self.parts.iter().try_for_each(Part::check)
+    }
+}
+
+impl Part {
+    /// The names in use, for [`Names::text`].
+    ///
+    /// # Errors
+    /// One is no name, or is there twice.
+    pub fn interned(&self) -> Result<Names, Unreadable> {
+        let mut names = Names::default();
+        for (at, text) in self.names.iter().enumerate() {
+            let name = names.intern(text.as_bytes());
+            if name != Some(Name::numbered(at)) {
+                return Err(Unreadable::Name(text.chars().take(64).collect()));
+            }
+        }
+        Ok(names)
+    }
+
+    fn check(&self) -> Result<(), Unreadable> {
+        let known = self.interned()?.texts().len();
+        within(LONGEST_ID, [&self.source, &self.file_system, &self.target].map(|text| text.len()))?;
+        let owners = self.entries.iter().map(|entry| &entry.owner).chain(&self.gone);
+        for owner in owners {
+            within(LONGEST_ID, [&owner.job, &owner.user, &owner.session, &owner.command].map(|id| id.len()))?;
+        }
+        for entry in &self.entries {
+            if entry.values.iter().any(|(metric, _)| metric.operation.number() >= known) {
+                return Err(Unreadable::Operation);
+            }
+            if !entry.is_sound() {
+                return Err(Unreadable::Values(entry.values.len()));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Evidence, Metric, Quantity};
+
+    fn batch() -> Batch {
+        let mut names = Names::default();
+        let read = names.intern(b"read").expect("a name");
+        let owner = Owner { evidence: Evidence::Server, job: b"7\n\xff".to_vec(), ..Owner::default() };
+        let values = vec![(Metric::new(read, Quantity::Bytes), u64::MAX)];
+        let entry = Entry { owner: owner.clone(), values, start_time: Some(-1), updated: None };
+        let names = names.texts().map(str::to_owned).collect();
+        let part = Part { names, entries: vec![entry], gone: vec![owner], ..Part::default() };
+        Batch { spool: [7; 16], sequence: 1, parts: vec![part], ..Batch::default() }
+    }
+
+    #[test]
+    fn what_is_sent_is_what_is_read() {
+        assert_eq!(Batch::decode(&batch().encode()), Ok(batch()));
+    }
+
+    #[test]
+    fn cut_and_changed_bytes_are_errors_or_other_batches_and_never_a_panic() {
+        let bytes = batch().encode();
+        for end in 0..bytes.len() {
+            assert!(Batch::decode(&bytes[..end]).is_err());
+        }
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut changed = bytes.clone();
+                changed[at] ^= 1 << bit;
+                let _ = Batch::decode(&changed);
+            }
+        }
+    }
+
+    #[test]
+    fn an_operation_needs_its_name_and_a_name_is_there_once() {
+        let mut nameless = batch();
+        nameless.parts[0].names.clear();
+        assert_eq!(Batch::decode(&nameless.encode()), Err(Unreadable::Operation));
+        let mut twice = batch();
+        twice.parts[0].names = vec!["read".into(), "read".into()];
+        assert!(matches!(Batch::decode(&twice.encode()), Err(Unreadable::Name(_))));
+    }
+
+    #[test]
+    fn a_value_that_is_there_twice_is_refused() {
+        let mut twice = batch();
+        let value = twice.parts[0].entries[0].values[0];
+        twice.parts[0].entries[0].values.push(value);
+        assert_eq!(Batch::decode(&twice.encode()), Err(Unreadable::Values(2)));
+    }
+}

@@ -1,0 +1,179 @@
+//! A batch as bytes, in spool files and in requests: a header of 32 bytes, then the batch, compressed by LZ4. All
+//! numbers little endian. Frames follow each other; a file may end within one (the machine went down).
+
+use crate::batch::{Batch, Unreadable, VERSION};
+use std::fmt;
+
+const MAGIC: [u8; 6] = *b"IODOCS";
+/// Magic, version, sequence, length compressed and not, checksum of header and payload, four bytes reserved.
+pub const HEADER: usize = 32;
+/// Of a batch, not compressed. Agents cut theirs much shorter.
+pub const LONGEST: usize = 8 << 20;
+
+/// Why bytes are no frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// The bytes end within it; so many more are needed at least.
+    Cut(usize),
+    NoFrame,
+    Version(u16),
+    TooLong(usize),
+    Checksum,
+    Compression,
+    Batch(Unreadable),
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, out: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Damage::Cut(missing) => write!(out, "cut: at least {missing} bytes are missing"),
+            Damage::NoFrame => write!(out, "not a batch of samples"),
+            Damage::Version(version) => write!(out, "version {version}; this iodock reads {VERSION}"),
+            Damage::TooLong(bytes) => write!(out, "a batch of {bytes} bytes; {LONGEST} are the most"),
+            Damage::Checksum => write!(out, "the checksum is wrong"),
+            Damage::Compression => write!(out, "the compression is damaged"),
+            Damage::Batch(why) => write!(out, "{why}"),
+        }
+    }
+}
+
+impl std::error::Error for Damage {}
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub sequence: u64,
+    /// Of the payload that follows.
+    pub length: usize,
+    plain_length: usize,
+    checksum: u32,
+}
+
+/// The batch as a frame. `None` if it is longer than [`LONGEST`].
+pub fn encode(batch: &Batch) -> Option<Vec<u8>> {
+    let plain = batch.encode();
+    if plain.len() > LONGEST {
+        return None;
+    }
+    let payload = lz4_flex::block::compress(&plain);
+    let mut frame = Vec::with_capacity(HEADER + payload.len());
+    frame.extend_from_slice(&MAGIC);
+    frame.extend_from_slice(&VERSION.to_le_bytes());
+    frame.extend_from_slice(&batch.sequence.to_le_bytes());
+    for length in [payload.len(), plain.len()] {
+        frame.extend_from_slice(&u32::try_from(length).ok()?.to_le_bytes());
+    }
+    let checksum = checksum(&frame, &payload);
+    frame.extend_from_slice(&checksum.to_le_bytes());
+    frame.extend_from_slice(&[0; 4]);
+    frame.extend_from_slice(&payload);
+    Some(frame)
+}
+
+/// # Errors
+/// [`Damage::Cut`], [`Damage::NoFrame`], [`Damage::Version`], [`Damage::TooLong`].
+pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
+    let known = bytes.len().min(MAGIC.len());
+    if bytes[..known] != MAGIC[..known] {
+        return Err(Damage::NoFrame);
+    }
+    let Some(header) = bytes.first_chunk::<HEADER>() else { return Err(Damage::Cut(HEADER - bytes.len())) };
+    let version = u16::from_le_bytes([header[6], header[7]]);
+    if version != VERSION {
+        return Err(Damage::Version(version));
+    }
+    let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let (length, plain_length) = (u32_at(16) as usize, u32_at(20) as usize);
+    let most = LONGEST + LONGEST / 128;
+    if plain_length > LONGEST || length > most {
+        return Err(Damage::TooLong(plain_length.max(length)));
+    }
+    let sequence = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
+    Ok(Header { sequence, length, plain_length, checksum: u32_at(24) })
+}
+
+/// The first frame of `bytes` and what follows it, still encoded.
+///
+/// # Errors
+/// Those of [`header`], and a wrong checksum.
+pub fn split(bytes: &[u8]) -> Result<(Header, &[u8], &[u8]), Damage> {
+    let header = header(bytes)?;
+    let end = HEADER + header.length;
+    let Some((frame, rest)) = bytes.split_at_checked(end) else { return Err(Damage::Cut(end - bytes.len())) };
+    if checksum(&frame[..24], &frame[HEADER..]) != header.checksum {
+        return Err(Damage::Checksum);
+    }
+    Ok((header, frame, rest))
+}
+
+/// The first batch of `bytes`, and what follows it.
+///
+/// # Errors
+/// Those of [`split`], and what is no batch inside a frame.
+pub fn decode(bytes: &[u8]) -> Result<(Batch, &[u8]), Damage> {
+    let (header, frame, rest) = split(bytes)?;
+    let plain = lz4_flex::block::decompress(&frame[HEADER..], header.plain_length)
+        .map_err(|_| Damage::Compression)?;
+    let batch = Batch::decode(&plain).map_err(Damage::Batch)?;
+    match batch.sequence == header.sequence {
+        true => Ok((batch, rest)),
+        false => Err(Damage::NoFrame),
+    }
+}
+
+fn checksum(header: &[u8], payload: &[u8]) -> u32 {
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(header);
+    hasher.update(payload);
+    hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch(sequence: u64) -> Batch {
+        Batch { sequence, host: "oss1".into(), ..Batch::default() }
+    }
+
+    fn two() -> Vec<u8> {
+        [encode(&batch(1)), encode(&batch(2))].into_iter().flatten().flatten().collect()
+    }
+
+    #[test]
+    fn frames_follow_each_other() {
+        let bytes = two();
+        let (first, rest) = decode(&bytes).expect("the first");
+        let (second, rest) = decode(rest).expect("the second");
+        assert_eq!((first, second, rest.len()), (batch(1), batch(2), 0));
+    }
+
+    #[test]
+    fn a_cut_says_how_much_is_missing() {
+        let bytes = encode(&batch(1)).expect("short");
+        for end in 0..bytes.len() {
+            let Err(Damage::Cut(missing)) = decode(&bytes[..end]) else {
+                panic!("cut at {end} is not noticed")
+            };
+            assert!((1..=bytes.len() - end).contains(&missing));
+        }
+    }
+
+    #[test]
+    fn no_changed_byte_passes() {
+        let bytes = encode(&batch(1)).expect("short");
+        // The last four of the header are not used.
+        for at in (0..28).chain(HEADER..bytes.len()) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 0x10;
+            assert!(decode(&changed).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_small_frame_that_claims_to_be_huge_is_refused_before_it_is_unpacked() {
+        let mut bytes = encode(&batch(1)).expect("short");
+        bytes[20..24].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(decode(&bytes).err(), Some(Damage::TooLong(u32::MAX as usize)));
+    }
+}

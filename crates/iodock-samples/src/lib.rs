@@ -1,0 +1,7 @@
+//! The vocabulary of monitoring: [`sample`], the counters of an owner on a target; [`growth`], how much they grew
+//! between two readings; [`batch`], a round of readings as an agent sends it, and [`frame`], its bytes.
+
+pub mod batch;
+pub mod frame;
+pub mod growth;
+pub mod sample;

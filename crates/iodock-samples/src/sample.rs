@@ -1,0 +1,371 @@
+//! The one thing every source gives: counters of an owner (a job, a session, the machine) on a target.
+
+use serde::{Deserialize, Serialize};
+
+/// A name within one [`Names`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Name(u16);
+
+impl Name {
+    /// The one at that place of [`Names::texts`].
+    pub fn numbered(at: usize) -> Self {
+        Name(u16::try_from(at).unwrap_or(u16::MAX))
+    }
+
+    pub fn number(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Names of operations, kept once. Bounded, because damaged files invent names without end.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    texts: Vec<Box<str>>,
+    /// Entries list their operations in the same order, so the next name is most likely the next one here.
+    next: usize,
+}
+
+impl Names {
+    pub const LIMIT: usize = 512;
+    const LONGEST: usize = 64;
+
+    /// The name's number; `None` if it is no name (see [`is_name`]) or there are too many.
+    pub fn intern(&mut self, text: &[u8]) -> Option<Name> {
+        let is_it = |at: &usize| self.texts.get(*at).is_some_and(|known| known.as_bytes() == text);
+        let found = Some(self.next).filter(is_it).or_else(|| (0..self.texts.len()).find(is_it));
+        let at = match found {
+            Some(at) => at,
+            None => self.add(text)?,
+        };
+        self.next = at + 1;
+        Some(Name(at as u16))
+    }
+
+    fn add(&mut self, text: &[u8]) -> Option<usize> {
+        if self.texts.len() >= Self::LIMIT || !is_name(text) {
+            return None;
+        }
+        self.texts.push(std::str::from_utf8(text).ok()?.into());
+        Some(self.texts.len() - 1)
+    }
+
+    pub fn text(&self, name: Name) -> &str {
+        &self.texts[usize::from(name.0)]
+    }
+
+    /// In the order of their numbers.
+    pub fn texts(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.texts.iter().map(|text| &**text)
+    }
+}
+
+/// Letters, digits, `_`, `-`, `.`, `/`: what names of operations, units and columns are made of.
+fn is_name(text: &[u8]) -> bool {
+    (1..=Names::LONGEST).contains(&text.len())
+        && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-./".contains(byte))
+}
+
+/// What is counted. Everything but [`Quantity::Level`] only grows at its origin; whether a report's sums do is
+/// its [`Trend`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Quantity {
+    /// How often.
+    Count,
+    Bytes,
+    /// Microseconds spent.
+    Time,
+    /// Sum of another unit over all samples: requests, buffers, pages.
+    Amount,
+    /// How often with a size of at most `bucket` bytes and more than half of it.
+    BySize,
+    /// How often with that many pages, in the same way.
+    ByPages,
+    /// How often while `bucket` requests were in flight.
+    ByInFlight,
+    /// How often at an offset of that many pages, in the same way.
+    ByOffset,
+    /// How often with a latency of `bucket` microseconds.
+    ByLatency,
+    /// A level at the moment of reading.
+    Level,
+}
+
+/// Whether sums over what is there now may become smaller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Trend {
+    #[default]
+    Grows,
+    /// What ends leaves the sum: nobody may take a smaller value for a reset.
+    Falls,
+}
+
+impl Quantity {
+    pub const ALL: [Quantity; 10] = [
+        Quantity::Count,
+        Quantity::Bytes,
+        Quantity::Time,
+        Quantity::Amount,
+        Quantity::BySize,
+        Quantity::ByPages,
+        Quantity::ByInFlight,
+        Quantity::ByOffset,
+        Quantity::ByLatency,
+        Quantity::Level,
+    ];
+
+    pub fn has_buckets(self) -> bool {
+        (Quantity::BySize..=Quantity::ByLatency).contains(&self)
+    }
+
+    /// One name for an operation's counter. The operation's own name is what the counter is for: bytes of
+    /// `read_bytes`, else how often.
+    pub fn metric_name(self, operation: &str) -> String {
+        let counts_bytes = operation.ends_with("_bytes");
+        let suffix = match self {
+            Quantity::Count if counts_bytes => "_count",
+            Quantity::Bytes if !counts_bytes => "_bytes",
+            Quantity::Count | Quantity::Bytes | Quantity::Level => "",
+            Quantity::Time => "_time",
+            Quantity::Amount => "_sum",
+            Quantity::BySize => "_by_size",
+            Quantity::ByPages => "_by_pages",
+            Quantity::ByInFlight => "_by_in_flight",
+            Quantity::ByOffset => "_by_offset",
+            Quantity::ByLatency => "_by_latency",
+        };
+        format!("{operation}{suffix}")
+    }
+
+    /// `None` of levels: the operation's name says what they are.
+    pub fn unit(self) -> Option<&'static str> {
+        match self {
+            Quantity::Bytes => Some("bytes"),
+            Quantity::Time => Some("us"),
+            Quantity::Level => None,
+            _ => Some("1"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Metric {
+    pub operation: Name,
+    pub quantity: Quantity,
+    /// Of histograms: which bucket, in the quantity's unit; else 0.
+    pub bucket: u64,
+}
+
+impl Metric {
+    pub fn new(operation: Name, quantity: Quantity) -> Self {
+        Metric { operation, quantity, bucket: 0 }
+    }
+}
+
+/// How the owner is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Evidence {
+    /// Nobody in particular: the whole machine, mount or target.
+    #[default]
+    Nobody,
+    /// The file system's server says the job's id; clients, and so users, choose it.
+    Server,
+    /// The scheduler put the processes into the job's cgroup.
+    Cgroup,
+    /// The processes' environment says so, which a user can change.
+    Environment,
+    /// No job: user, login session and command.
+    Session,
+}
+
+impl Evidence {
+    pub fn name(self) -> &'static str {
+        match self {
+            Evidence::Nobody => "",
+            Evidence::Server => "server",
+            Evidence::Cgroup => "cgroup",
+            Evidence::Environment => "environment",
+            Evidence::Session => "session",
+        }
+    }
+}
+
+/// Who did it. Ids are bytes: job ids come from users and may hold anything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Owner {
+    pub evidence: Evidence,
+    pub job: Vec<u8>,
+    pub user: Vec<u8>,
+    pub session: Vec<u8>,
+    pub command: Vec<u8>,
+}
+
+impl Owner {
+    /// Also one without an id, which is another owner than nobody.
+    pub fn has_job(&self) -> bool {
+        !matches!(self.evidence, Evidence::Nobody | Evidence::Session)
+    }
+
+    /// Keeps its memory for the next.
+    pub fn clear(&mut self) {
+        self.evidence = Evidence::Nobody;
+        for id in [&mut self.job, &mut self.user, &mut self.session, &mut self.command] {
+            id.clear();
+        }
+    }
+
+    pub fn copy_from(&mut self, other: &Owner) {
+        self.evidence = other.evidence;
+        self.job.clone_from(&other.job);
+        self.user.clone_from(&other.user);
+        self.session.clone_from(&other.session);
+        self.command.clone_from(&other.command);
+    }
+}
+
+/// All counters of one owner on one target. Readers fill one and use it again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    pub owner: Owner,
+    /// Of jobs, counters that are zero are left out: what a present entry does not have is zero.
+    pub values: Vec<(Metric, u64)>,
+    /// When the counters began at zero, ns since the epoch by the server's clock, where it says so.
+    pub start_time: Option<i64>,
+    /// When they changed last, by the same clock.
+    pub updated: Option<i64>,
+}
+
+impl Entry {
+    pub fn clear(&mut self) {
+        self.owner.clear();
+        self.values.clear();
+        (self.start_time, self.updated) = (None, None);
+    }
+
+    /// More values than any file has: 64 operations with 64 each. Damaged files invent them without end.
+    pub const LIMIT: usize = 4096;
+
+    /// `None`, and nothing is changed, if it is there already or there are too many.
+    pub fn push(&mut self, operation: Name, quantity: Quantity, value: u64) -> Option<()> {
+        self.push_metric(Metric::new(operation, quantity), value)
+    }
+
+    /// See [`Entry::push`].
+    pub fn push_metric(&mut self, metric: Metric, value: u64) -> Option<()> {
+        (self.values.len() < Self::LIMIT && !self.has(metric)).then(|| self.values.push((metric, value)))
+    }
+
+    /// Each metric once and not too many of them, as [`Entry::push`] makes them.
+    pub fn is_sound(&self) -> bool {
+        let mut metrics: Vec<Metric> = self.values.iter().map(|(metric, _)| *metric).collect();
+        metrics.sort_unstable();
+        metrics.len() <= Self::LIMIT && metrics.windows(2).all(|pair| pair[0] != pair[1])
+    }
+
+    pub fn has(&self, metric: Metric) -> bool {
+        self.values.iter().any(|(known, _)| *known == metric)
+    }
+}
+
+/// Names of files, devices and messages as text of one line: control characters and what is not UTF-8 become
+/// `\xNN`, so that two names stay two.
+pub fn printable(name: &[u8]) -> String {
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match letter.is_control() {
+                true => letter.to_string().bytes().for_each(|byte| text.push_str(&format!("\\x{byte:02x}"))),
+                false => text.push(letter),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+/// An id as text, another one for each other id: as [`printable`], and a backslash becomes two.
+pub fn unique_text(id: &[u8]) -> String {
+    id.split(|byte| *byte == b'\\').map(printable).collect::<Vec<_>>().join("\\\\")
+}
+
+/// One counter at one moment, as it is shown and sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample<'a> {
+    /// Which kind of file it comes from, e.g. `mdt_job_stats`.
+    pub source: &'static str,
+    pub host: &'a str,
+    /// File system, where the source has one: `lfs` of `lfs-OST0001`, `server:/export` of NFS.
+    pub file_system: &'a str,
+    /// Target, mount point, device or resource.
+    pub target: &'a str,
+    pub owner: &'a Owner,
+    pub operation: &'a str,
+    pub quantity: Quantity,
+    pub bucket: u64,
+    pub value: u64,
+    /// See [`Entry::start_time`].
+    pub start_time: Option<i64>,
+    /// See [`Entry::updated`].
+    pub updated: Option<i64>,
+    /// When it was read, ns since the epoch by this machine's clock: rates are taken from this one.
+    pub time: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_printable_and_stay_two() {
+        assert_eq!(printable(b"lfs-OST\xff"), "lfs-OST\\xff");
+        assert_ne!(printable(b"\xff"), printable(b"\xfe"));
+        assert_eq!(printable(b"a\n\x1b[2J"), "a\\x0a\\x1b[2J");
+    }
+
+    #[test]
+    fn two_ids_are_two_texts() {
+        assert_eq!(unique_text(b"190:20:30"), "190:20:30");
+        assert_eq!(unique_text(b"\\\n"), "\\\\\\x0a");
+        let ids: [&[u8]; 4] = [b"\n", b"\\x0a", b"\\\n", b"\\\\x0a"];
+        let texts: std::collections::BTreeSet<String> = ids.iter().map(|id| unique_text(id)).collect();
+        assert_eq!(texts.len(), 4);
+    }
+
+    #[test]
+    fn the_operations_own_name_is_what_the_counter_is_for() {
+        assert_eq!(Quantity::Bytes.metric_name("write_bytes"), "write_bytes");
+        assert_eq!(Quantity::Count.metric_name("write_bytes"), "write_bytes_count");
+        assert_eq!(Quantity::Count.metric_name("open"), "open");
+        assert_eq!(Quantity::Time.metric_name("open"), "open_time");
+        assert_eq!(Quantity::Bytes.metric_name("read"), "read_bytes");
+    }
+
+    #[test]
+    fn a_metric_is_there_once_and_entries_are_bounded() {
+        let mut names = Names::default();
+        let read = names.intern(b"read").expect("a name");
+        let mut entry = Entry::default();
+        assert!(
+            entry.push(read, Quantity::Bytes, 1).is_some() && entry.push(read, Quantity::Count, 2).is_some()
+        );
+        assert_eq!(entry.push(read, Quantity::Bytes, 3), None);
+        for bucket in 0..2 * Entry::LIMIT as u64 {
+            entry.push_metric(Metric { operation: read, quantity: Quantity::BySize, bucket }, 1);
+        }
+        assert_eq!((entry.values[0].1, entry.values.len()), (1, Entry::LIMIT));
+    }
+
+    #[test]
+    fn names_are_kept_once_and_bounded() {
+        let mut names = Names::default();
+        let (open, close) = (names.intern(b"open"), names.intern(b"close"));
+        assert_eq!((names.intern(b"open"), names.intern(b"close")), (open, close));
+        assert_eq!(open.map(|name| names.text(name)), Some("open"));
+        assert_eq!((names.intern(b""), names.intern(b"a b"), names.intern(b"\xff")), (None, None, None));
+        for number in 0..2 * Names::LIMIT {
+            names.intern(format!("made_up_{number}").as_bytes());
+        }
+        assert_eq!(names.intern(b"one_more"), None);
+        assert_eq!(names.intern(b"open"), open);
+    }
+}

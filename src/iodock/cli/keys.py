@@ -1,0 +1,53 @@
+"""Single keys of a terminal, without Enter."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_ARROWS = {b"\x1b[A": "up", b"\x1b[B": "down", b"\x1b[C": "right", b"\x1b[D": "left"}
+_ARROW_S = 0.02
+_NAMES = {b"\r": "enter", b"\n": "enter", b"\x7f": "back", b"\x08": "back", b"\x1b": "escape", b" ": "space"}
+
+
+@contextmanager
+def single_keys() -> Iterator[int]:
+    """Keys come one by one, unseen, as long as the context lasts; gives the terminal's descriptor."""
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)
+        yield descriptor
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def key(descriptor: int, wake: int, patience_s: float) -> str | None:
+    """The next key: a letter, or up, down, left, right, enter, back, escape, space; `end` when the
+    descriptor WAKE is readable or the terminal is gone; None: no key in that time."""
+    ready, _, _ = select.select([descriptor, wake], [], [], max(0.0, patience_s))
+    if wake in ready:
+        return "end"
+    if not ready:
+        return None
+    pressed = _one(descriptor)
+    if not pressed:
+        return "end"
+    known = _ARROWS.get(pressed) or _NAMES.get(pressed)
+    return known or pressed.decode(errors="replace")
+
+
+def _one(descriptor: int) -> bytes:
+    """The bytes of one key: others may have been pressed since."""
+    first = os.read(descriptor, 1)
+    if first == b"\x1b":
+        # An arrow's bytes come together; after Escape alone nothing comes.
+        more = 2 if select.select([descriptor], [], [], _ARROW_S)[0] else 0
+    else:
+        more = sum(first >= lead for lead in (b"\xc0", b"\xe0", b"\xf0"))
+    return first + (os.read(descriptor, more) if more else b"")

@@ -1,0 +1,154 @@
+"""`iodock monitor demo`: a day of a busy centre that is made up, with agents, collector and portal here."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.ending import told_to_end
+from iodock.cli.monitor_serve import installed
+from iodock.cli.options import examples
+from iodock.cli.progress import ProgressBar
+from iodock.cli.streams import say
+from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.monitor.collector import Collector
+    from iodock.simulation.centre import Centre
+    from iodock.simulation.tree import Tree
+
+READ_EVERY_S = 10.0
+_ENDS_IN_S = 5.0
+
+
+@click.command(epilog=examples(("iodock monitor demo", "iodock monitor demo --scenario stall --days 0.1")))
+@click.option("--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS", help="the portal's")
+@click.option(
+    "--scenario", default="healthy", show_default=True, metavar="NAME", help="what happens from now on"
+)
+@click.option(
+    "--days", type=click.FloatRange(0.01, 40), default=1, show_default=True, metavar="N", help="of history"
+)
+@click.option(
+    "--jobs", type=click.IntRange(1, 2000), default=60, show_default=True, metavar="N", help="run at once"
+)
+@click.option(
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="the same seed, the same jobs"
+)
+def demo(listen: str, scenario: str, days: float, jobs: int, seed: int) -> None:
+    """Look at the portal of a centre that is made up: its file system and jobs are synthetic, its agents and
+    its collector real. All is on this machine, in a folder that is removed at the end (Ctrl-C)."""
+    installed()
+    from iodock.monitor.access import Access
+    from iodock.monitor.collector import Collector
+    from iodock.portal.app import address_of, application, listening, serve
+    from iodock.portal.shown.page import Site
+
+    agent = agent_binary()
+    door = listening(listen, Access(), None)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iodock-demo-")))
+        collector = Collector(folder / "store")
+        tree = _past(folder, collector, scenario, days, jobs, seed)
+        wake = stack.enter_context(told_to_end())
+        stack.enter_context(collector.running(say))
+        stack.enter_context(_simulated(tree))
+        stack.enter_context(_agents(agent, tree, address_of(door, None), folder))
+        serve(
+            application(collector, Access(), Site(is_synthetic=True)), door, None, wake,
+            lambda url: say(f"note: synthetic: {url} in a browser; Ctrl-C ends it"),
+        )  # fmt: skip
+
+
+def _past(folder: Path, collector: Collector, scenario: str, days: float, jobs: int, seed: int) -> Tree:
+    """A centre with a history, in the store and in the counters of its servers."""
+    from iodock.monitor.history import begin_before, write_days
+    from iodock.simulation.centre import Centre
+    from iodock.simulation.scenarios import named
+    from iodock.simulation.tree import Tree
+
+    centre: Centre = Centre(
+        named(scenario), seed=seed, begin_ns=begin_before(time.time_ns(), days), jobs=jobs, servers=3
+    )
+    with ProgressBar("making the past", quiet=False, noun="minutes", rated=False) as tell:
+        minutes = int(days * 1440)
+        write_days(
+            centre, collector.writer, days, lambda share: tell(int(share * 1000), 1000, int(share * minutes))
+        )
+    collector.tend(time.time_ns())
+    tree = Tree(folder / "lustre", centre)
+    tree.write()
+    return tree
+
+
+@contextmanager
+def _simulated(tree: Tree) -> Iterator[None]:
+    """Time goes on there as here, until the context ends."""
+    end = threading.Event()
+
+    def run() -> None:
+        while not end.wait(READ_EVERY_S / 2):
+            late = time.time_ns() - tree.centre.now_ns
+            if late > 0:
+                tree.centre.advance(late / 1e9)
+            tree.write()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join(_ENDS_IN_S)
+
+
+@contextmanager
+def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
+    """An agent on every simulated machine."""
+    names = sorted(path.name for path in tree.root.iterdir() if path.is_dir())
+    agents = [
+        subprocess.Popen(
+            [binary, "run", "--root", tree.root / name, "--listen", "127.0.0.1:0", "--push", url,
+             "--spool", folder / f"spool-{name}"],
+            stdin=subprocess.DEVNULL, stderr=(folder / f"{name}.log").open("w"),
+        )
+        for name in names
+    ]  # fmt: skip
+    try:
+        yield
+    finally:
+        for agent in agents:
+            agent.terminate()
+        for agent in agents:
+            try:
+                agent.wait(_ENDS_IN_S)
+            except subprocess.TimeoutExpired:
+                agent.kill()
+
+
+def agent_binary() -> Path:
+    """`iodock-agent` beside this Python, as cargo built it last, or in PATH. Raises RequestError."""
+    beside = Path(sys.executable).parent / "iodock-agent"
+    target = Path(__file__).parents[3] / "target"
+    built = [path for path in target.glob("*/iodock-agent") if path.is_file()]
+    newest = sorted(built, key=_built_at, reverse=True)
+    in_path = shutil.which("iodock-agent")
+    found = [path for path in (beside, *newest) if path.is_file()]
+    found += [Path(in_path)] if in_path else []
+    if not found:
+        raise RequestError("iodock-agent is not there", "cargo build --release -p iodock-agent builds it")
+    return found[0]
+
+
+def _built_at(path: Path) -> float:
+    return path.stat().st_mtime

@@ -1,0 +1,183 @@
+"""`iodock monitor serve`: the collector and its portal; `iodock monitor token`: who may come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.ending import told_to_end
+from iodock.cli.options import examples, quiet
+from iodock.cli.streams import say
+from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.monitor.access import Access
+    from iodock.portal.app import Tls
+    from iodock.portal.shown.page import Site
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(
+    epilog=examples(
+        (
+            "iodock monitor serve --store /scratch/monitor",
+            "iodock monitor serve --store /scratch/monitor --listen 0.0.0.0:9847 --tokens tokens.toml "
+            "--tls-cert portal.pem --tls-key portal.key",
+        )
+    )
+)
+@click.option(
+    "--store", "folder", required=True, metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="where samples are kept; made where it is not there",
+)  # fmt: skip
+@click.option(
+    "--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS",
+    help="where agents push and browsers ask",
+)  # fmt: skip
+@click.option("--tokens", type=_FILE, metavar="FILE", help="who may come: see iodock monitor token")
+@click.option(
+    "--proxy", "proxies", multiple=True, metavar="ADDRESS",
+    help="believe this proxy who the user is; may be given several times",
+)  # fmt: skip
+@click.option(
+    "--user-header",
+    default="X-Remote-User",
+    show_default=True,
+    metavar="NAME",
+    help="where the proxy says it",
+)
+@click.option(
+    "--operator", "operators", multiple=True, metavar="USER", help="a user of the proxy who sees all"
+)
+@click.option("--tls-cert", type=_FILE, metavar="FILE", help="serve https with this certificate (PEM)")
+@click.option("--tls-key", type=_FILE, metavar="FILE", help="and its key (PEM)")
+@click.option(
+    "--client-ca",
+    type=_FILE,
+    metavar="FILE",
+    help="let in only who has a certificate of this authority (PEM)",
+)
+@click.option(
+    "--keep-fine", type=click.FloatRange(0.05), default=1, show_default=True, metavar="DAYS",
+    help="keep readings as they came",
+)  # fmt: skip
+@click.option(
+    "--keep-minutes", type=click.FloatRange(0.05), default=7, show_default=True, metavar="DAYS",
+    help="keep sums of a minute",
+)  # fmt: skip
+@click.option(
+    "--keep", type=click.FloatRange(0.05), default=400, show_default=True, metavar="DAYS",
+    help="keep sums of ten minutes",
+)  # fmt: skip
+@click.option(
+    "--jobid-name",
+    metavar="FORM",
+    help="how the servers name jobs, as `lctl get_param jobid_name` says, e.g. %j:%u:%H; default: guessed",
+)
+@quiet
+def serve(
+    folder: Path,
+    listen: str,
+    tokens: Path | None,
+    proxies: tuple[str, ...],
+    user_header: str,
+    operators: tuple[str, ...],
+    tls_cert: Path | None,
+    tls_key: Path | None,
+    client_ca: Path | None,
+    keep_fine: float,
+    keep_minutes: float,
+    keep: float,
+    jobid_name: str | None,
+    quiet: bool,
+) -> None:
+    """Collect what agents push, and serve the portal. Ends at Ctrl-C or SIGTERM."""
+    installed()
+    from iodock.monitor.collector import Collector
+    from iodock.monitor.rolling import Keep
+    from iodock.portal.app import application, listening
+    from iodock.portal.app import serve as serve_until_told
+
+    access = _access(tokens, proxies, user_header, operators)
+    tls = _tls(tls_cert, tls_key, client_ca)
+    site = _site(jobid_name)
+    door = listening(listen, access, tls)
+    collector = Collector(folder, Keep(keep_fine, keep_minutes, keep))
+    tell = (lambda line: None) if quiet else say
+    batches, torn = collector.replayed
+    if batches or torn:
+        tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
+    with told_to_end() as wake, collector.running(say):
+        serve_until_told(
+            application(collector, access, site), door, tls, wake, lambda url: tell(f"note: {url}")
+        )
+
+
+def installed() -> None:
+    """Raises RequestError where what serves pages is missing."""
+    try:
+        import starlette
+        import uvicorn
+    except ModuleNotFoundError as error:
+        raise RequestError(
+            f"{error.name} is not installed", 'pip install "iodock[monitor]" installs it'
+        ) from error
+    del starlette, uvicorn
+
+
+def _site(jobid_name: str | None) -> Site:
+    from iodock.monitor.questions.ids import job_ids
+    from iodock.portal.shown.page import Site
+    from iodock.settings import load
+
+    return Site(job_ids(jobid_name), load().monitor)
+
+
+def _access(
+    tokens: Path | None, proxies: tuple[str, ...], user_header: str, operators: tuple[str, ...]
+) -> Access:
+    from iodock.monitor.access import Access, read_tokens
+
+    if operators and not proxies:
+        raise RequestError(
+            "--operator names a user of a proxy", "--proxy ADDRESS, or a token of role operator"
+        )
+    known = read_tokens(tokens) if tokens else None
+    return Access(known, frozenset(proxies), user_header, frozenset(operators))
+
+
+def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:
+    from iodock.portal.app import Tls
+
+    if certificate and key:
+        return Tls(certificate, key, client_ca)
+    if certificate or key or client_ca:
+        raise RequestError("https needs a certificate and its key", "--tls-cert FILE --tls-key FILE")
+    return None
+
+
+@click.command(
+    epilog=examples(
+        (
+            "iodock monitor token --tokens tokens.toml --role agent --name compute-nodes > agents.token",
+            "iodock monitor token --tokens tokens.toml --role user --user alice --name alice",
+        )
+    )
+)
+@click.option(
+    "--tokens", required=True, type=_FILE, metavar="FILE", help="add it to this file, made if needed"
+)
+@click.option(
+    "--role", required=True, type=click.Choice(["agent", "user", "operator"]),
+    help="agents push; users see their own jobs, operators all",
+)  # fmt: skip
+@click.option("--name", required=True, metavar="TEXT", help="whose it is, for you")
+@click.option("--user", default="", metavar="USER", help="the login name of a user")
+def token(tokens: Path, role: str, name: str, user: str) -> None:
+    """Make a token and print it. FILE has only its SHA-256, so nobody can print it again."""
+    from iodock.monitor.access import Role, add_token
+
+    click.echo(add_token(tokens, name, Role(role), user))

@@ -1,0 +1,257 @@
+"""`iodock monitor top`: who does most, live and replayed."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from iodock.cli.ending import told_to_end
+from iodock.cli.options import examples, language, spoken
+from iodock.cli.times import length, moment
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from iodock.language import Language
+    from iodock.monitor.questions.ids import JobIds
+    from iodock.monitor.questions.top import TopWanted
+    from iodock.store.monitored import MonitorStore
+
+_GROUPS = ("job", "user", "node", "target", "file-system")
+_SORTS = ("write", "read", "metadata", "name")
+_PLACES = ("servers", "processes", "cgroups")
+_JUMP_S = 60.0
+_HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l live  space pause  q quit"
+
+
+@click.command(
+    epilog=examples(
+        (
+            "iodock monitor top --store /scratch/monitor",
+            "iodock monitor top --store /scratch/monitor --by user --sort metadata",
+            "iodock monitor top --store /scratch/monitor --at '2026-04-01 12:00' --speed 60",
+            "iodock monitor top --store /scratch/monitor --once --format csv",
+        )
+    )
+)
+@click.option(
+    "--store", "folder", required=True, metavar="DIR", type=click.Path(path_type=Path),
+    help="the collector's",
+)  # fmt: skip
+@click.option("--by", type=click.Choice(_GROUPS), default="job", show_default=True, help="a row for each")
+@click.option(
+    "--sort", type=click.Choice(_SORTS), default="write", show_default=True, help="the greatest first"
+)
+@click.option(
+    "--counted", "place", type=click.Choice(_PLACES), default="servers", show_default=True,
+    help="by file servers, of what processes ask, or of nodes' devices",
+)  # fmt: skip
+@click.option("--user", default="", metavar="USER", help="only of this user")
+@click.option("--file-system", default="", metavar="NAME", help="only there")
+@click.option(
+    "--find", "having", default="", metavar="TEXT", help="only where name, user or command contain it"
+)
+@click.option(
+    "--over",
+    callback=length,
+    default="60",
+    show_default=True,
+    metavar="TIME",
+    help="rates are means of so long",
+)
+@click.option(
+    "--at", callback=moment, metavar="TIME", help="replay from this date on, or from so long ago: 2h"
+)
+@click.option(
+    "--speed", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="X",
+    help="of a replay: seconds a second",
+)  # fmt: skip
+@click.option(
+    "--every", callback=length, default="5", show_default=True, metavar="TIME", help="look again so often"
+)
+@click.option(
+    "--top", "most", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="rows"
+)
+@click.option("--once", is_flag=True, help="print one table and end; so it does where there is no terminal")
+@click.option("--format", "form", type=click.Choice(("table", "csv", "json")), help="with --once")
+@click.option("--jobid-name", metavar="FORM", help="the servers' jobid_name, as %j:%u:%H; default: guessed")
+@language
+def top(
+    folder: Path,
+    by: str,
+    sort: str,
+    place: str,
+    user: str,
+    file_system: str,
+    having: str,
+    over: float,
+    at: int | None,
+    speed: float,
+    every: float,
+    most: int,
+    once: bool,
+    form: str | None,
+    jobid_name: str | None,
+    lang: str | None,
+) -> None:
+    """Who does most to the file systems, now or at a time before."""
+    from iodock.language import language_in
+    from iodock.monitor.questions.ids import job_ids
+    from iodock.monitor.questions.top import TopWanted
+    from iodock.store.monitored import MonitorStore
+
+    wanted = TopWanted(
+        by=by,
+        sort=sort,
+        place=place,
+        having=having,
+        user=user,
+        file_system=file_system,
+        seconds=over,
+        most=most,
+    )
+    screen = Screen(MonitorStore(folder), job_ids(jobid_name), wanted, language_in(spoken(lang)), at, speed)
+    if once or form or not (sys.stdout.isatty() and sys.stdin.isatty()):
+        _print(screen, form or "table")
+    else:
+        _watch(screen, every)
+
+
+@dataclass
+class Screen:
+    """What is looked at, and when."""
+
+    store: MonitorStore
+    ids: JobIds
+    wanted: TopWanted
+    text: Language
+    at_ns: int | None
+    """Of a replay; None: live."""
+    speed: float
+    is_paused: bool = False
+    search: str | None = None
+    """Being typed."""
+
+    @property
+    def moment_ns(self) -> int:
+        return time.time_ns() if self.at_ns is None else self.at_ns
+
+    def rows(self) -> pa.Table:
+        from iodock.monitor.questions.top import top as asked
+
+        return asked(self.store, self.moment_ns, self.ids, self.wanted)
+
+    def drawn(self, rows: pa.Table, width: int, height: int) -> Any:
+        from iodock.views.top_text import Heading, top_table
+
+        wanted = self.wanted
+        heading = Heading(
+            self.moment_ns,
+            self.at_ns is None,
+            wanted.by,
+            wanted.sort,
+            wanted.place,
+            wanted.seconds,
+            wanted.having,
+        )
+        return top_table(rows, heading, self.text, width, height)
+
+    def pass_time(self, seconds: float) -> None:
+        """A replay goes on, and is live once it has come to now."""
+        if self.at_ns is not None and not self.is_paused:
+            self.at_ns += int(seconds * self.speed * 1e9)
+            if self.at_ns >= time.time_ns():
+                self.at_ns = None
+
+    def press(self, key: str) -> bool:
+        """Does what a key says; false: to the end."""
+        if self.search is not None:
+            self._type(key)
+        elif key in ("q", "end"):
+            return False
+        elif key in ("s", "b", "p"):
+            self.wanted = self.wanted.next({"s": "sort", "b": "by", "p": "place"}[key])
+        elif key == "r":
+            self.wanted = replace(self.wanted, reverse=not self.wanted.reverse)
+        elif key == "/":
+            self.search = ""
+        elif key in ("left", "right"):
+            self._jump(-_JUMP_S if key == "left" else _JUMP_S)
+        elif key == "l":
+            self.at_ns, self.is_paused = None, False
+        elif key == "space":
+            self.at_ns, self.is_paused = self.moment_ns, not self.is_paused
+        return True
+
+    def _type(self, key: str) -> None:
+        assert self.search is not None
+        if key == "enter":
+            self.wanted, self.search = replace(self.wanted, having=self.search), None
+        elif key == "escape":
+            self.search = None
+        elif key == "back":
+            self.search = self.search[:-1]
+        elif len(key) == 1:
+            self.search += key
+
+    def _jump(self, seconds: float) -> None:
+        self.at_ns = self.moment_ns + int(seconds * 1e9)
+        if self.at_ns >= time.time_ns():
+            self.at_ns = None
+
+
+def _print(screen: Screen, form: str) -> None:
+    from iodock.views.top_text import printed
+
+    rows = screen.rows()
+    if form == "table":
+        width = shutil.get_terminal_size((120, 0)).columns
+        group = screen.drawn(rows, width, rows.num_rows + 8)
+        click.echo(printed(group, width, sys.stdout.isatty()), nl=False)
+        return
+    if form == "json":
+        import json
+
+        click.echo(json.dumps({"at": screen.moment_ns, "rows": rows.to_pylist()}, ensure_ascii=False))
+        return
+    import csv
+
+    writer = csv.writer(sys.stdout)
+    writer.writerow(rows.column_names)
+    writer.writerows(row.values() for row in rows.to_pylist())
+
+
+def _watch(screen: Screen, every: float) -> None:
+    from rich.console import Console, Group
+    from rich.live import Live
+    from rich.text import Text
+
+    from iodock.cli.keys import key, single_keys
+
+    console = Console()
+    with (
+        told_to_end() as wake,
+        single_keys() as keyboard,
+        Live(console=console, screen=True, auto_refresh=False) as live,
+    ):
+        rows, looked = screen.rows(), time.monotonic()
+        while True:
+            size = console.size
+            foot = f"/{screen.search}" if screen.search is not None else _HELP
+            table = screen.drawn(rows, size.width, size.height - 1)
+            live.update(
+                Group(table, Text(foot, style="dim", no_wrap=True, overflow="ellipsis")), refresh=True
+            )
+            pressed = key(keyboard, wake, looked + every - time.monotonic())
+            if pressed is not None and not screen.press(pressed):
+                return
+            now = time.monotonic()
+            if pressed is None or screen.search is None:
+                screen.pass_time(now - looked)
+                rows, looked = screen.rows(), now

@@ -1,0 +1,53 @@
+"""Ranks that meet through MPI, where mpi4py is installed: nothing of that touches the file system that is
+measured."""
+
+from __future__ import annotations
+
+import atexit
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.0001, 0.005
+
+
+class Meeting(Protocol):
+    """A place to wait for all ranks."""
+
+    def wait(self, on: Callable[[], bool]) -> bool:
+        """Until all ranks are here; False as soon as ON says that it is of no use any more."""
+
+
+def meeting(size: int) -> Meeting | None:
+    """MPI's, of SIZE ranks. None where mpi4py or its MPI is not there, or is not the one that started the
+    ranks: then each rank finds itself alone."""
+    try:
+        from mpi4py import MPI  # type: ignore[import-not-found, unused-ignore]
+    except (ImportError, RuntimeError):
+        return None
+    world = MPI.COMM_WORLD
+    return _World(world) if world.Get_size() == size else None
+
+
+class _World:
+    def __init__(self, communicator: Any) -> None:
+        self._communicator = communicator
+        self._waits = False
+        atexit.register(self._give_up)
+
+    def wait(self, on: Callable[[], bool]) -> bool:
+        """See `Meeting`. Not MPI_Barrier: while that waits, no signal is seen."""
+        request = self._communicator.Ibarrier()
+        self._waits, pause = True, _FIRST_PAUSE_S
+        while not request.Test():
+            if not on():
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, _LAST_PAUSE_S)
+        self._waits = False
+        return True
+
+    def _give_up(self) -> None:
+        """MPI can't be left in order while a rank is waited for that will never come."""
+        if self._waits:
+            self._communicator.Abort(1)

@@ -1,0 +1,1 @@
+"""Job monitoring: the collector that keeps what agents send, and what is asked of it."""

@@ -1,0 +1,167 @@
+"""Who may push samples, and who may see what.
+
+Without tokens and behind no proxy only the loopback interface is served, and whoever reaches it is an
+operator. Tokens are kept as SHA-256 of 32 random bytes: nothing in the file opens anything, and there is
+nothing to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import tomllib
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from iodock.errors import RequestError
+
+
+class Role(Enum):
+    """What a visitor may do."""
+
+    AGENT = "agent"
+    """Push samples, and nothing else."""
+    USER = "user"
+    """See the own jobs, and the file systems as a whole."""
+    OPERATOR = "operator"
+    """See all."""
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """Who asks."""
+
+    role: Role
+    user: str = ""
+    """Login name of a USER."""
+
+    @property
+    def may_push(self) -> bool:
+        return self.role is Role.AGENT
+
+    @property
+    def may_see_all(self) -> bool:
+        return self.role is Role.OPERATOR
+
+
+@dataclass(frozen=True)
+class Token:
+    """One line of the file of tokens."""
+
+    name: str
+    role: Role
+    sha256: str
+    user: str = ""
+
+
+@dataclass(frozen=True)
+class Access:
+    """The rules. Empty ones trust whoever comes, so only the loopback interface may be served."""
+
+    tokens: tuple[Token, ...] | None = None
+    """None: nobody is asked for one."""
+    proxies: frozenset[str] = frozenset()
+    """Addresses whose word for the user's name is taken."""
+    user_header: str = "x-remote-user"
+    operators: frozenset[str] = frozenset()
+    """Login names."""
+
+    @property
+    def is_open(self) -> bool:
+        """Does it trust whoever comes?"""
+        return self.tokens is None and not self.proxies
+
+    def visitor(self, headers: dict[str, str], address: str) -> Visitor | None:
+        """Who sends a request with these headers (names in lower case) from that address; None: nobody
+        known."""
+        if self.is_open:
+            return Visitor(Role.OPERATOR)
+        scheme, _, secret = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            return self._bearer(secret.strip())
+        user = headers.get(self.user_header.lower(), "")
+        if user and address in self.proxies:
+            return Visitor(Role.OPERATOR if user in self.operators else Role.USER, user)
+        return None
+
+    def may_push(self, visitor: Visitor | None) -> bool:
+        """May this visitor send samples?"""
+        return visitor is not None and (self.is_open or visitor.may_push)
+
+    def _bearer(self, secret: str) -> Visitor | None:
+        found = digest(secret)
+        # All are compared, so that the time says nothing of which one it was.
+        matches = [token for token in self.tokens or () if hmac.compare_digest(token.sha256, found)]
+        return Visitor(matches[0].role, matches[0].user) if matches else None
+
+
+def digest(secret: str) -> str:
+    """What the file of tokens has of a token."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def read_tokens(path: Path) -> tuple[Token, ...]:
+    """The tokens of a file. Raises RequestError: unreadable, of another form, or others may change it."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            found = tomllib.load(file)
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"{path}: {error}", "iodock monitor token makes such a file") from error
+    # Who reads it has hashes of random bytes; who changes it lets himself in.
+    if mode & 0o022:
+        raise RequestError(f"{path}: others may change it", f"chmod 600 {path}")
+    tokens = found.get("token")
+    if not isinstance(tokens, list) or not tokens:
+        raise RequestError(f"{path}: no [[token]] in it", "iodock monitor token makes one")
+    return tuple(_token(path, number, entry) for number, entry in enumerate(tokens, 1))
+
+
+def _token(path: Path, number: int, entry: object) -> Token:
+    try:
+        if not isinstance(entry, dict) or set(entry) - {"name", "role", "sha256", "user"}:
+            raise ValueError("it has name, role, sha256 and, of users, user")
+        token = Token(
+            str(entry["name"]), Role(entry["role"]), str(entry["sha256"]), str(entry.get("user", ""))
+        )
+        if len(bytes.fromhex(token.sha256)) != 32:
+            raise ValueError("sha256 has 64 hexadecimal digits")
+        if (token.role is Role.USER) != bool(token.user):
+            raise ValueError('role = "user", and only that, needs a user')
+    except (KeyError, ValueError) as error:
+        raise RequestError(f"{path}: token {number}: {error}", "iodock monitor token makes one") from error
+    return token
+
+
+def add_token(path: Path, name: str, role: Role, user: str = "") -> str:
+    """Makes a token, adds it to a file (made with mode 600) and returns it: it is not kept anywhere else.
+    Raises RequestError."""
+    if (role is Role.USER) != bool(user):
+        raise RequestError("a token of role user, and only that, needs a user", "--role user --user NAME")
+    if path.exists():
+        read_tokens(path)
+    secret = secrets.token_urlsafe(32)
+    lines = [f"name = {_toml(name)}", f'role = "{role.value}"', f'sha256 = "{digest(secret)}"']
+    lines += [f"user = {_toml(user)}"] if user else []
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write("\n".join(["[[token]]", *lines, "", ""]))
+    except OSError as error:
+        raise RequestError(f"{path}: {error}") from error
+    return secret
+
+
+def _toml(text: str) -> str:
+    """As a string of TOML. Raises RequestError for what is no text."""
+    quoted = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    try:
+        quoted.encode()
+        tomllib.loads(f"text = {quoted}")
+    except (UnicodeEncodeError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"{text!r} is no text for a file of tokens", "give another name") from error
+    return quoted

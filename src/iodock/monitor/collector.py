@@ -1,0 +1,134 @@
+"""The collector: takes pushes, and keeps its store in order in the background."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from iodock import _native
+from iodock.errors import IodockError, RequestError, StoreError
+from iodock.monitor.rolling import Keep, Writer, expire, roll, tidy
+from iodock.monitor.summaries import summarise
+from iodock.store.monitored import MonitorStore
+
+FLUSH_EVERY_S = 5.0
+ROLL_EVERY_S = 600.0
+
+Tell = Callable[[str], None]
+"""Gets one line for whoever runs the collector."""
+
+
+class Collector:
+    """One store that this process writes. `push` may be called from any thread."""
+
+    def __init__(self, folder: Path, keep: Keep | None = None) -> None:
+        """Raises StoreError: in use, damaged, or its file system fails."""
+        with _as_store_error():
+            self._intake = _native.MonitorIntake(folder)
+        self.store = MonitorStore(folder)
+        self.keep = keep or Keep()
+        self._end = threading.Event()
+        self._trouble: dict[str, str] = {}
+
+    @property
+    def replayed(self) -> tuple[int, int]:
+        """Batches that were not in files when the store was opened, and damaged bytes behind them."""
+        return self._intake.replayed()
+
+    @property
+    def writer(self) -> Writer:
+        """Who changes the catalogue."""
+        return self._intake
+
+    def take(self, frames: bytes) -> tuple[int, bool]:
+        """Takes frames of one agent: the last batch, which is safe after the next `sync`, and whether the
+        next must be full. Raises RequestError for what is no push, StoreError where it could not be kept."""
+        with _as_store_error():
+            return self._intake.take(frames)
+
+    def sync(self) -> None:
+        """Puts on the disk what was taken until now. Raises StoreError."""
+        with _as_store_error():
+            self._intake.sync()
+
+    def push(self, frames: bytes) -> tuple[int, bool]:
+        """Takes frames and syncs. Raises RequestError, StoreError."""
+        receipt = self.take(frames)
+        self.sync()
+        return receipt
+
+    def flush(self) -> None:
+        """Makes files of what came. Raises StoreError."""
+        with _as_store_error():
+            self._intake.flush()
+
+    def tend(self, now: int) -> None:
+        """One round of upkeep. NOW: ns since the epoch. What fails keeps nothing else from being done. Raises
+        StoreError."""
+        failed = [error for error in map(self._tried, self._upkeep(now)) if error]
+        if failed:
+            raise failed[0]
+
+    def _upkeep(self, now: int) -> list[Callable[[], object]]:
+        return [
+            self.flush,
+            lambda: roll(self.store, self._intake, now),
+            lambda: tidy(self.store, self._intake, now),
+            lambda: expire(self.store, self._intake, self.keep, now),
+            lambda: summarise(self.store),
+        ]
+
+    def _tried(self, step: Callable[[], object]) -> IodockError | None:
+        try:
+            with _as_store_error():
+                step()
+        except IodockError as error:
+            return error
+        return None
+
+    @contextlib.contextmanager
+    def running(self, tell: Tell) -> Iterator[None]:
+        """Flushes and tends in the background as long as the context lasts, and flushes at its end."""
+        work = ((self.flush, FLUSH_EVERY_S), (self._tend_now, ROLL_EVERY_S))
+        threads = [threading.Thread(target=self._again, args=(*one, tell), daemon=True) for one in work]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._end.set()
+            for thread in threads:
+                thread.join()
+            self.flush()
+
+    def _tend_now(self) -> None:
+        self.tend(time.time_ns())
+
+    def _again(self, task: Callable[[], None], every: float, tell: Tell) -> None:
+        name = task.__name__
+        while not self._end.wait(every):
+            try:
+                task()
+            except IodockError as error:
+                self._note(name, str(error), tell)
+            else:
+                self._note(name, "", tell)
+
+    def _note(self, task: str, trouble: str, tell: Tell) -> None:
+        """Says what is new: a full disk must not fill a log, too."""
+        before = self._trouble.get(task, "")
+        if trouble != before:
+            tell(f"error: {trouble}" if trouble else f"over: {before}")
+        self._trouble[task] = trouble
+
+
+@contextlib.contextmanager
+def _as_store_error() -> Iterator[None]:
+    try:
+        yield
+    except _native.NativeError as error:
+        kind = RequestError if error.usage else StoreError
+        raise kind(str(error), error.hint) from error

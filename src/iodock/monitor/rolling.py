@@ -1,0 +1,182 @@
+"""Upkeep of a monitor store: finer rows are summed up in coarser ones, small files merged, old files removed.
+
+Every step is one change of the catalogue: what is asked meanwhile sees the files before or those after.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+from iodock.store.monitored import RESOLUTIONS, TABLES, Catalogue, MonitorStore, StoredFile, counters
+
+SECOND = 1_000_000_000
+DAY = 86_400 * SECOND
+STEPS = {"minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
+"""What coarser resolutions sum up, ns."""
+PERIODS = {
+    "fine": (3600 * SECOND,),
+    "minute": (DAY,),
+    "ten_minutes": (DAY, 30 * DAY),
+}
+"""Files that end in the same period become one when it is over, ns."""
+_LATE = 900 * SECOND
+"""How long after a period's end its files are merged: most of what comes late is there."""
+_MOST = 1 << 62
+"""Of any sum."""
+_PLACE = ("host", "source", "file_system", "target")
+_OWNER = ("job", "user", "session", "command", "known_by")
+_METRIC = ("metric", "unit", "bucket", "is_level")
+_ORDER = {
+    "job_io": "job, user, command, file_system, target, end_ts",
+    "targets": "file_system, target, metric, bucket, end_ts",
+    "losses": "ts",
+}
+
+New = tuple[str, str, str, int, int, int, bool]
+"""Table, resolution, name, begin, end, rows, rolled."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """How long rows are kept, days."""
+
+    fine: float = 1
+    minute: float = 7
+    ten_minutes: float = 400
+
+    def until(self, resolution: str, now: int) -> int:
+        """What ended before is not kept any more, ns since the epoch."""
+        days: float = getattr(self, resolution)
+        return now - int(days * DAY)
+
+
+class Writer(Protocol):
+    """Who changes the catalogue: `_native.MonitorIntake`."""
+
+    def new_file(self, table: str, resolution: str, time: int) -> tuple[str, Path]:
+        """Name and path of a file that is to be written."""
+
+    def replace(self, replaced: list[str], rolled: list[str], new: list[New]) -> None:
+        """In one step: files that go, that are rolled, that count."""
+
+
+def roll(store: MonitorStore, writer: Writer, now: int) -> int:
+    """Sums up what is not summed up yet: the rows of every table and resolution but the coarsest. Returns
+    how many rows were read. NOW: ns since the epoch. Raises StoreError."""
+    rows = 0
+    for table in ("job_io", "targets"):
+        for finer, coarser in pairwise(RESOLUTIONS):
+            files = [file for file in store.catalogue.of(table, finer) if not file.rolled]
+            if files and (finer == "fine" or now - min(file.begin for file in files) >= 3600 * SECOND):
+                _roll(store, writer, table, finer, coarser, files)
+                rows += sum(file.rows for file in files)
+    return rows
+
+
+def _roll(
+    store: MonitorStore, writer: Writer, table: str, finer: str, coarser: str, files: list[StoredFile]
+) -> None:
+    names = [file.name for file in files]
+    new = []
+    if len(files) > 1:
+        merged = _written(store, writer, table, finer, _sorted(table, store.rows(names)), files)
+        new += [(*entry, True) for entry in merged]
+    summed = _summed(table, store.rows(names), STEPS[coarser])
+    new += [(*entry, False) for entry in _written(store, writer, table, coarser, summed, files)]
+    replaced, rolled = (names, []) if len(files) > 1 else ([], names)
+    writer.replace(replaced, rolled, new)
+
+
+def _written(
+    store: MonitorStore, writer: Writer, table: str, resolution: str, sql: str, files: list[StoredFile]
+) -> Iterator[tuple[str, str, str, int, int, int]]:
+    name, path = writer.new_file(table, resolution, max(file.end for file in files))
+    written = store.write(sql, path, ("ts", "ts") if table == "losses" else ("begin_ts", "end_ts"))
+    if written:
+        rows, begin, end = written
+        yield table, resolution, name, begin, end, rows
+
+
+def _sorted(table: str, rows: str) -> str:
+    return f"SELECT * FROM ({rows}) ORDER BY {_ORDER[table]}"
+
+
+def _summed(table: str, rows: str, step: int) -> str:
+    """Rows of one owner (or metric) on one target that end in the same step become one. One that is longer
+    than the step, as an agent was away, stays apart: it does not say when in its time anything happened."""
+    keys = (*_PLACE, *(_OWNER if table == "job_io" else _METRIC))
+    columns = ", ".join(f'"{key}"' for key in keys)
+    return (
+        f"SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {columns}, {_sums(table)} FROM ({rows}) "
+        f"GROUP BY (end_ts - 1) // {step}, CASE WHEN end_ts - begin_ts > {step} THEN begin_ts END, "
+        f"{columns} "
+        f"ORDER BY {_ORDER[table]}"
+    )
+
+
+def _sums(table: str) -> str:
+    """The columns behind the keys."""
+    if table == "job_io":
+        sums = (_bounded(f'sum("{name}")') + f' AS "{name}"' for name in counters())
+        return ", ".join(["bool_and(exact) AS exact", *sums])
+    level, total = _bounded("round(avg(value))"), _bounded("sum(value)")
+    value = f"CASE WHEN is_level THEN {level} ELSE {total} END"
+    return f"{value} AS value, max(greatest) AS greatest, bool_and(exact) AS exact"
+
+
+def _bounded(sum_of_it: str) -> str:
+    """Nonsense of a damaged counter must not end the upkeep of all others."""
+    return f"least({sum_of_it}, {_MOST})::BIGINT"
+
+
+def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
+    """Merges the files of periods that are over. Returns how many files are fewer. Raises StoreError."""
+    fewer = 0
+    for table in TABLES:
+        for resolution in RESOLUTIONS:
+            for period in PERIODS[resolution]:
+                for files in _over(store.catalogue, table, resolution, period, now):
+                    fewer += len(files) - 1
+                    _merge(store, writer, table, resolution, files)
+    return fewer
+
+
+def _over(
+    catalogue: Catalogue, table: str, resolution: str, period: int, now: int
+) -> Iterable[list[StoredFile]]:
+    groups: dict[tuple[int, bool], list[StoredFile]] = defaultdict(list)
+    for file in catalogue.of(table, resolution):
+        # Those that are not rolled yet are merged as they are rolled.
+        if file.rolled or resolution == RESOLUTIONS[-1] or table == "losses":
+            groups[file.end // period, file.rolled].append(file)
+    return [
+        files for (number, _), files in sorted(groups.items())
+        if len(files) > 1 and now > (number + 1) * period + _LATE
+    ]  # fmt: skip
+
+
+def _merge(store: MonitorStore, writer: Writer, table: str, resolution: str, files: list[StoredFile]) -> None:
+    names = [file.name for file in files]
+    sql = _sorted(table, store.rows(names))
+    merged = _written(store, writer, table, resolution, sql, files)
+    writer.replace(names, [], [(*entry, files[0].rolled) for entry in merged])
+
+
+def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
+    """Removes files all of whose rows are older than what is kept. Returns how many. Raises StoreError."""
+    old = [
+        file.name
+        for (table, resolution), files in store.catalogue.files.items()
+        for file in files
+        if file.end < keep.until("ten_minutes" if table == "losses" else resolution, now)
+        # What is not summed up yet is all there is.
+        and (file.rolled or resolution == RESOLUTIONS[-1] or table == "losses")
+    ]
+    if old:
+        writer.replace(old, [], [])
+    return len(old)

@@ -1,0 +1,137 @@
+"""What the collector serves, and how it is served."""
+
+from __future__ import annotations
+
+import ipaddress
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from iodock.errors import RequestError
+from iodock.monitor.access import Access
+from iodock.monitor.collector import Collector
+from iodock.portal.door import Door
+from iodock.portal.pages import Pages
+from iodock.portal.shown.page import Site
+
+_GRACE_S = 5
+"""For requests under way when the collector is told to end."""
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files of keys; with `client_ca` only those come in who have a certificate of it."""
+
+    certificate: Path
+    key: Path
+    client_ca: Path | None = None
+
+
+def application(collector: Collector, access: Access, site: Site | None = None) -> Starlette:
+    """All routes."""
+    pages = Pages(collector.store, access, site)
+    routes = [
+        Route("/api/v1/samples", Door(collector, access).push, methods=["POST"]),
+        Route("/healthz", _healthy),
+        *pages.routes(),
+    ]
+    # Where nobody is asked who he is, a page in a browser on this machine must not ask in his name either.
+    hosts = ["127.0.0.1", "localhost", "[::1]"] if access.is_open else ["*"]
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        exception_handlers={HTTPException: pages.failed, Exception: pages.failed},
+    )
+
+
+async def _healthy(request: Request) -> Response:
+    return PlainTextResponse("ok\n")
+
+
+def listening(address: str, access: Access, tls: Tls | None) -> socket.socket:
+    """A socket at HOST:PORT. Raises RequestError: no address, in use, or beyond the loopback interface
+    without tokens or with tokens in the clear."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = ipaddress.ip_address(host.strip("[]"))
+        number = int(port)
+        if not 0 <= number < 65_536:
+            raise ValueError
+    except ValueError:
+        raise RequestError(f"--listen {address}: not an address and port, as 127.0.0.1:9847") from None
+    if not found.is_loopback:
+        _check_open_door(address, access, tls)
+    try:
+        family = socket.AF_INET6 if found.version == 6 else socket.AF_INET
+        door = socket.create_server((str(found), number), family=family, backlog=512)
+        # An answer's head and body are two pieces: the second must not wait until the first is
+        # acknowledged. Those who come in inherit it.
+        door.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return door
+    except OSError as error:
+        raise RequestError(f"--listen {address}: {error.strerror}", "give another port") from error
+
+
+def _check_open_door(address: str, access: Access, tls: Tls | None) -> None:
+    if access.is_open:
+        raise RequestError(
+            f"--listen {address}: beyond the loopback interface it must be known who comes",
+            "iodock monitor token makes tokens for --tokens FILE; or --proxy ADDRESS",
+        )
+    if access.tokens and tls is None and not access.proxies:
+        raise RequestError(
+            f"--listen {address}: tokens would travel in the clear", "--tls-cert FILE --tls-key FILE"
+        )
+
+
+def address_of(door: socket.socket, tls: Tls | None) -> str:
+    """Where agents push and browsers ask."""
+    host, port = door.getsockname()[:2]
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def serve(
+    app: Starlette, door: socket.socket, tls: Tls | None, wake: int, ready: Callable[[str], None]
+) -> None:
+    """Until the descriptor WAKE is readable. READY gets the URL. Raises RequestError: a file of keys is not
+    good."""
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_S,
+        timeout_keep_alive=75,
+        ssl_certfile=str(tls.certificate) if tls else None,
+        ssl_keyfile=str(tls.key) if tls else None,
+        ssl_ca_certs=str(tls.client_ca) if tls and tls.client_ca else None,
+        ssl_cert_reqs=ssl.CERT_REQUIRED if tls and tls.client_ca else ssl.CERT_NONE,
+    )
+    try:
+        config.load()
+    except (OSError, ssl.SSLError) as error:
+        raise RequestError(f"TLS: {error}", "--tls-cert, --tls-key and --client-ca are PEM files") from error
+    ready(address_of(door, tls))
+    server = uvicorn.Server(config)
+    # Only the main thread gets signals, and what must follow the server's end is not the server's business.
+    thread = threading.Thread(target=server.run, args=([door],))
+    thread.start()
+    while thread.is_alive() and not select.select([wake], [], [], 1.0)[0]:
+        pass
+    server.should_exit = True
+    thread.join()

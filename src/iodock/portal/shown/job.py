@@ -1,0 +1,251 @@
+"""One job's page."""
+
+from __future__ import annotations
+
+from iodock.language import Language
+from iodock.monitor.notices import as_rows
+from iodock.monitor.questions import job as questions
+from iodock.monitor.questions.counted import PROCESSES, SERVERS, metadata_operations
+from iodock.monitor.questions.job import OneJob
+from iodock.monitor.questions.spans import DAY, SECOND, Span, span
+from iodock.portal.charts import Chart, Curve, values
+from iodock.portal.forms import shortened
+from iodock.portal.people import login
+from iodock.portal.shown.file_systems import charts as file_system_charts
+from iodock.portal.shown.file_systems import state
+from iodock.portal.shown.jobs import PLACE_NOTES, PLACE_TITLES
+from iodock.portal.shown.page import LAG_S, NotThere, Question, Shown, known_span
+from iodock.portal.tables import Column, Table
+
+Rows = list[dict[str, object]]
+_LOOKED_BACK = 30 * DAY
+_OPERATIONS = 6
+_MOST_PARTS = 200
+_MARGIN = 60 * SECOND
+
+
+def shown(question: Question, number: str) -> Shown:
+    """Raises NotThere: no such job, or another user's; RequestError, StoreError."""
+    # Stored ids have no control characters: they are escaped.
+    if not number or any(letter < " " or letter == "\x7f" for letter in number):
+        raise NotThere
+    job = OneJob(question.site.ids, number, question.seen)
+    within = _span(question, job)
+    parts = as_rows(questions.parts(question.store, job, within))
+    totals = [row for row in parts if row["part"] == "place"]
+    places = [str(row["place"]) for row in totals]
+    place = question.asked.place if question.asked.place in places else (places[0] if places else SERVERS)
+    systems = sorted({name for row in totals for name in _listed(row["file_systems"])})
+    own, below, others = _own(question, job, within, place), _systems(question, within, systems), _others(
+        question, job, within, systems)  # fmt: skip
+    sections = [("own", own), *[(name, charts) for name, charts in below], ("others", others)]
+    return Shown(
+        "job.html", question.text.gettext("Job {job}", job=shortened(number, 40)), within.begin, within.end,
+        [_totals(question, totals), *_parts(question, parts, place)],
+        [chart for _, charts in sections for chart in charts],
+        {
+            "within": within, "default_range": "", "number": number,
+            "own_charts": own, "below": below, "others": others,
+            "users": sorted({login(one) for row in totals for one in _listed(row["users"])}),
+            "commands": _commands(totals),
+            "places": {one: question.text.gettext(PLACE_TITLES[one]) for one in places}, "place": place,
+            "place_note": question.text.gettext(PLACE_NOTES[place]),
+        },
+    )  # fmt: skip
+
+
+def _span(question: Question, job: OneJob) -> Span:
+    """The job's whole time, or what is asked for. Raises NotThere."""
+    catalogue, now = question.store.catalogue, question.asked.now
+    end = question.asked.end or now - LAG_S * SECOND
+    chosen = question.asked.length("")
+    if chosen:
+        found = question.within(chosen)
+        if questions.extent(question.store, job, span(end - _LOOKED_BACK, end, catalogue)) is None:
+            raise NotThere
+        return found
+    moments = questions.extent(question.store, job, span(end - _LOOKED_BACK, end, catalogue))
+    if moments is None:
+        raise NotThere
+    begin = max(moments[0], end - _LOOKED_BACK)
+    return span(begin - _MARGIN, min(moments[1] + _MARGIN, end), catalogue)
+
+
+def _own(question: Question, job: OneJob, within: Span, place: str) -> list[Chart]:
+    text = question.text
+    rows = as_rows(questions.over_time(question.store, job, within, place))
+    # Where it has no rows it did nothing: its curves are known wherever the span is over.
+    known = (within.begin, known_span([], within, question.asked.now)[1])
+    moved = [
+        Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
+        Curve(text.gettext("written"), values(rows, "write_bytes", within, known=known), "write"),
+    ]
+    charts = [Chart(text.gettext("Bytes read and written"), "bytes_rate", within, moved)]
+    if place != SERVERS:
+        return charts
+    most = sorted(metadata_operations(), key=lambda name: -sum(_float(row[name]) for row in rows))[
+        :_OPERATIONS
+    ]
+    curves = [
+        Curve(name, values(rows, name, within, known=known), f"c{number}")
+        for number, name in enumerate(most)
+        if any(_float(row[name]) for row in rows)
+    ]
+    return [*charts, Chart(text.gettext("Metadata operations"), "rate", within, curves)]
+
+
+def _systems(question: Question, within: Span, systems: list[str]) -> list[tuple[str, list[Chart]]]:
+    if not systems:
+        return []
+    found = state(question, within, clients=False)
+    return [(name, file_system_charts(question, found, name)) for name in systems if name in found.names]
+
+
+def _others(question: Question, job: OneJob, within: Span, systems: list[str]) -> list[Chart]:
+    text = question.text
+    if not systems:
+        return []
+    heavy = as_rows(questions.heaviest_others(question.store, job, within, systems))
+    ids = [one for other in heavy for one in _listed(other["ids"])]
+    rows = as_rows(questions.others_over_time(question.store, ids, systems, within))
+    titles = {
+        "bytes": (text.gettext("Bytes read and written by other jobs"), "bytes_rate"),
+        "metadata": (text.gettext("Metadata operations of other jobs"), "rate"),
+    }
+    return [
+        Chart(title, kind, within, _other_curves(question, within, heavy, rows, value))
+        for value, (title, kind) in titles.items()
+    ]
+
+
+def _other_curves(question: Question, within: Span, heavy: Rows, rows: Rows, value: str) -> list[Curve]:
+    known = (within.begin, known_span([], within, question.asked.now)[1])
+    chosen = sorted(
+        (other for other in heavy if _float(other[value]) > 0), key=lambda other: -_float(other[value])
+    )
+    curves = []
+    for place, other in enumerate(chosen[: questions.HEAVIEST]):
+        ids = set(_listed(other["ids"]))
+        own = [row for row in rows if row["id"] in ids]
+        curves.append(
+            Curve(_other_label(question, other), values(own, value, within, known=known), f"c{place}")
+        )
+    return curves
+
+
+def _other_label(question: Question, other: dict[str, object]) -> str:
+    """Whose it is and which, for who may know it."""
+    if other["mine"] is not True:
+        return question.text.gettext("another user's job")
+    user = f" ({login(str(other['user']))})" if other["user"] is not None else ""
+    return shortened(str(other["job"]), 30) + user
+
+
+def _commands(totals: Rows) -> str:
+    return shortened(", ".join(sorted({name for row in totals for name in _listed(row["commands"])})), 200)
+
+
+def _listed(names: object) -> list[str]:
+    """A list of an answer, without NULL."""
+    return sorted(str(name) for name in names if name is not None) if isinstance(names, list) else []
+
+
+def _side(text: Language, side: str, place: str) -> str:
+    if place != SERVERS:
+        return text.gettext(PLACE_TITLES[place])
+    return text.gettext("metadata servers") if side == "mdt" else text.gettext("object servers")
+
+
+def _float(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _totals(question: Question, totals: Rows) -> Table:
+    text = question.text
+    columns = (
+        Column("counted_by", text.gettext("counted by")),
+        Column("read_bytes", text.gettext("read"), "bytes"),
+        Column("write_bytes", text.gettext("written"), "bytes"),
+        Column("reads", text.gettext("reads"), "number"),
+        Column("writes", text.gettext("writes"), "number"),
+        Column("call_read_bytes", text.gettext("asked to read"), "bytes"),
+        Column("call_write_bytes", text.gettext("asked to write"), "bytes"),
+        Column("metadata", text.gettext("metadata"), "number"),
+        Column("time_s", text.gettext("time in operations"), "seconds"),
+    )
+    rows = [
+        {**row, "counted_by": text.gettext(PLACE_TITLES[str(row["place"])]),
+         "time_s": _float(row["time_us"]) / 1e6 or None,
+         **{name: _float(row[name]) or None for name in ("call_read_bytes", "call_write_bytes")}}
+        for row in totals
+    ]  # fmt: skip
+    note = (
+        text.gettext("The same bytes are counted at several places: don't add them.") if len(rows) > 1 else ""
+    )
+    return Table(
+        "totals",
+        text.gettext("In this time"),
+        columns,
+        list(rows),
+        text.gettext("Nothing in this time"),
+        note,
+    )
+
+
+def _parts(question: Question, parts: Rows, place: str) -> list[Table]:
+    text = question.text
+    nothing = text.gettext("Nothing in this time")
+    of_place = [row for row in parts if row["place"] == place and row["name"] is not None]
+    no_node = text.gettext("The ids of these jobs do not name nodes.") if place == SERVERS else nothing
+    return [
+        _operations(text, [row for row in of_place if row["part"] == "side"], place),
+        _part(text, "nodes", text.gettext("By node"), text.gettext("node"), of_place, no_node, place),
+        _part(text, "targets", text.gettext("By target"), text.gettext("target"), of_place, nothing, place),
+    ]
+
+
+def _part(text: Language, name: str, title: str, column: str, rows: Rows, empty: str, place: str) -> Table:
+    read, write = (
+        ("call_read_bytes", "call_write_bytes") if place == PROCESSES else ("read_bytes", "write_bytes")
+    )
+    columns = (
+        Column("name", column, "name"),
+        Column("read_bytes", text.gettext("read"), "bytes"),
+        Column("write_bytes", text.gettext("written"), "bytes"),
+        Column("metadata", text.gettext("metadata"), "number"),
+    )
+    found = [
+        {**row, "read_bytes": row[read], "write_bytes": row[write]}
+        for row in rows
+        if row["part"] == name[:-1]
+    ]
+    found.sort(key=lambda row: (-_moved(row), -_float(row["metadata"]), str(row["name"])))
+    return Table(name, title, columns, list(found[:_MOST_PARTS]), empty)
+
+
+def _moved(row: dict[str, object]) -> float:
+    return _float(row["read_bytes"]) + _float(row["write_bytes"])
+
+
+def _operations(text: Language, sides: Rows, place: str) -> Table:
+    columns = (
+        Column("name", text.gettext("operation"), "name"),
+        Column("side", text.gettext("counted by")),
+        Column("count", text.gettext("count"), "integer"),
+    )
+    names = ("reads", "writes", "read_calls", "write_calls", *metadata_operations())
+    rows = [
+        {
+            "name": name,
+            "side": _side(text, str(row["name"]), place),
+            "count": row[name],
+            "exact": row["exact"],
+        }
+        for row in sides
+        for name in names
+        if _float(row[name])
+    ]
+    rows.sort(key=lambda row: -_float(row["count"]))
+    return Table(
+        "operations", text.gettext("By operation"), columns, list(rows), text.gettext("Nothing in this time")
+    )

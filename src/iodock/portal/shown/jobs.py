@@ -1,0 +1,79 @@
+"""The table of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from iodock.language import N_, Language
+from iodock.monitor.notices import as_rows
+from iodock.monitor.questions import jobs
+from iodock.monitor.questions.counted import CGROUPS, PROCESSES, SERVERS
+from iodock.portal.forms import MOST_ROWS, job_address
+from iodock.portal.people import login, names
+from iodock.portal.shown.file_systems import empty
+from iodock.portal.shown.page import Question, Shown
+from iodock.portal.tables import Column, Table
+
+PLACE_TITLES = {
+    SERVERS: N_("file servers"),
+    PROCESSES: N_("processes on nodes"),
+    CGROUPS: N_("cgroups on nodes"),
+}
+PLACE_NOTES = {
+    SERVERS: N_("What file servers moved for each job."),
+    PROCESSES: N_("What processes asked for: page cache, pipes and /dev/zero too."),
+    CGROUPS: N_("What the nodes' own devices moved."),
+}
+MOST = 100
+
+
+def shown(question: Question) -> Shown:
+    """Raises RequestError, StoreError."""
+    text, asked = question.text, question.asked
+    within = question.within("15m")
+    places = jobs.places(question.store, within)
+    place = asked.place or (places[0] if places else SERVERS)
+    user = asked.text("user")
+    wanted = jobs.Wanted(
+        place, question.seen, names(user) if user else (), asked.text("fs"), asked.text("q"),
+        asked.sort, asked.is_descending, asked.number("top", MOST, MOST_ROWS),
+    )  # fmt: skip
+    rows = as_rows(jobs.jobs(question.store, within, question.site.ids, wanted))
+    total = int(str(rows[0]["total"])) if rows else 0
+    more = {
+        "within": within, "default_range": "15m",
+        "places": {one: text.gettext(PLACE_TITLES[one]) for one in places},
+        "place": place, "place_note": text.gettext(PLACE_NOTES[place]), "total": total, "filters": True,
+    }  # fmt: skip
+    # The job's page shows the job's whole time, unless this one shows the past.
+    carried = dict(question.own)
+    table = _table(question, [_row(row, carried) for row in rows])
+    return Shown("jobs.html", text.gettext("Jobs"), within.begin, within.end, [table], [], more)
+
+
+def _row(row: dict[str, object], carried: Mapping[str, str]) -> dict[str, object]:
+    job, user = str(row["job"]), row["user"]
+    known = {"user": login(str(user)) if user is not None else None, "hosts": row["hosts"] or None}
+    return {**row, **known, "link": job_address(job, carried) if job else "", "full": job}
+
+
+def _table(question: Question, rows: list[dict[str, object]]) -> Table:
+    return Table("jobs", question.text.gettext("Jobs"), columns(question.text), list(rows), empty(question))
+
+
+def columns(text: Language) -> tuple[Column, ...]:
+    """Of the table."""
+    return (
+        Column("job", text.gettext("job"), "job", "job"),
+        Column("user", text.gettext("user"), "user", "user"),
+        Column("read_rate", text.gettext("read/s"), "bytes_rate", "read_rate"),
+        Column("write_rate", text.gettext("written/s"), "bytes_rate", "write_rate"),
+        Column("metadata_rate", text.gettext("metadata/s"), "rate", "metadata_rate"),
+        Column("read_bytes", text.gettext("read"), "bytes", "read_bytes"),
+        Column("write_bytes", text.gettext("written"), "bytes", "write_bytes"),
+        Column("metadata", text.gettext("metadata"), "number", "metadata"),
+        Column("seconds", text.gettext("active"), "seconds", "seconds"),
+        Column("hosts", text.gettext("nodes"), "integer", "hosts"),
+        Column("file_systems", text.gettext("file system"), "name"),
+        Column("command", text.gettext("command"), "name"),
+    )

@@ -1,0 +1,118 @@
+"""What all pages have in common."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from iodock.errors import StoreError
+from iodock.language import Language
+from iodock.monitor.access import Visitor
+from iodock.monitor.notices import Notice, notices
+from iodock.monitor.questions.ids import JobIds
+from iodock.monitor.questions.jobs import Seen
+from iodock.monitor.questions.spans import HOUR, SECOND, Span, span
+from iodock.portal.charts import Chart
+from iodock.portal.forms import RANGES, Asked
+from iodock.portal.people import seen_by
+from iodock.portal.tables import Table
+from iodock.settings import Overload
+from iodock.store.monitored import MonitorStore
+
+NOTICES_EVERY_S = 10
+LAG_S = 15
+"""What happened since may not be here yet: an agent reads every 10 s, and rows are written every 5."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What is told to `monitor serve`."""
+
+    ids: JobIds = field(default_factory=JobIds)
+    limits: Overload = field(default_factory=Overload)
+    is_synthetic: bool = False
+    """All of it is made up, and every page says so."""
+
+
+class NotThere(Exception):
+    """Nothing that this visitor may see."""
+
+
+class Remembered:
+    """What all visitors are told alike, and is asked for once in a while."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._notices: tuple[int, list[Notice]] | None = None
+
+    def notices(self, store: MonitorStore, now: int, limits: Overload) -> list[Notice]:
+        """Of file systems that are not well."""
+        with self._lock:
+            if self._notices is None or now - self._notices[0] > NOTICES_EVERY_S * SECOND:
+                try:
+                    found = notices(store, now, limits)
+                except StoreError:
+                    found = []
+                self._notices = (now, found)
+            return self._notices[1]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who asks what, of which store."""
+
+    store: MonitorStore
+    site: Site
+    asked: Asked
+    visitor: Visitor
+    text: Language
+    state: Remembered = field(default_factory=Remembered)
+
+    @cached_property
+    def seen(self) -> Seen:
+        return seen_by(self.visitor)
+
+    def within(self, otherwise: str) -> Span:
+        """The span that is asked for; else the last of a key of RANGES. Raises RequestError, StoreError."""
+        end = self.asked.end or self.asked.now - LAG_S * SECOND
+        length, _ = RANGES[self.asked.length(otherwise)]
+        return span(end - length, end, self.store.catalogue)
+
+    @property
+    def notices(self) -> list[Notice]:
+        """As of now, or a few seconds ago."""
+        return self.state.notices(self.store, self.asked.now, self.site.limits)
+
+    @property
+    def is_empty(self) -> bool:
+        """Has nobody pushed anything yet?"""
+        return not self.store.catalogue.files
+
+    @property
+    def own(self) -> Mapping[str, str]:
+        """What goes along with every link."""
+        language = self.asked.values.get("lang", "")
+        return {"lang": language} if language else {}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A page's content."""
+
+    template: str
+    title: str
+    begin: int
+    end: int
+    tables: list[Table]
+    charts: list[Chart] = field(default_factory=list)
+    more: Mapping[str, object] = field(default_factory=dict)
+    """What only this page's template knows."""
+    refreshes: bool = True
+
+
+def known_span(rows: list[dict[str, object]], within: Span, now: int) -> tuple[int, int]:
+    """Since when and until when curves are known, ns since the epoch. The step that is under way is not."""
+    begin = min((int(str(row["bucket"])) for row in rows), default=0) * within.step + within.begin
+    return begin, now - LAG_S * SECOND if now - within.end < HOUR else within.end

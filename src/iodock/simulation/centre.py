@@ -1,0 +1,210 @@
+"""The simulated centre: users' jobs come and go, work on targets, and servers have their days."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count
+from random import Random
+from typing import Any
+
+from iodock.simulation.counters import SECOND_NS, Rate
+from iodock.simulation.flow import Entry, Stream
+from iodock.simulation.jobs import Application, Job, Phase, metadata_rates, object_rates
+from iodock.simulation.population import Population
+from iodock.simulation.scenarios import HEALTHY, Scenario, Spell
+from iodock.simulation.server import Server
+from iodock.simulation.target import Kind, Target
+from iodock.simulation.truth import truth
+
+BEGIN_NS = 1_772_438_400 * SECOND_NS
+"""2026-03-02 08:00 UTC, unless told otherwise."""
+FILE_SYSTEM = "lfs"
+TAKEOVER_S = 45.0
+"""From an object server's death until another serves its targets."""
+
+
+@dataclass
+class Work:
+    """A job at work: its streams, and where in its phases it is."""
+
+    job: Job
+    application: Application
+    metadata: list[Stream]
+    objects: list[Stream]
+    phases: Iterator[Phase]
+
+
+class Centre:
+    """Deterministic for a scenario, a seed and sizes; it does not matter in which steps time passes. Times in
+    ns since the epoch."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        seed: int = 1,
+        begin_ns: int = BEGIN_NS,
+        servers: int | None = None,
+        jobs: int | None = None,
+    ) -> None:
+        """SERVERS counts the metadata server, which is the first; at least 2. JOBS run at once."""
+        self.scenario = replace(
+            scenario,
+            servers=max(2, servers or scenario.servers),
+            jobs=scenario.jobs if jobs is None else jobs,
+        )
+        self.seed, self.begin_ns, self.now_ns = seed, begin_ns, begin_ns
+        self.random = Random(seed)
+        self.servers = _servers(self.scenario, begin_ns)
+        self.jobs: list[Job] = []
+        """All that ever ran."""
+        self.streams: list[Stream] = []
+        self._object_targets = [target for target in self.targets if target.kind == "obdfilter"]
+        self._metadata_target = next(target for target in self.targets if target.kind == "mdt")
+        self._events: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
+        self._order = count()
+        self._population = Population(self.scenario, self.random)
+        self._plan()
+
+    @property
+    def targets(self) -> list[Target]:
+        return [target for server in self.servers for target in server.home]
+
+    def advance(self, seconds: float) -> None:
+        """Lets time pass."""
+        end_ns = self.now_ns + int(seconds * SECOND_NS)
+        while self._events and self._events[0][0] <= end_ns:
+            self.now_ns, _, action, arguments = heapq.heappop(self._events)
+            action(*arguments)
+        self.now_ns = end_ns
+        for server in self.servers:
+            for target in server.targets:
+                target.bring_back(end_ns)
+
+    def readings(self, since_ns: int | None = None) -> Iterator[tuple[Target, Entry, dict[str, int]]]:
+        """Of all targets that are served now: target, entry (`job_id`, `job`, `start_ns`, `updated_ns(now)`),
+        and its counters, named as `iodock-agent` names them; with SINCE_NS only what may have been used after
+        it."""
+        for server in self.servers:
+            if server.is_up:
+                for target in server.targets:
+                    for entry, counters in target.readings(self.now_ns, since_ns):
+                        yield target, entry, counters
+
+    def truth(self) -> dict[str, Any]:
+        """What each job really did until now: see `truth.truth`."""
+        return truth(self)
+
+    def submit(self, application: Application, seconds: float | None = None) -> Job:
+        """A job that starts now."""
+        job = self._population.job(application, self.now_ns, seconds)
+        self._start(job, application)
+        return job
+
+    def _after(self, seconds: float, action: Callable[..., object], *arguments: Any) -> None:
+        due_ns = self.now_ns + int(seconds * SECOND_NS)
+        heapq.heappush(self._events, (due_ns, next(self._order), action, arguments))
+
+    def _plan(self) -> None:
+        for special in self.scenario.specials:
+            self._after(special.at_s, self.submit, special.application)
+        for spell in self.scenario.spells:
+            self._after(spell.at_s, self._begin, spell)
+        for job, application in self._population.outside_of_jobs(self.now_ns):
+            self._start(job, application)
+        for _ in range(self.scenario.jobs):
+            # Already under way: they end at any time.
+            application = self._population.application()
+            whole = self._population.seconds(application)
+            self._start(
+                self._population.job(application, self.now_ns, whole * self.random.random() + 1),
+                application,
+                is_replaced=True,
+            )
+
+    def _start(self, job: Job, application: Application, is_replaced: bool = False) -> None:
+        stripes = min(len(self._object_targets), self.random.randint(*application.stripes))
+        chosen = self.random.sample(self._object_targets, stripes)
+        ids = job.ids(self.scenario.jobid_name)
+        metadata = [Stream(job, job_id, self._metadata_target) for job_id in ids]
+        objects = [Stream(job, job_id, target) for target in chosen for job_id in ids]
+        self.jobs.append(job)
+        self.streams += metadata + objects
+        work = Work(job, application, metadata, objects, _phases(application))
+        if job.end_ns is not None:
+            self._after((job.end_ns - job.start_ns) / SECOND_NS, self._end, work, is_replaced)
+        self._next_phase(work)
+
+    def _next_phase(self, work: Work) -> None:
+        if work.job.end_ns is not None and self.now_ns >= work.job.end_ns:
+            return
+        phase = next(work.phases)
+        factor = 1.0 if phase.is_exact else self.random.uniform(0.5, 1.5)
+        nodes = len(work.job.nodes)
+        per_id = nodes / len(work.metadata)
+        self._set(work.metadata, metadata_rates(phase, per_id, factor))
+        per_target = nodes / max(1, len(work.objects))
+        self._set(work.objects, object_rates(phase, per_target, factor))
+        self._after(self.random.uniform(*phase.seconds), self._next_phase, work)
+
+    def _set(self, streams: list[Stream], rates: list[Rate]) -> None:
+        for stream in streams:
+            stream.change(rates, self.now_ns)
+
+    def _end(self, work: Work, is_replaced: bool) -> None:
+        self._set(work.metadata + work.objects, [])
+        if is_replaced:
+            # By one of its kind, so that the mix stays as it is whatever lives how long.
+            self._after(self.random.expovariate(1 / 5.0), self._replace, work.application)
+
+    def _replace(self, application: Application) -> None:
+        job = self._population.job(application, self.now_ns, None)
+        self._start(job, application, is_replaced=True)
+
+    def _begin(self, spell: Spell) -> None:
+        server = self.servers[spell.server]
+        server.enter(spell.condition, self.now_ns)
+        if spell.kind == "failover":
+            self._after(TAKEOVER_S, self._take_over, server)
+        self._after(spell.seconds, self._recover, spell)
+
+    def _take_over(self, server: Server) -> None:
+        heir = self._heir(server)
+        server.give(list(server.targets), heir, self.now_ns)
+
+    def _heir(self, server: Server) -> Server:
+        """The next object server, or itself if it is the only one."""
+        others = [other for other in self.servers if not other.is_metadata_server and other is not server]
+        return others[0] if others else server
+
+    def _recover(self, spell: Spell) -> None:
+        server = self.servers[spell.server]
+        if spell.kind == "failover":
+            server.condition = HEALTHY
+            server.boot(self.now_ns)
+            self._heir(server).give(list(server.home), server, self.now_ns)
+        elif spell.kind == "reboot":
+            server.boot(self.now_ns)
+        if server.condition is not HEALTHY:
+            server.enter(HEALTHY, self.now_ns)
+
+
+def _phases(application: Application) -> Iterator[Phase]:
+    yield from application.once
+    while True:
+        yield from application.cycle
+
+
+def _servers(scenario: Scenario, now_ns: int) -> list[Server]:
+    def target(name: str, is_metadata: bool = False) -> Target:
+        kind: Kind = "mdt" if is_metadata else "obdfilter"
+        return Target(f"{FILE_SYSTEM}-{name}", kind, now_ns, scenario.cleanup_s)
+
+    servers = [Server("mds01", [target("MDT0000", True)], now_ns)]
+    for at in range(scenario.servers - 1):
+        first = at * scenario.targets_per_server
+        targets = [target(f"OST{first + n:04x}") for n in range(scenario.targets_per_server)]
+        servers.append(Server(f"oss{at + 1:02d}", targets, now_ns))
+    return servers

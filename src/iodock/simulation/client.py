@@ -1,0 +1,22 @@
+"""The login node: what its users did outside of jobs, as the client's `llite` counts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from iodock.simulation.counters import Tallies, add_all
+from iodock.simulation.population import LOGIN_NODE
+
+if TYPE_CHECKING:
+    from iodock.simulation.centre import Centre
+
+_CALLS = ("read_bytes", "write_bytes", "open", "close", "getattr", "setattr", "mknod", "mkdir", "unlink")
+
+
+def client_tallies(centre: Centre) -> Tallies:
+    """Operation -> tally since the beginning: a client's counters outlive its servers' troubles."""
+    done: Tallies = {}
+    for stream in centre.streams:
+        if stream.job.nodes == (LOGIN_NODE,):
+            add_all(done, stream.truth_at(centre.now_ns))
+    return {name: done[name] for name in _CALLS if name in done}

@@ -1,0 +1,72 @@
+"""What a server counts of one operation, and how fast it grows. All numbers whole, so that sums are exact."""
+
+from __future__ import annotations
+
+SECOND_NS = 1_000_000_000
+
+
+class Tally:
+    """One operation's counter, as Lustre keeps it: how often, and the amounts' smallest, largest, sum and sum
+    of squares. The amount is bytes of `..._bytes`, else microseconds."""
+
+    __slots__ = ("by_size", "largest", "samples", "smallest", "sum", "sum_of_squares")
+
+    def __init__(self) -> None:
+        self.samples = self.smallest = self.largest = self.sum = self.sum_of_squares = 0
+        self.by_size: dict[int, int] = {}
+        """Amount -> samples."""
+
+    def add(self, samples: int, amount: int) -> None:
+        """SAMPLES times the same amount."""
+        if samples <= 0:
+            return
+        self.smallest = min(self.smallest, amount) if self.samples else amount
+        self.largest = max(self.largest, amount)
+        self.samples += samples
+        self.sum += samples * amount
+        self.sum_of_squares += samples * amount * amount
+        self.by_size[amount] = self.by_size.get(amount, 0) + samples
+
+    def merge(self, other: Tally) -> None:
+        for amount, samples in other.by_size.items():
+            self.add(samples, amount)
+
+    def copy(self) -> Tally:
+        copied = Tally()
+        copied.merge(self)
+        return copied
+
+
+class Rate:
+    """An operation that happens every so often, each time with the same amount."""
+
+    __slots__ = ("amount", "count_name", "operation", "period_ns", "sum_name")
+
+    def __init__(self, operation: str, period_ns: int, amount: int) -> None:
+        self.operation, self.period_ns, self.amount = operation, max(1, period_ns), amount
+        self.count_name, self.sum_name = counter_names(operation)
+
+    @classmethod
+    def per_second(cls, operation: str, per_s: float, amount: int) -> Rate:
+        return cls(operation, int(SECOND_NS / per_s), amount)
+
+    def slowed(self, speed: float) -> Rate:
+        """The same at SPEED (more than 0, 1: as it is)."""
+        return self if speed == 1 else Rate(self.operation, int(self.period_ns / speed), self.amount)
+
+
+def counter_names(operation: str) -> tuple[str, str]:
+    """Names of how often, and of the sum, as `iodock-agent` calls them: `read_bytes_count` and `read_bytes`,
+    `open` and `open_time`."""
+    if operation.endswith("_bytes"):
+        return f"{operation}_count", operation
+    return operation, f"{operation}_time"
+
+
+Tallies = dict[str, Tally]
+"""Operation -> what was counted."""
+
+
+def add_all(into: Tallies, tallies: Tallies) -> None:
+    for operation, tally in tallies.items():
+        into.setdefault(operation, Tally()).merge(tally)

@@ -1,0 +1,164 @@
+"""What one job id does to one target: the entry that the server keeps, and what it truly was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from iodock.simulation.counters import Rate, Tallies, Tally, add_all
+
+if TYPE_CHECKING:
+    from iodock.simulation.jobs import Job
+    from iodock.simulation.target import Target
+
+
+class Entry:
+    """One id's lines in a target's `job_stats`. Times in ns since the epoch, by the server's clock."""
+
+    __slots__ = ("_settled", "_updated_ns", "job_id", "start_ns", "stream", "tallies", "text")
+
+    def __init__(self, stream: Stream, now_ns: int) -> None:
+        self.stream, self.job_id = stream, stream.job_id
+        self.start_ns = self._updated_ns = now_ns
+        self.tallies: Tallies = {}
+        self.text: str | None = None
+        """As it was last printed; None once it has changed."""
+        self._settled: dict[str, int] | None = None
+
+    @property
+    def job(self) -> Job:
+        return self.stream.job
+
+    def updated_ns(self, now_ns: int) -> int:
+        """When it was used last."""
+        return max(self._updated_ns, self.stream.last_ns(now_ns))
+
+    def is_used_after(self, since_ns: int) -> bool:
+        """Never wrongly false."""
+        return bool(self.stream.rates) or self._updated_ns > since_ns
+
+    def counters(self, now_ns: int) -> dict[str, int]:
+        """Name -> value, named as `iodock-agent` names them, without zeros. Not to be changed."""
+        if self._settled is None:
+            self._settled = _named(self.tallies)
+        stream = self.stream
+        if not stream.rates:
+            return self._settled
+        values = self._settled.copy()
+        known = values.get
+        elapsed = now_ns - stream.since_ns
+        # As `unsettled`, spelt out: this is what a long history's time goes to.
+        for rate, base in zip(stream.rates, stream.base, strict=True):
+            samples = elapsed // rate.period_ns + 1 - base
+            if samples:
+                values[rate.count_name] = known(rate.count_name, 0) + samples
+                values[rate.sum_name] = known(rate.sum_name, 0) + samples * rate.amount
+        return values
+
+    def tallies_at(self, now_ns: int) -> Tallies:
+        """Operation -> tally, as of now."""
+        tallies = dict(self.tallies)
+        for rate, samples in self.stream.unsettled(now_ns):
+            tally = tallies[rate.operation].copy() if rate.operation in tallies else Tally()
+            tally.add(samples, rate.amount)
+            tallies[rate.operation] = tally
+        return tallies
+
+    def add(self, rate: Rate, samples: int) -> None:
+        self.tallies.setdefault(rate.operation, Tally()).add(samples, rate.amount)
+        self.text = self._settled = None
+        self.stream.target.changes += 1
+
+    def touch(self, at_ns: int) -> None:
+        self._updated_ns = max(self._updated_ns, at_ns)
+
+
+def _named(tallies: Tallies) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for operation, tally in tallies.items():
+        if tally.samples:
+            rate = Rate(operation, 1, 0)
+            values[rate.count_name] = tally.samples
+            if tally.sum:
+                values[rate.sum_name] = tally.sum
+    return values
+
+
+class Stream:
+    """One job id on one target. Between two changes of its rates everything is a function of the time: the
+    n-th operation happens at a whole number of periods after the change. So nothing depends on how often one
+    looks, and time passes at no cost."""
+
+    __slots__ = ("base", "entry", "job", "job_id", "rates", "since_ns", "target", "truth", "wanted")
+
+    def __init__(self, job: Job, job_id: str, target: Target) -> None:
+        self.job, self.job_id, self.target = job, job_id, target
+        self.wanted: Sequence[Rate] = ()
+        """What the job would do, were the target at its usual speed."""
+        self.rates: Sequence[Rate] = ()
+        self.truth: Tallies = {}
+        """What was done up to the last change."""
+        self.entry: Entry | None = None
+        self.since_ns = 0
+        self.base: list[int] = []
+
+    def unsettled(self, now_ns: int) -> list[tuple[Rate, int]]:
+        """Rates, and how often each happened since the last settling."""
+        elapsed = now_ns - self.since_ns
+        return [
+            (rate, elapsed // rate.period_ns + 1 - base)
+            for rate, base in zip(self.rates, self.base, strict=True)
+        ]
+
+    def last_ns(self, now_ns: int) -> int:
+        """When the last operation happened; 0 if there was none since the last change."""
+        since = self.since_ns
+        return max(
+            (since + (now_ns - since) // rate.period_ns * rate.period_ns for rate in self.rates), default=0
+        )
+
+    def change(self, rates: Sequence[Rate], now_ns: int) -> None:
+        """From now on the job does this; the first of each happens at once."""
+        self.settle(now_ns)
+        self.wanted = rates
+        speed = self.target.speed
+        self.rates = [rate.slowed(speed) for rate in rates] if speed > 0 else ()
+        self.since_ns, self.base = now_ns, [0] * len(self.rates)
+        if self.rates and self.entry is None:
+            self._appear(now_ns)
+        if rates:
+            self.target.live[self.job_id] = self
+        else:
+            self.target.live.pop(self.job_id, None)
+
+    def settle(self, now_ns: int) -> None:
+        """Adds what happened to the entry and to the truth."""
+        if not self.rates:
+            return
+        done = self.unsettled(now_ns)
+        if self.entry is None and any(samples > 0 for _, samples in done):
+            self._appear(now_ns)
+        for at, (rate, samples) in enumerate(done):
+            if samples <= 0:
+                continue
+            self.base[at] += samples
+            self.truth.setdefault(rate.operation, Tally()).add(samples, rate.amount)
+            assert self.entry is not None
+            self.entry.add(rate, samples)
+        if self.entry is not None:
+            self.entry.touch(self.last_ns(now_ns))
+
+    def _appear(self, now_ns: int) -> None:
+        """The entry begins with the first operation that nobody has counted yet."""
+        first_ns = min(
+            self.since_ns + base * rate.period_ns for rate, base in zip(self.rates, self.base, strict=True)
+        )
+        self.entry = self.target.appear(self, first_ns, now_ns)
+
+    def truth_at(self, now_ns: int) -> Tallies:
+        """What was done until now."""
+        tallies: Tallies = {}
+        add_all(tallies, self.truth)
+        for rate, samples in self.unsettled(now_ns):
+            tallies.setdefault(rate.operation, Tally()).add(samples, rate.amount)
+        return {operation: tally for operation, tally in tallies.items() if tally.samples}

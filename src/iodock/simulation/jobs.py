@@ -1,0 +1,102 @@
+"""Jobs, and what kinds of programs do: each kind is declared once, as phases of operations by node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from iodock.simulation.counters import Rate
+
+LATENCY_US = {
+    "open": 310, "close": 90, "mknod": 420, "unlink": 380, "mkdir": 450, "rmdir": 400, "getattr": 60,
+    "setattr": 130, "statfs": 40, "rename": 500, "samedir_rename": 480, "crossdir_rename": 620,
+    "getxattr": 45, "setxattr": 150, "sync": 2500, "link": 350, "create": 70, "destroy": 80, "punch": 200,
+    "read": 1400, "write": 900,
+}  # fmt: skip
+"""What one operation takes on a healthy server, microseconds."""
+KIB, MIB = 1024, 1024 * 1024
+Span = tuple[float, float]
+"""Smallest and largest."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What each node of a job does for a while."""
+
+    name: str
+    seconds: Span
+    metadata: dict[str, float] = field(default_factory=dict)
+    """Operation on the metadata server -> how often a second."""
+    objects: dict[str, float] = field(default_factory=dict)
+    """Operation on the object servers without bytes -> how often a second."""
+    read: tuple[float, int] | None = None
+    """Reads a second, and the bytes of each."""
+    write: tuple[float, int] | None = None
+    is_exact: bool = False
+    """The rates are not varied."""
+
+
+@dataclass(frozen=True)
+class Application:
+    name: str
+    once: tuple[Phase, ...]
+    """Done first."""
+    cycle: tuple[Phase, ...]
+    """Done again and again until the job ends."""
+    nodes: tuple[int, int] = (1, 8)
+    stripes: tuple[int, int] = (1, 4)
+    """Of how many object targets it uses."""
+    seconds: Span = (300, 14_400)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job, or (without number) what somebody does outside of jobs. Times in ns since the epoch."""
+
+    number: int | None
+    user: str
+    uid: int
+    name: str
+    application: str
+    nodes: tuple[str, ...]
+    start_ns: int
+    end_ns: int | None
+    """None: as long as the centre runs."""
+
+    def ids(self, jobid_name: str) -> tuple[str, ...]:
+        """The ids under which servers know it, by Lustre's `jobid_name`: %j job, %u user, %H host's short
+        name, %e program. Without a job, a bare %j becomes program and user, as with procname_uid."""
+        if self.number is None and jobid_name == "%j":
+            jobid_name = "%e.%u"
+        text = jobid_name.replace("%j", "" if self.number is None else str(self.number))
+        text = text.replace("%u", str(self.uid)).replace("%e", self.name)
+        if "%H" not in text:
+            return (text,)
+        return tuple(text.replace("%H", node) for node in self.nodes)
+
+
+def metadata_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
+    """Of one id that does the work of so many nodes."""
+    return [
+        Rate.per_second(operation, per_s * nodes * factor, _latency(operation, factor))
+        for operation, per_s in phase.metadata.items()
+    ]
+
+
+def object_rates(phase: Phase, nodes: float, factor: float) -> list[Rate]:
+    """Of one id on one target, doing the work of so many nodes there. Bytes have a twin that counts time, as
+    since Lustre 2.12.8."""
+    rates = [
+        Rate.per_second(operation, per_s * nodes * factor, _latency(operation, factor))
+        for operation, per_s in phase.objects.items()
+    ]
+    for operation, transfer in (("read", phase.read), ("write", phase.write)):
+        if transfer is not None:
+            per_s, size_bytes = transfer
+            counted = Rate.per_second(f"{operation}_bytes", per_s * nodes * factor, size_bytes)
+            time_us = _latency(operation, factor) * max(64 * KIB, size_bytes) // MIB + 20
+            rates += [counted, Rate(operation, counted.period_ns, time_us)]
+    return rates
+
+
+def _latency(operation: str, factor: float) -> int:
+    return max(1, int(LATENCY_US[operation] * (0.8 + 0.2 * factor)))

@@ -1,0 +1,46 @@
+"""What a simulated server's kernel says of the machine itself."""
+
+from __future__ import annotations
+
+from iodock.simulation.server import CORES, Server
+
+_TICK_NS = 10_000_000
+_MANY = 0.9
+"""From this share of the CPU on, tasks wait for it."""
+
+
+def machine_files(server: Server, now_ns: int, version: str) -> dict[str, str]:
+    """Path below the server's root -> text."""
+    condition, uptime_s = server.condition, server.uptime_s(now_ns)
+    idle_s = (uptime_s * CORES) - server.busy_ns * CORES / 1e9
+    # Service threads that wait for their disks count as load.
+    load = condition.active_threads if condition.io_pressure > 0.5 else condition.cpu_share * CORES
+    cpu_us = server.busy_ns // 2000 if condition.cpu_share >= _MANY else server.busy_ns // 200_000
+    return {
+        "proc/sys/kernel/hostname": f"{server.name}\n",
+        "proc/fs/lustre/version": f"{version}\n",
+        "proc/uptime": f"{uptime_s:.2f} {idle_s:.2f}\n",
+        "proc/loadavg": f"{load:.2f} {load:.2f} {load:.2f} 1/900 4242\n",
+        "proc/stat": _stat(server, now_ns),
+        "proc/pressure/cpu": _pressure(
+            condition.cpu_share if condition.cpu_share >= _MANY else 0, cpu_us, False
+        ),
+        "proc/pressure/io": _pressure(condition.io_pressure, server.io_pressure_ns // 1000, True),
+        "proc/pressure/memory": _pressure(0, 0, True),
+    }
+
+
+def _stat(server: Server, now_ns: int) -> str:
+    """/proc/stat: all is system time, as Lustre's threads are the kernel's."""
+    total = (now_ns - server.booted_ns) * CORES // _TICK_NS
+    busy = server.busy_ns * CORES // _TICK_NS
+    waited = server.io_pressure_ns // _TICK_NS
+    idle = max(0, total - busy - waited)
+    return f"cpu  0 0 {busy} {idle} {waited} 0 0 0 0 0\nbtime {server.booted_ns // 10**9}\n"
+
+
+def _pressure(share: float, total_us: int, has_full: bool) -> str:
+    percent = f"{share * 100:.2f}"
+    line = f"avg10={percent} avg60={percent} avg300={percent} total="
+    full = f"full {line}{total_us // 2}\n" if has_full else ""
+    return f"some {line}{total_us}\n{full}"

@@ -1,0 +1,46 @@
+"""What the simulated jobs really did, for tests to compare with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from iodock.simulation.counters import Tallies
+
+if TYPE_CHECKING:
+    from iodock.simulation.centre import Centre
+
+
+def truth(centre: Centre) -> dict[str, Any]:
+    """As truth.json holds it: `jobs`, each with its `work`: job id -> target -> operation -> `samples` and
+    `sum` (bytes of `..._bytes`, else microseconds), with what no server counts any more."""
+    now_ns = centre.now_ns
+    jobs: dict[int, dict[str, Any]] = {
+        id(job): {
+            "number": job.number,
+            "user": job.user,
+            "uid": job.uid,
+            "name": job.name,
+            "application": job.application,
+            "nodes": list(job.nodes),
+            "start_ns": job.start_ns,
+            "end_ns": job.end_ns,
+            "work": {},
+        }
+        for job in centre.jobs
+    }
+    for stream in centre.streams:
+        work = jobs[id(stream.job)]["work"]
+        if done := _plain(stream.truth_at(now_ns)):
+            work.setdefault(stream.job_id, {})[stream.target.name] = done
+    return {
+        "synthetic": True,
+        "scenario": centre.scenario.name,
+        "seed": centre.seed,
+        "begin_ns": centre.begin_ns,
+        "now_ns": now_ns,
+        "jobs": list(jobs.values()),
+    }
+
+
+def _plain(tallies: Tallies) -> dict[str, dict[str, int]]:
+    return {name: {"samples": tally.samples, "sum": tally.sum} for name, tally in tallies.items()}

@@ -1,0 +1,207 @@
+"""The monitor store: which of its files count, and questions in SQL over them.
+
+docs/explanation/monitor-store.md describes tables and columns. Only the collector's intake writes one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from iodock.errors import QueryError, StoreError
+from iodock.store.tables import quoted
+
+RESOLUTIONS = ("fine", "minute", "ten_minutes")
+"""From the finest to the coarsest."""
+TABLES = ("job_io", "targets", "losses")
+FORMAT = "iodock monitor store"
+VERSION = 1
+MEMORY_LIMIT = "600MB"
+THREADS = 2
+_COLUMNS_OF_PLACE = "begin_ts BIGINT, end_ts BIGINT, host TEXT, source TEXT, file_system TEXT, target TEXT"
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file of rows. Times in ns since the epoch."""
+
+    name: str
+    """Below the store's folder."""
+    begin: int
+    end: int
+    rows: int
+    rolled: bool
+    """Its rows are summed up in the next coarser resolution as well."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Which files count, by table and resolution."""
+
+    files: dict[tuple[str, str], tuple[StoredFile, ...]]
+    agents: int
+    """Spools that have pushed something."""
+
+    def of(self, table: str, resolution: str) -> tuple[StoredFile, ...]:
+        """All files of one resolution."""
+        return self.files.get((table, resolution), ())
+
+    def chosen(self, table: str, resolution: str, begin: int, end: int) -> list[StoredFile]:
+        """Files that together have every row between two moments once, none of them finer than needed."""
+        coarsest = RESOLUTIONS.index(resolution)
+        chosen = list(self.of(table, resolution))
+        for finer in RESOLUTIONS[:coarsest]:
+            chosen += [file for file in self.of(table, finer) if not file.rolled]
+        return [file for file in chosen if file.begin <= end and file.end >= begin]
+
+
+class MonitorStore:
+    """A monitor store to read. Questions may be asked while the collector writes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: tuple[tuple[int, int], Catalogue] | None = None
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """As of now. Raises StoreError."""
+        path = self.folder / "catalogue.json"
+        try:
+            status = path.stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
+            if self._read is None or self._read[0] != stamp:
+                self._read = (stamp, _parsed(json.loads(path.read_bytes()), path))
+        except FileNotFoundError:
+            raise StoreError(
+                f"{self.folder}: no monitor store", "iodock monitor serve --store DIR makes one"
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
+        return self._read[1]
+
+    def table(
+        self, sql: str, parameters: Sequence[object] = (), *, begin: int, end: int, resolution: str
+    ) -> pa.Table:
+        """The answer to a SELECT over `job_io`, `targets` and `losses`, of which there are the rows that
+        lie at least partly between two moments, ns since the epoch. Raises StoreError, QueryError."""
+        try:
+            return self._ask(sql, parameters, begin, end, resolution)
+        except duckdb.IOException:
+            # A file that was replaced since the catalogue was read.
+            self._read = None
+            try:
+                return self._ask(sql, parameters, begin, end, resolution)
+            except duckdb.Error as error:
+                raise StoreError(f"{self.folder}: {error}") from error
+        except duckdb.Error as error:
+            raise QueryError(str(error)) from error
+
+    def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
+        catalogue = self.catalogue
+        with self._connection.cursor() as cursor:
+            # Only what is asked for (a path may have a table's name): to open hundreds of files takes
+            # longer than most answers.
+            for table in (name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)):
+                level = "fine" if table == "losses" else resolution
+                names = [file.name for file in catalogue.chosen(table, level, begin, end)]
+                cursor.execute(self._view(table, names, begin, end))
+            return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+
+    def _view(self, table: str, names: list[str], begin: int, end: int) -> str:
+        rows = self.rows(names) if names else _nothing(table)
+        within = f"ts BETWEEN {begin} AND {end}" if table == "losses" else (
+            f"end_ts > {begin} AND begin_ts <= {end}"
+        )  # fmt: skip
+        return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {within}"
+
+    def rows(self, names: Iterable[str]) -> str:
+        """A SELECT of all rows of these files."""
+        paths = ", ".join(quoted(str(self.folder / name)) for name in names)
+        return f"SELECT * FROM read_parquet([{paths}])"
+
+    def write(
+        self, sql: str, path: Path, times: tuple[str, str] = ("begin_ts", "end_ts")
+    ) -> tuple[int, int, int] | None:
+        """Writes the answer to a SELECT with the columns TIMES as a Parquet file that is on the disk
+        afterwards: rows, smallest begin and largest end; None, and no file, of no rows. Raises
+        StoreError."""
+        target = quoted(str(path))
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(f"COPY ({sql}) TO {target} (FORMAT parquet, COMPRESSION zstd)")
+                # Of the columns' statistics: no row is read.
+                extent = f"SELECT count(*), min({times[0]}), max({times[1]}) FROM read_parquet({target})"
+                rows, begin, end = cursor.execute(extent).fetchall()[0]
+            if not rows:
+                path.unlink()
+                return None
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except (duckdb.Error, OSError) as error:
+            path.unlink(missing_ok=True)
+            raise StoreError(f"{path}: {error}") from error
+        return rows, begin, end
+
+    @cached_property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
+        return duckdb.connect(
+            config={
+                "memory_limit": MEMORY_LIMIT,
+                "threads": THREADS,
+                "temp_directory": str(spill),
+                # Parquet is built in; nothing may be fetched from the network.
+                "autoinstall_known_extensions": False,
+                "preserve_insertion_order": True,
+            }
+        )
+
+
+def counters() -> list[str]:
+    """Columns of `job_io` that count something."""
+    from iodock import _native
+
+    return [*_native.monitor_counters(), "other", "time_us"]
+
+
+def _nothing(table: str) -> str:
+    """No row, with the table's columns."""
+    columns = {
+        "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
+        f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",
+        "targets": f"{_COLUMNS_OF_PLACE}, metric TEXT, unit TEXT, bucket BIGINT, is_level BOOLEAN, "
+        "value BIGINT, greatest BIGINT, exact BOOLEAN",
+        "losses": "ts BIGINT, host TEXT, name TEXT, source TEXT, target TEXT, count BIGINT, detail TEXT",
+    }[table]
+    casts = (column.split() for column in columns.split(", "))
+    return "SELECT " + ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in casts) + " WHERE false"
+
+
+def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
+    if found["format"] != FORMAT:
+        raise StoreError(f"{path}: not of a monitor store but of {found['format']!r}")
+    if found["version"] != VERSION:
+        raise StoreError(f"{path}: version {found['version']}; this iodock reads {VERSION}")
+    files = {
+        (table, resolution): tuple(_file(entry) for entry in entries)
+        for table, resolutions in found["tables"].items()
+        for resolution, entries in resolutions.items()
+    }
+    return Catalogue(files, len(found["applied"]))
+
+
+def _file(entry: dict[str, Any]) -> StoredFile:
+    return StoredFile(entry["file"], entry["begin"], entry["end"], entry["rows"], entry.get("rolled", False))

@@ -1,0 +1,109 @@
+"""An agent's batches, encoded by hand: the wire of crates/iodock-samples from its other side."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+
+BYTES, COUNT, LEVEL = 1, 0, 9
+"""Numbers of quantities."""
+SERVER, SESSION = 1, 4
+"""Numbers of evidences."""
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def signed(value: int) -> bytes:
+    return varint((value << 1) ^ (value >> 63))
+
+
+def text(value: str | bytes) -> bytes:
+    raw = value.encode() if isinstance(value, str) else value
+    return varint(len(raw)) + raw
+
+
+def several(items: list[bytes]) -> bytes:
+    return varint(len(items)) + b"".join(items)
+
+
+def optional(value: int | None) -> bytes:
+    return b"\0" if value is None else b"\1" + signed(value)
+
+
+def owner(job: str | bytes, user: str = "", evidence: int = SERVER) -> bytes:
+    return varint(evidence) + text(job) + text(user) + text("") + text("")
+
+
+@dataclass
+class Entry:
+    job: str | bytes
+    values: dict[tuple[str, int], int]
+    start: int | None = None
+    updated: int | None = None
+    user: str = ""
+    evidence: int = SERVER
+
+    def encoded(self, names: list[str]) -> bytes:
+        values = [
+            varint(names.index(name)) + varint(quantity) + varint(0) + varint(value)
+            for (name, quantity), value in self.values.items()
+        ]
+        who = owner(self.job, self.user, self.evidence)
+        return who + several(values) + optional(self.start) + optional(self.updated)
+
+
+@dataclass
+class Part:
+    time: int
+    entries: list[Entry] = field(default_factory=list)
+    source: str = "obdfilter_job_stats"
+    file_system: str = "lfs"
+    target: str = "lfs-OST0000"
+    full: bool = False
+    gone: list[str] = field(default_factory=list)
+
+    def encoded(self) -> bytes:
+        names = sorted({name for entry in self.entries for name, _ in entry.values})
+        place = text(self.source) + text(self.file_system) + text(self.target)
+        reading = b"\0" + signed(self.time) + bytes([self.full]) + varint(0) + b"\1"
+        entries = several([entry.encoded(names) for entry in self.entries])
+        return place + reading + several([text(name) for name in names]) + entries + several(
+            [owner(job) for job in self.gone]
+        )  # fmt: skip
+
+
+def frame(
+    sequence: int, parts: list[Part], *, spool: bytes = b"S" * 16, host: str = "oss01", dropped: int = 0
+) -> bytes:
+    """One batch. Its time is its last part's."""
+    moment = max((part.time for part in parts), default=0)
+    plain = b"".join(
+        [spool, varint(sequence), text(host), signed(moment), varint(dropped),
+         several([part.encoded() for part in parts]), varint(0)]
+    )  # fmt: skip
+    return framed(sequence, plain)
+
+
+def framed(sequence: int, plain: bytes, version: int = 1) -> bytes:
+    payload = literal_block(plain)
+    header = b"IODOCS" + struct.pack("<HQII", version, sequence, len(payload), len(plain))
+    return header + struct.pack("<I4x", zlib.crc32(header + payload)) + payload
+
+
+def literal_block(plain: bytes) -> bytes:
+    """An LZ4 block of one sequence without a match: valid, and not smaller."""
+    length = len(plain)
+    if length < 15:
+        return bytes([length << 4]) + plain
+    rest, more = length - 15, bytearray()
+    while rest >= 255:
+        more.append(255)
+        rest -= 255
+    return bytes([0xF0, *more, rest]) + plain

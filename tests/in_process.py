@@ -1,0 +1,22 @@
+"""The command line in the process of the test: a new one takes longer to start than most questions take."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import redirect_stderr, redirect_stdout
+from typing import Any
+
+from iodock.cli.run import run
+
+
+def shown(store: object, analysis: str, *options: str) -> dict[str, Any]:
+    """What `iodock show ANALYSIS STORE OPTIONS --format json` prints."""
+    out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+    with redirect_stdout(out), redirect_stderr(said):
+        status = run(["show", analysis, str(store), *options, "--format", "json"])
+    for stream in (out, said):
+        stream.seek(0)
+    assert status == 0, said.read()
+    found: dict[str, Any] = json.load(out)
+    return found

@@ -1,0 +1,97 @@
+"""`iodock monitor demo`: all that belongs to it starts, says that it is made up, and is gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from iodock.monitor.collector import Collector
+from iodock.monitor.history import begin_before, write_days
+from iodock.simulation.centre import Centre
+from iodock.simulation.scenarios import named
+from test_simulation_tree import agent
+
+__all__ = ["agent"]
+PATIENCE_S = 60.0
+
+
+@pytest.mark.timeout(180)
+def test_the_demo_starts_shows_what_agents_send_and_leaves_nothing(agent: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        [*command, "--days", "0.02", "--jobs", "5"], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stderr
+        said = process.stderr.readline()
+        assert said.startswith("note: synthetic: http://127.0.0.1:"), said
+        url = said.split()[2]
+        folder = next(tmp_path.glob("iodock-demo-*"))
+        assert urllib.request.urlopen(f"{url}/healthz", timeout=20).read() == b"ok\n"
+        page = urllib.request.urlopen(f"{url}/jobs", timeout=20).read().decode()
+        assert "Synthetic: this centre" in page
+        ends = time.monotonic() + PATIENCE_S
+        while not pushed(folder) and time.monotonic() < ends:
+            time.sleep(0.5)
+        assert pushed(folder) == 4
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+        assert not folder.exists()
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def pushed(folder: Path) -> int:
+    """How many agents' pushes are in the store; 0 until all of them are."""
+    applied = json.loads((folder / "store" / "catalogue.json").read_text())["applied"]
+    servers = len([path for path in (folder / "lustre").iterdir() if path.is_dir()])
+    return len(applied) if len(applied) == servers else 0
+
+
+def test_the_past_is_what_jobs_did(tmp_path: Path) -> None:
+    now = time.time_ns()
+    collector = Collector(tmp_path / "store")
+    centre = Centre(named("healthy"), seed=2, begin_ns=begin_before(now, 0.1), servers=3, jobs=10)
+    first = sums(centre)
+    told: list[float] = []
+    write_days(centre, collector.writer, 0.1, told.append)
+    assert told == sorted(told)
+    assert told[-1] == pytest.approx(1.0)
+    done = {name: value - first.get(name, 0) for name, value in sums(centre).items()}
+    rows = collector.store.table(
+        "SELECT sum(read_bytes)::BIGINT AS read_bytes, sum(write_bytes)::BIGINT AS write_bytes, "
+        "sum(open)::BIGINT AS open, max(end_ts) AS end_ts FROM job_io",
+        begin=0, end=1 << 62, resolution="fine",
+    ).to_pylist()[0]  # fmt: skip
+    assert {name: rows[name] for name in done} == done
+    assert abs(rows["end_ts"] - now) < 60 * 1_000_000_000
+    waits = collector.store.table(
+        "SELECT metric, unit, min(value) AS least FROM targets GROUP BY ALL",
+        begin=0, end=1 << 62, resolution="fine",
+    ).to_pylist()  # fmt: skip
+    assert {("req_waittime", "1"), ("req_waittime_time", "us"), ("req_qdepth_sum", "1")} <= {
+        (row["metric"], row["unit"]) for row in waits
+    }
+
+
+def sums(centre: Centre) -> dict[str, int]:
+    """What all jobs did."""
+    found = {"read_bytes": 0, "write_bytes": 0, "open": 0}
+    for job in centre.truth()["jobs"]:
+        for targets in job["work"].values():
+            for operations in targets.values():
+                for name in found:
+                    kind = "samples" if name == "open" else "sum"
+                    found[name] += operations.get(name, {}).get(kind, 0)
+    return found

@@ -1,0 +1,120 @@
+"""Simulated servers, real agents, the real collector, killed at any moment: what jobs did is there, once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from iodock.simulation.centre import Centre
+from iodock.simulation.scenarios import named
+from iodock.simulation.tree import Tree
+from iodock.store.monitored import MonitorStore
+from simulated import wanted
+from test_simulation_tree import agent
+
+KILLS = int(os.environ.get("IODOCK_KILLS", "6"))
+"""Of agents and of the collector, each time one of them at random."""
+PATIENCE_S = 60.0
+COLLECTOR = "collector"
+__all__ = ["agent"]
+
+
+class Site:
+    """A tree of simulated servers, an agent on each, and a collector; each can be killed and started."""
+
+    def __init__(self, folder: Path, agent: Path) -> None:
+        self.folder, self.agent = folder, agent
+        self.centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=12)
+        self.tree = Tree(folder / "lustre", self.centre)
+        self.tree.write()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def members(self) -> list[str]:
+        return [COLLECTOR, *(server.name for server in self.centre.servers)]
+
+    def start(self, name: str) -> None:
+        command: list[object] = [
+            self.agent, "run", "--root", self.tree.root / name, "--listen", "127.0.0.1:0",
+            "--interval", "0.2", "--push", f"http://{self.address}", "--spool", self.folder / f"spool-{name}",
+        ]  # fmt: skip
+        if name == COLLECTOR:
+            command = [sys.executable, "-m", "iodock", "monitor", "serve", "--listen", self.address]
+            command += ["--store", self.folder / "store"]
+        with (self.folder / f"{name}.log").open("ab") as log:
+            words = [str(word) for word in command]
+            self.running[name] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=log)
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        assert process.poll() is None, (self.folder / f"{name}.log").read_text()
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def live(self, seconds: float) -> None:
+        """Time goes on for the jobs, ten times as fast as here."""
+        self.centre.advance(seconds * 10)
+        self.tree.write()
+        time.sleep(seconds)
+
+    def seen(self) -> dict[tuple[str, str], int]:
+        """(job id, target) -> bytes read and written, and files opened, as the store has them."""
+        found = MonitorStore(self.folder / "store").table(
+            "SELECT job, target, sum(read_bytes + write_bytes + open)::BIGINT AS done FROM job_io "
+            "GROUP BY ALL",
+            begin=0, end=1 << 62, resolution="fine",
+        )  # fmt: skip
+        return {(row["job"], row["target"]): row["done"] for row in found.to_pylist() if row["done"]}
+
+    def truth(self) -> dict[tuple[str, str], int]:
+        done: dict[tuple[str, str], int] = {}
+        for (job, target, counter), value in wanted(self.tree, timed=True).items():
+            if counter in ("read_bytes", "write_bytes", "open") and value:
+                done[job, target] = done.get((job, target), 0) + value
+        return done
+
+
+@pytest.fixture
+def site(tmp_path: Path, agent: Path) -> Iterator[Site]:
+    site = Site(tmp_path, agent)
+    try:
+        yield site
+    finally:
+        for process in site.running.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.timeout(120 + 3 * KILLS)
+def test_what_jobs_did_is_there_once_whoever_is_killed(site: Site) -> None:
+    chance = random.Random(11)
+    for name in site.members:
+        site.start(name)
+    # What was done before an agent's first reading is not known.
+    before = site.truth()
+    time.sleep(1.5)
+    for _ in range(KILLS):
+        site.live(chance.uniform(0.1, 1.5))
+        name = chance.choice(site.members)
+        site.kill(name)
+        site.live(chance.uniform(0.0, 0.6))
+        site.start(name)
+    site.live(1.0)
+    after, ends = site.truth(), time.monotonic() + PATIENCE_S
+    grown = {key: done - before.get(key, 0) for key, done in after.items()}
+    truth = {key: done for key, done in grown.items() if done}
+    while site.seen() != truth and time.monotonic() < ends:
+        time.sleep(0.5)
+    assert sum(truth.values()) > 1 << 30
+    assert site.seen() == truth

@@ -1,0 +1,109 @@
+"""Ids of jobs and addresses that mean harm."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from portal_site import OWN, Server, fill, portal
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "'; DROP TABLE job_io; --", '" onmouseover="alert(1)', "../../etc/passwd", "..", ".",
+    "100%", "%2e%2e%2f", "a b\tc", "line\nbreak", "{{ 7*7 }}",
+    "${7*7}", "=cmd|' /C calc'!A0", "\\x41",
+    "?format=csv#x",
+    "日本語", "\u202eevil", "x" * 10_000, "1:2", "::", "9:9:9:9", "e.1", "-",
+    "&amp;", "a/b/c", "//evil.example/",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with portal(tmp_path_factory.mktemp("hostile")) as server:
+        fill(server.collector, extra=list(HOSTILE))
+        yield server
+
+
+def test_hostile_ids_are_shown_as_text(site: Server) -> None:
+    status, text, _ = site.get("/jobs?top=1000")
+    assert status == 200
+    assert (
+        "<script>alert" not in text
+        and 'onmouseover="' not in text
+        and "49" not in re.findall(r"\b49\b", text)
+    )
+    listed = list(csv.DictReader(io.StringIO(site.get("/jobs?top=1000&format=csv")[1])))
+    assert len(listed) == len(HOSTILE) + 2
+    assert not any(row["job"].startswith(("=", "+", "-", "@")) for row in listed)
+
+
+def test_every_hostile_id_has_its_page(site: Server) -> None:
+    text = site.get("/jobs?top=1000")[1]
+    links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]
+    assert len(links) == len(HOSTILE) + 2
+    for link in links:
+        # No browser takes any of them for another place.
+        assert re.match(r"/jobs/([A-Za-z0-9_@,%+=:\[\]~-]|\?id=)", link) and "/.." not in link, link
+        status, page, _ = site.get(link)
+        assert status == 200, link[:200]
+        assert "<script>alert" not in page and 'onmouseover="' not in page
+
+
+@pytest.mark.parametrize("job", [*HOSTILE, "\x00", "\r\nSet-Cookie: a=b", "7" * 30_000])
+def test_any_text_as_a_job_is_answered_with_a_page(site: Server, job: str) -> None:
+    for path in (f"/jobs/{quote(job, safe='')}", f"/jobs/?id={quote(job, safe='')}"):
+        status, text, headers = site.get(path)
+        assert status in (200, 404), path[:100]
+        assert "Traceback" not in text and "set-cookie" not in headers
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "range=7x", "range=%00", "end=tomorrow", "end=99999999999999",
+        "end=0001-01-01T00:00", "end=2026-13-01T00:00",
+        "sort=drop", "order=sideways", "top=0", "top=-1", "top=1e9", "top=%D9%A1", "at=nowhere", "format=exe",
+        "lang=xx", "format=csv&table=nothing", "q=" + "x" * 20_001, "sort=job%27--",
+    ],
+)  # fmt: skip
+def test_wrong_questions_are_refused_with_a_page(site: Server, query: str) -> None:
+    status, text, headers = site.get("/jobs?" + query)
+    assert status == 400 and "content-security-policy" in headers
+    assert "<h1>" in text and "Traceback" not in text and len(text) < 4000
+
+
+@pytest.mark.parametrize("month", ["2026", "2026-13", "1999-01", "x", "2026-1", "\u0662026-01", "2026-01-01"])
+def test_wrong_months(site: Server, month: str) -> None:
+    assert site.get("/use?month=" + quote(month))[0] == 400
+
+
+@pytest.mark.parametrize(
+    "query", ["q=%27%22%25_%5C", "user=%27+OR+1%3D1--", "fs=lfs%27", "q=%00", "q=%FF%FE"]
+)
+def test_odd_filters_are_filters(site: Server, query: str) -> None:
+    status, text, _ = site.get("/jobs?" + query)
+    assert status == 200 and OWN not in re.findall(
+        r"\d+", text.split("<tbody>")[-1] if "<tbody>" in text else ""
+    )
+
+
+def test_what_is_no_page(site: Server) -> None:
+    for path in ("/nothing", "/jobs/../..", "/%", "//evil.example/", "/.env", "/api/v2"):
+        status, text, _ = site.get(path)
+        assert status in (400, 404) and "Traceback" not in text, path
+    assert site.ask("POST", "/jobs")[0] == 405
+    assert site.ask("DELETE", "/")[0] == 405
+
+
+def test_a_title_is_short_however_long_the_id(site: Server, tmp_path: Path) -> None:
+    text = site.get("/jobs/?id=" + "x" * 10_000)[1]
+    title = re.search(r"<title>([^<]*)</title>", text)
+    assert title and len(title[1]) < 80

@@ -1,0 +1,134 @@
+"""What a killed recorder, a full disk or a cut journal leaves."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from recorded import (
+    IODOCK,
+    count,
+    live,
+    losses,
+    needs_root,
+    run,
+    wait_until,
+)
+
+pytestmark = live
+
+
+# What is left by a crash.
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A store whose recorder was killed, and how many blocks the program had written."""
+    folder = tmp_path_factory.mktemp("killed")
+    program = "import os, time\nf = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\n"
+    program += "while os.write(f, b'x' * 997): time.sleep(0.001)\n"
+    # By rewrite the program would go on: see test_recording_rewrite.
+    command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", "run.iodock", "--"]
+    command += [sys.executable, "-S", "-c", program]
+    with subprocess.Popen(command, cwd=folder) as recorder:
+        wait_until((folder / "out.dat").exists)
+        time.sleep(3.5)
+        recorder.kill()
+    size = -1
+    while size != (size := (folder / "out.dat").stat().st_size):
+        time.sleep(0.5)
+    return folder / "run.iodock", size // 997
+
+
+def test_after_kill_9_what_was_flushed_is_there(killed: tuple[Path, int], tmp_path: Path) -> None:
+    original, written = killed
+    assert written > 500
+    store = tmp_path / "run.iodock"
+    shutil.copytree(original, store)
+    # Two that open it at the same time: one makes the tables, both answer.
+    command = [*IODOCK, "show", "summary", "run.iodock", "--format", "json"]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    answers = [process.communicate(timeout=60) for process in both]
+    assert [process.returncode for process in both] == [0, 0], answers
+    assert answers[0][0] == answers[1][0]
+    assert losses(store)["journal-cut"] == 1
+    recorded = count(store, "call = 'write' AND file LIKE '%/out.dat'")
+    # At most a second behind; 3.5 seconds were run.
+    assert written * 0.55 <= recorded <= written
+
+
+def test_a_journal_cut_anywhere_opens(killed: tuple[Path, int], tmp_path: Path) -> None:
+    original, _ = killed
+    whole = next(original.glob("journal/*.journal")).read_bytes()
+    before = 0
+    for part in (0.02, 0.3, 0.51, 0.77, 0.999):
+        store = tmp_path / f"cut-{part}.iodock"
+        shutil.copytree(original, store)
+        journal = next(store.glob("journal/*.journal"))
+        journal.write_bytes(whole[: int(len(whole) * part)])
+        now = count(store, "call = 'write'")
+        assert now >= before
+        before = now
+        assert losses(store)["journal-cut"] >= 1
+    assert before > 0
+
+
+@pytest.mark.parametrize("length", [0, 5, 30])
+def test_a_journal_without_anything_is_said_to_be_so(
+    killed: tuple[Path, int], tmp_path: Path, length: int
+) -> None:
+    store = tmp_path / "run.iodock"
+    shutil.copytree(killed[0], store)
+    journal = next(store.glob("journal/*.journal"))
+    journal.write_bytes(journal.read_bytes()[:length])
+    done = run([*IODOCK, "show", "summary", store], tmp_path)
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    place = tmp_path / "small"
+    place.mkdir()
+    mounted = run(["mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", place], tmp_path)
+    if mounted.returncode != 0:
+        pytest.skip("no file system can be mounted here")
+    yield place
+    subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@needs_root
+def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_path: Path) -> None:
+    program = "import os\nfor i in range(60000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
+    store = small_disk / "run.iodock"
+    # By rewrite so many calls fit: see test_recording_rewrite.
+    command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", store, "--"]
+    command += [sys.executable, "-S", "-c", program]
+    done = run(command, tmp_path)
+    assert done.returncode == 9
+    assert done.stdout == "".join("x" * (i % 97) for i in range(60000))
+    assert "error: recording stopped early: " in done.stderr and "disk is full" in done.stderr
+    assert "Traceback" not in done.stderr and "bug" not in done.stderr
+    recorded = count(store, "call = 'write'")
+    assert recorded > 1000
+    # All that was made is accounted for: kept or counted as dropped.
+    assert 59990 <= recorded + losses(store).get("dropped-records", 0) < 60400
+
+
+@needs_root
+def test_a_cut_store_on_a_full_disk_opens(killed: tuple[Path, int], small_disk: Path, tmp_path: Path) -> None:
+    store = small_disk / "run.iodock"
+    shutil.copytree(killed[0], store)
+    with (small_disk / "fill").open("wb", buffering=0) as fill, pytest.raises(OSError):
+        while True:
+            fill.write(bytes(1024))
+    assert count(store, "call = 'write'") > 500
+    assert sorted(path.name for path in store.iterdir()) == ["journal", "manifest.json"]

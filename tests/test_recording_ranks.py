@@ -1,0 +1,89 @@
+"""Recordings of MPI ranks."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recorded import (
+    IODOCK,
+    MPIRUN,
+    PROGRAMS,
+    live,
+    loss_cures,
+    losses,
+    needs_mpi,
+    rows,
+    run,
+)
+
+pytestmark = live
+
+
+# MPI.
+
+
+@pytest.fixture(scope="module")
+def ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("mpi") / "ranks"
+    subprocess.run(["mpicc", "-o", program, PROGRAMS / "ranks.c"], check=True)
+    return program
+
+
+def by_rank(store: Path) -> list[tuple[Any, ...]]:
+    sql = (
+        "SELECT rank, call, count(*) AS calls, sum(bytes)::BIGINT AS bytes FROM calls_seen"
+        " WHERE file LIKE '%.dat' GROUP BY ALL ORDER BY ALL"
+    )
+    return [tuple(row.values()) for row in rows(store, sql)]
+
+
+@needs_mpi
+def test_ranks_share_one_store_in_both_forms(tmp_path: Path, ranks: Path) -> None:
+    wanted = [
+        (rank, call, calls, size)
+        for rank in range(4)
+        for call, calls, size in (
+            ("close", 2, None),
+            ("openat", 2, None),
+            ("pwrite64", 17, 17 * 1009),
+            ("write", 13, 13 * 1009),
+        )
+    ]
+    inside = [*MPIRUN, *IODOCK, "record", "-q", "-o", "inside.iodock", "--", ranks]
+    assert run(inside, tmp_path).returncode == 0
+    outside = [*IODOCK, "record", "-q", "-o", "outside.iodock", "--", *MPIRUN, ranks]
+    assert run(outside, tmp_path).returncode == 0
+    assert by_rank(tmp_path / "inside.iodock") == wanted
+    assert by_rank(tmp_path / "outside.iodock") == wanted
+    assert "unknown-descriptors" not in losses(tmp_path / "outside.iodock")
+    again = run(inside, tmp_path)
+    assert again.returncode != 0 and "exists already" in again.stderr
+    assert by_rank(tmp_path / "inside.iodock") == wanted
+
+
+@needs_mpi
+def test_a_killed_rank_is_named(tmp_path: Path) -> None:
+    recorder = " ".join([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "sh", "-c"])
+    # The recorder of rank 2 is killed; what it has flushed is there, and the others' parts are whole.
+    script = (
+        f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then {recorder} 'sleep 2.5; kill -9 $PPID; sleep 5'; "
+        f"else {recorder} 'sleep 1; cat /etc/hostname'; fi; exit 0"
+    )
+    done = run([*MPIRUN, "sh", "-c", script], tmp_path)
+    store = tmp_path / "run.iodock"
+    assert store.is_dir(), done.stderr
+    found = rows(store, "SELECT DISTINCT rank FROM calls_seen WHERE rank IS NOT NULL ORDER BY 1")
+    assert [row["rank"] for row in found] == [0, 1, 2, 3]
+    assert "(rank 2)" in loss_cures(store)["journal-cut"]
+
+
+@needs_mpi
+def test_a_rank_without_a_part_is_named(tmp_path: Path) -> None:
+    recorder = " ".join([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "cat", "/etc/hostname"])
+    script = f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then sleep 1; else {recorder}; fi"
+    assert run([*MPIRUN, "sh", "-c", script], tmp_path).returncode == 0
+    assert "(rank 2)" in loss_cures(tmp_path / "run.iodock")["missing-ranks"]
