@@ -35,8 +35,8 @@ def generator() -> Path:
     """Builds genlog when its source is newer."""
     binary = BUILD / "genlog"
     source = ROOT / "fixtures" / "genlog.rs"
+    BUILD.mkdir(parents=True, exist_ok=True)
     if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
-        BUILD.mkdir(parents=True, exist_ok=True)
         subprocess.run(["rustc", "-O", "-o", binary, source], check=True)
     return binary
 
@@ -45,9 +45,10 @@ def big_log(events: int, seed: int) -> tuple[Path, dict]:
     """A log of `events` calls and its truth; made once."""
     log, truth = BUILD / f"big-{events}-{seed}.log", BUILD / f"big-{events}-{seed}.json"
     if not truth.exists():
+        program = generator()
         with log.open("wb") as out:
             subprocess.run(
-                [generator(), str(events), "8", "2000", str(seed), "--truth", truth], stdout=out, check=True
+                [program, str(events), "8", "2000", str(seed), "--truth", truth], stdout=out, check=True
             )
     return log, json.loads(truth.read_text())
 

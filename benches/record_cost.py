@@ -1,5 +1,6 @@
 """What recording costs: each program alone, under `strace -f -ttT -o`, under a bare two-stop tracer that
-stores nothing, and under `iodock record`, in turn, in one run.
+stores nothing, and under `iodock record` by ptrace and by the back end it takes by itself, in turn, in one
+run.
 
     .venv/bin/python benches/record_cost.py [--rounds 5] [--only NAME,...]
 
@@ -59,20 +60,12 @@ def programs(scratch: Path) -> dict[str, list[str]]:
 
 
 def contestants(command: list[str], scratch: Path) -> dict[str, list[str]]:
+    record = [sys.executable, "-m", "iodock", "record", "--quiet", "--force", "-o", str(scratch / "r.iodock")]
     tracers = {
         "strace": ["strace", "-f", "-ttT", "-o", str(scratch / "log")],
         "bare": [str(bare_tracer())],
-        "iodock": [
-            sys.executable,
-            "-m",
-            "iodock",
-            "record",
-            "--quiet",
-            "--force",
-            "-o",
-            str(scratch / "r.iodock"),
-            "--",
-        ],
+        "ptrace": [*record, "--backend", "ptrace", "--"],
+        "auto": [*record, "--"],
     }
     return {"alone": command, **{name: [*tracer, *command] for name, tracer in tracers.items()}}
 
@@ -88,10 +81,10 @@ def bare_tracer() -> Path:
 
 
 def fixed_cost(scratch: Path, rounds: int) -> float:
-    """CPU seconds of recording a program that does nothing, less the program's own."""
+    """CPU seconds of recording a program that does nothing by ptrace, less the program's own."""
     wanted = contestants(["true"], scratch)
-    runs = alternate({who: wanted[who] for who in ("alone", "iodock")}, 2 * rounds, cwd=scratch)
-    return median(runs["iodock"], "cpu") - median(runs["alone"], "cpu")
+    runs = alternate({who: wanted[who] for who in ("alone", "ptrace")}, 2 * rounds, cwd=scratch)
+    return median(runs["ptrace"], "cpu") - median(runs["alone"], "cpu")
 
 
 def main() -> int:
@@ -110,7 +103,7 @@ def main() -> int:
         fixed = fixed_cost(scratch, options.rounds)
         print(
             f"start and end of iodock itself: {fixed:.3f} s (a recording of `true`); "
-            "it is in every figure but the last"
+            "it is in every figure but (ptrace - fixed)"
         )
         for name, command in programs(scratch).items():
             if options.only and name not in options.only.split(","):
@@ -121,15 +114,17 @@ def main() -> int:
             cpu = {who: median(run, "cpu") for who, run in runs.items()}
             wall = {who: median(run, "wall") for who, run in runs.items()}
             rows.append([
-                name, *(f"{cpu[who]:.2f}" for who in runs), f"{cpu['iodock'] / cpu['strace']:.2f}",
-                f"{cpu['iodock'] / cpu['bare']:.2f}", f"{cpu['iodock'] / max(cpu['alone'], 0.001):.1f}",
-                f"{wall['iodock'] / wall['strace']:.2f}", f"{(cpu['iodock'] - fixed) / cpu['bare']:.2f}",
+                name, *(f"{cpu[who]:.2f}" for who in runs), f"{cpu['ptrace'] / cpu['strace']:.2f}",
+                f"{wall['ptrace'] / wall['strace']:.2f}", f"{cpu['ptrace'] / cpu['bare']:.2f}",
+                f"{(cpu['ptrace'] - fixed) / cpu['bare']:.2f}", f"{cpu['auto'] / cpu['strace']:.3f}",
+                f"{cpu['auto'] / max(cpu['alone'], 0.001):.1f}",
             ])  # fmt: skip
             # A round takes minutes: what is measured is told, also if the rest is cut short.
             measured = " ".join(f"{who} {seconds:.2f}" for who, seconds in cpu.items())
             print(f"{name}: {measured}", flush=True)
-    header = ["CPU seconds, medians", "alone", "strace", "bare", "iodock", "iodock/strace", "iodock/bare",
-              "iodock/alone", "wall iodock/strace", "(iodock - fixed)/bare"]  # fmt: skip
+    header = ["CPU seconds, medians", "alone", "strace", "bare", "ptrace", "auto", "ptrace/strace",
+              "wall ptrace/strace", "ptrace/bare", "(ptrace - fixed)/bare",
+              "auto/strace", "auto/alone"]  # fmt: skip
     table(f"Recording, {options.rounds} rounds in turn", header, rows)
     return 0
 
