@@ -1,13 +1,13 @@
 """How long the portal's pages take on a store with a month of a synthetic centre.
 
-    python benches/portal_pages.py FOLDER [--jobs-a-day 1000] [--days 30]
+    python benches/portal_pages.py FOLDER [--jobs-a-day 1000] [--days 30] [--live] [--fine H] [--minute H]
     iodock monitor serve --store FOLDER --listen 127.0.0.1:9899 &
     python benches/portal_pages.py FOLDER --url http://127.0.0.1:9899
 
-Makes a store in FOLDER: fine rows of a day, minutes of a week, ten minutes of all days, each job on two
-nodes, four object targets and a metadata target for an hour on average. Then, once a collector
-serves it, asks every page three times through HTTP, and prints the slowest and the median. Synthetic, made by
-SQL: no agent was involved.
+Makes a store in FOLDER: fine rows of a day, minutes of a week, ten minutes of all days (or of so many
+hours), each job on two nodes, four object targets and a metadata target for an hour on average, with --live
+from midnight to midnight: so many run at any moment. Then, once a collector serves it, asks every page three
+times through HTTP, and prints the slowest and the median. Synthetic, made by SQL: no agent was involved.
 """
 
 from __future__ import annotations
@@ -19,13 +19,17 @@ import urllib.request
 from pathlib import Path
 
 from iodock import _native
+from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.summaries import summarise
 from iodock.store.monitored import MonitorStore, counters
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
-STEPS = {"fine": (10, 1), "minute": (60, 7), "ten_minutes": (600, 400)}
-"""Resolution -> seconds a row, and for how many days it is kept."""
+STEPS = {"fine": (10, 24), "minute": (60, 168), "ten_minutes": (600, 9600)}
+"""Resolution -> seconds a row, and for how many hours it is kept."""
+HOUR = 3600 * SECOND
+MOST_ROWS = 20_000_000
+"""Of a file: of more upkeep makes none."""
 PAGES = (
     "/", "/?range=6h", "/?range=1d", "/?range=7d", "/?range=30d",
     "/jobs", "/jobs?range=1h", "/jobs?range=6h", "/jobs?range=1d", "/jobs?range=7d", "/jobs?range=30d",
@@ -33,19 +37,21 @@ PAGES = (
 )  # fmt: skip
 
 
-def job_rows(day: int, step: int, jobs: int, until: int) -> str:
-    """Rows of one day's jobs. DAY: number since the epoch."""
-    zeros = ", ".join(
-        f"{_VALUES.get(name, '0')}::BIGINT AS \"{name}\"" for name in counters()
-    )  # fmt: skip
+def job_rows(begin: int, end: int, step: int, jobs: int, live: bool) -> str:
+    """Rows that begin in [BEGIN, END), moments of one day, of jobs that started on this day."""
+    zeros = ", ".join(f'{_VALUES.get(name, "0")}::BIGINT AS "{name}"' for name in counters())
+    day = begin // DAY
+    start, seconds = f"(hash(i * 7 + {day}) % 86400)::BIGINT", f"(600 + hash(i * 13 + {day}) % 6000)::BIGINT"
+    if live:
+        start, seconds = "0", "86399"
     return f"""
         WITH jobs AS (
             SELECT {day * 100_000}::BIGINT + i AS number, 17000 + i % 200 AS uid,
-                {day * DAY} + (hash(i * 7 + {day}) % 86400)::BIGINT * {SECOND} AS start,
-                (600 + hash(i * 13 + {day}) % 6000)::BIGINT AS seconds FROM range({jobs}) t(i)
+                {day * DAY} + {start} * {SECOND} AS start, {seconds} AS seconds FROM range({jobs}) t(i)
         ), steps AS (
             SELECT *, unnest(range(
-                    start // ({step * SECOND}), start // ({step * SECOND}) + seconds // {step} + 1))
+                    greatest(start, {begin}) // ({step * SECOND}),
+                    least(start // ({step * SECOND}) + seconds // {step} + 1, {end} // ({step * SECOND}))))
                 * {step * SECOND} AS begin_ts FROM jobs
         ), nodes AS (SELECT *, unnest(range(2::BIGINT)) AS node FROM steps), places AS (
             SELECT *, unnest(range(5)) AS place FROM nodes
@@ -58,7 +64,7 @@ def job_rows(day: int, step: int, jobs: int, until: int) -> str:
             number || ':' || uid || ':r01c' || lpad(((number * 2 + node) % 96)::VARCHAR, 2, '0') AS job,
             NULL::VARCHAR AS "user", NULL::VARCHAR AS session, NULL::VARCHAR AS command, 'server' AS known_by,
             hash(number) % 50 > 0 AS exact, {zeros}
-        FROM places WHERE begin_ts < {until}
+        FROM places
     """
 
 
@@ -75,39 +81,45 @@ _VALUES = {
 }
 
 
-def target_rows(day: int, step: int, until: int) -> str:
+def target_rows(begin: int, end: int, step: int) -> str:
     """What the metadata server's service says."""
     metrics = "('req_waittime', '1', 4000), ('req_waittime_time', 'us', 220000), ('req_qdepth', '1', 4000), "
     metrics += "('req_qdepth_sum', '1', 8000)"
     return f"""
-        SELECT t::BIGINT * {SECOND} AS begin_ts, (t + {step})::BIGINT * {SECOND} AS end_ts,
+        SELECT t::BIGINT AS begin_ts, (t + {step * SECOND})::BIGINT AS end_ts,
             'mds01' AS host, 'mds_stats' AS source, NULL::VARCHAR AS file_system, 'mdt' AS target,
             metric, unit, NULL::BIGINT AS bucket, false AS is_level,
             (value + hash(t) % value)::BIGINT AS value,
             NULL::BIGINT AS greatest, true AS exact
-        FROM range({day * 86_400}, {(day + 1) * 86_400}, {step}) r(t),
+        FROM range({begin}, {end}, {step * SECOND}) r(t),
             (VALUES {metrics}) m(metric, unit, value)
-        WHERE t::BIGINT * {SECOND} < {until}
     """
 
 
-def make(folder: Path, jobs: int, days: int) -> None:
-    """A store as upkeep leaves it: a file a day, finer ones rolled."""
+def make(folder: Path, jobs: int, days: int, live: bool, kept: dict[str, int]) -> None:
+    """A store as upkeep leaves it: a file a day, or an hour where a day has too many rows; finer ones
+    rolled."""
     intake = _native.MonitorIntake(folder)
     store = MonitorStore(folder)
-    now = time.time_ns() // (600 * SECOND) * 600 * SECOND
-    last = now // DAY
-    for resolution, (step, kept) in STEPS.items():
-        for day in range(max(last - days, last - kept), last + 1):
+    now = time.time_ns() // HOUR * HOUR
+    for resolution, (step, hours) in STEPS.items():
+        rows_a_day = 10 * jobs * ((86_400 if live else 3_600) // step)
+        period = HOUR if rows_a_day > MOST_ROWS or resolution == "fine" else DAY
+        first = (now - min(days * DAY, kept.get(resolution, hours) * HOUR)) // period * period
+        for begin in range(first, now, period):
+            end = min(begin + period, now)
             for table, order in (("job_io", "job, target, end_ts"), ("targets", "metric, end_ts")):
-                rows = job_rows(day, step, jobs, now) if table == "job_io" else target_rows(day, step, now)
-                name, path = intake.new_file(table, resolution, min((day + 1) * DAY - 1, now))
+                rows = (
+                    job_rows(begin, end, step, jobs, live)
+                    if table == "job_io" else target_rows(begin, end, step)
+                )  # fmt: skip
+                name, path = intake.new_file(table, resolution, end - 1)
                 written = store.write(f"{rows} ORDER BY {order}", path)
                 if written:
-                    count, begin, end = written
-                    entry = (table, resolution, name, begin, end, count, resolution != "ten_minutes")
+                    count, earliest, latest = written
+                    entry = (table, resolution, name, earliest, latest, count, resolution != "ten_minutes")
                     intake.replace([], [], [entry])
-    summarise(store)
+    summarise(store, JobIds())
 
 
 def measured(url: str, page: str, times: int) -> tuple[float, float, int]:
@@ -126,11 +138,15 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--jobs-a-day", type=int, default=1000)
     parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--live", action="store_true", help="each job lasts from midnight to midnight")
+    parser.add_argument("--fine", type=int, default=24, help="hours of fine rows")
+    parser.add_argument("--minute", type=int, default=168, help="hours of minutes")
     parser.add_argument("--url", default="", help="ask a collector that runs already, and make nothing")
     options = parser.parse_args()
     if not options.url:
         begin = time.perf_counter()
-        make(options.folder, options.jobs_a_day, options.days)
+        kept = {"fine": options.fine, "minute": options.minute}
+        make(options.folder, options.jobs_a_day, options.days, options.live, kept)
         print(f"made in {time.perf_counter() - begin:.0f} s; now serve it, and give --url")
         return
     catalogue = MonitorStore(options.folder).catalogue

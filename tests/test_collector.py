@@ -19,6 +19,7 @@ import pytest
 from batches import BYTES, COUNT, LEVEL, Entry, Part, frame, framed
 from iodock import _native
 from iodock.errors import RequestError, StoreError
+from iodock.monitor import rolling
 from iodock.monitor.collector import Collector
 from iodock.monitor.rolling import Keep, expire, roll, tidy
 from iodock.store.monitored import RESOLUTIONS, MonitorStore
@@ -123,6 +124,24 @@ def test_sums_stay_the_same_as_rows_are_rolled_up_and_merged(tmp_path: Path, see
     assert {file.name for _, files in store.catalogue.files.items() for file in files} == {
         str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.parquet")
     }
+
+
+def test_files_are_merged_as_long_as_one_stays_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collector = Collector(tmp_path)
+    store, intake, now = collector.store, collector._intake, BEGIN + 36 * HOUR
+    for hour in range(6):
+        for job in range(4):
+            at = BEGIN + hour * HOUR + (job + 1) * SECOND
+            collector.push(frame(hour * 4 + job + 1, [Part(at, [written(str(job), 5, at)], full=job == 0)]))
+        collector.flush()
+        roll(store, intake, at + HOUR)
+    truth, files = sums(store, "ten_minutes"), store.catalogue.of("job_io", "ten_minutes")
+    most = 2 * max(file.rows for file in files)
+    monkeypatch.setattr(rolling, "_MOST_ROWS", most)
+    assert tidy(store, intake, now) > 0
+    merged = store.catalogue.of("job_io", "ten_minutes")
+    assert 1 < len(merged) < len(files) and all(file.rows <= most for file in merged)
+    assert tidy(store, intake, now) == 0 and sums(store, "ten_minutes") == truth
 
 
 def test_coarser_rows_are_fewer_and_levels_keep_mean_and_greatest(tmp_path: Path) -> None:

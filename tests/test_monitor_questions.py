@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -99,42 +100,47 @@ def rolled(folder: Path) -> tuple[MonitorStore, int]:
     return collector.store, begin
 
 
-def answers(store: MonitorStore, begin: int) -> list[list[dict[str, object]]]:
-    within = span(begin - 5 * DAY, begin + 2 * DAY, store.catalogue)
+def answers(store: MonitorStore, begin: int, end: int) -> list[list[dict[str, Any]]]:
+    within = span(begin - 5 * DAY, end, store.catalogue)
     found: list[pa.Table] = [
         file_systems.by_servers(store, within),
         jobs.jobs(store, within, IDS, Wanted()),
         job.heaviest_others(store, OneJob(IDS, "6"), within, ["lfs"]),
+        job.others_over_time(store, ["5:7:n1"], ["lfs"], within),
         use.by_user(store, begin - DAY, begin + DAY, IDS, Seen()),
     ]
     return [table.to_pylist() for table in found]
 
 
-def test_summaries_change_no_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("behind", [HOUR, 2 * DAY])
+def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
+    """Neither where the last day is a whole one nor where it is cut."""
     store, begin = rolled(tmp_path)
-    plain = answers(store, begin)
-    assert [len(rows) > 0 for rows in plain] == [True] * 4
-    assert summarise(store) == 2 and summarise(store) == 0
-    summed = answers(store, begin)
+    plain = answers(store, begin, begin + behind)
+    assert [len(rows) > 0 for rows in plain] == [True] * 5
+    assert summarise(store, IDS) == 5 and summarise(store, IDS) == 0
+    summed = answers(store, begin, begin + behind)
     for before, after in zip(plain, summed, strict=True):
         for row, other in zip(before, after, strict=True):
+            # An hour is told as a whole.
+            for one in (row, other):
+                one.update({"end_ts": min(one["end_ts"], begin + behind)} if "end_ts" in one else {})
             numbers = {key: value for key, value in row.items() if isinstance(value, (int, float))}
             assert numbers == pytest.approx({key: other[key] for key in numbers})
             assert {**row, **numbers} == {**other, **numbers}
-            assert {**row, **numbers} == {**other, **numbers}
-    assert summed[3][0]["write_bytes"] == 145 * 600
+    assert summed[4][0]["write_bytes"] == 145 * 600
 
 
 def test_a_missing_or_broken_off_summary_costs_nothing_but_time(tmp_path: Path) -> None:
     store, begin = rolled(tmp_path)
-    summarise(store)
-    plain = answers(store, begin)
+    summarise(store, IDS)
+    plain = answers(store, begin, begin + 2 * DAY)
     (one,) = (tmp_path / "summaries" / "owners").iterdir()
     one.rename(one.with_suffix(".part"))
-    assert answers(store, begin)[3] == plain[3]
+    assert answers(store, begin, begin + 2 * DAY)[4] == plain[4]
     # The next round makes it again, and takes away what is of no file.
     (tmp_path / "summaries" / "owners" / "job_io-ten_minutes-2020-01-01-1.parquet").write_bytes(b"old")
-    assert summarise(store) == 1
+    assert summarise(store, IDS) == 1
     assert [path.name for path in (tmp_path / "summaries" / "owners").iterdir()] == [one.name]
 
 

@@ -105,7 +105,7 @@ def serve(
     tls = _tls(tls_cert, tls_key, client_ca)
     site = _site(jobid_name)
     door = listening(listen, access, tls)
-    collector = Collector(folder, Keep(keep_fine, keep_minutes, keep))
+    collector = Collector(folder, Keep(keep_fine, keep_minutes, keep), site.ids)
     tell = (lambda line: None) if quiet else say
     batches, torn = collector.replayed
     if batches or torn:

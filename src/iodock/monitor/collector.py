@@ -10,6 +10,7 @@ from pathlib import Path
 
 from iodock import _native
 from iodock.errors import IodockError, RequestError, StoreError
+from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.rolling import Keep, Writer, expire, roll, tidy
 from iodock.monitor.summaries import summarise
 from iodock.store.monitored import MonitorStore
@@ -24,12 +25,14 @@ Tell = Callable[[str], None]
 class Collector:
     """One store that this process writes. `push` may be called from any thread."""
 
-    def __init__(self, folder: Path, keep: Keep | None = None) -> None:
-        """Raises StoreError: in use, damaged, or its file system fails."""
+    def __init__(self, folder: Path, keep: Keep | None = None, ids: JobIds | None = None) -> None:
+        """IDS: how jobs' ids are taken apart in summaries. Raises StoreError: in use, damaged, or its file
+        system fails."""
         with _as_store_error():
             self._intake = _native.MonitorIntake(folder)
         self.store = MonitorStore(folder)
         self.keep = keep or Keep()
+        self.ids = ids or JobIds()
         self._end = threading.Event()
         self._trouble: dict[str, str] = {}
 
@@ -78,7 +81,7 @@ class Collector:
             lambda: roll(self.store, self._intake, now),
             lambda: tidy(self.store, self._intake, now),
             lambda: expire(self.store, self._intake, self.keep, now),
-            lambda: summarise(self.store),
+            lambda: summarise(self.store, self.ids),
         ]
 
     def _tried(self, step: Callable[[], object]) -> IodockError | None:

@@ -20,10 +20,12 @@ STEPS = {"minute": 60 * SECOND, "ten_minutes": 600 * SECOND}
 """What coarser resolutions sum up, ns."""
 PERIODS = {
     "fine": (3600 * SECOND,),
-    "minute": (DAY,),
-    "ten_minutes": (DAY, 30 * DAY),
+    "minute": (3600 * SECOND, DAY),
+    "ten_minutes": (3600 * SECOND, DAY, 30 * DAY),
 }
 """Files that end in the same period become one when it is over, ns."""
+_MOST_ROWS = 20_000_000
+"""Of files that become one: merging more takes long, and what is asked of an hour would read a month."""
 _LATE = 900 * SECOND
 """How long after a period's end its files are merged: most of what comes late is there."""
 _MOST = 1 << 62
@@ -155,9 +157,20 @@ def _over(
         if file.rolled or resolution == RESOLUTIONS[-1] or table == "losses":
             groups[file.end // period, file.rolled].append(file)
     return [
-        files for (number, _), files in sorted(groups.items())
-        if len(files) > 1 and now > (number + 1) * period + _LATE
+        files for (number, _), group in sorted(groups.items()) if now > (number + 1) * period + _LATE
+        for files in _in_parts(group) if len(files) > 1
     ]  # fmt: skip
+
+
+def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
+    """In the order of time, with at most _MOST_ROWS together."""
+    part: list[StoredFile] = []
+    for file in sorted(files, key=lambda file: (file.end, file.name)):
+        if part and sum(other.rows for other in part) + file.rows > _MOST_ROWS:
+            yield part
+            part = []
+        part.append(file)
+    yield part
 
 
 def _merge(store: MonitorStore, writer: Writer, table: str, resolution: str, files: list[StoredFile]) -> None:

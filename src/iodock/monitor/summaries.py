@@ -1,47 +1,69 @@
-"""Summaries of the coarsest files, for questions over weeks: what file systems did in every ten minutes, and
-owners in every hour.
+"""Summaries of a store's files, for questions over weeks: what file systems did in every step, owners in
+every hour, jobs in every day.
 
 A summary belongs to one file and never changes, as its file does not: `STORE/summaries/KIND/FILE.parquet`. A
 file without one is read itself, so nothing is wrong while one is missing, only slower."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from iodock.errors import StoreError
-from iodock.monitor.questions.counted import SERVERS, metadata, of_place
-from iodock.monitor.questions.spans import HOUR, SECOND, Span
-from iodock.store.monitored import MonitorStore, StoredFile
+from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, metadata, of_place
+from iodock.monitor.questions.ids import JobIds
+from iodock.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
+from iodock.store.monitored import RESOLUTIONS, MonitorStore, StoredFile
 
-COARSEST = "ten_minutes"
-STEP = 600 * SECOND
+COARSEST = RESOLUTIONS[-1]
+_STEPS = {"fine": 10 * SECOND, "minute": 60 * SECOND, COARSEST: 600 * SECOND}
 _MOVED = ("read_bytes", "write_bytes")
 _OF_OWNERS = (*_MOVED, "reads", "writes", "call_read_bytes", "call_write_bytes")
 
+Rows = str
+"""A SELECT in SQL."""
 
-def _systems(rows: str) -> str:
-    """begin_ts, end_ts (ten minutes), file_system, exact, read_bytes, write_bytes, metadata: of servers."""
-    sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in (*_MOVED, "metadata"))
+
+@dataclass(frozen=True)
+class Kind:
+    """What is summed up of a file of `job_io`."""
+
+    name: str
+    """Of the folder."""
+    select: Callable[[Rows, str], Rows]
+    """Of the file's rows and its resolution."""
+    resolutions: tuple[str, ...] = (COARSEST,)
+    """Of which files there are summaries."""
+
+
+def _systems(rows: Rows, resolution: str) -> Rows:
+    """begin_ts, end_ts (one step of the resolution), file_system, exact, read_bytes, write_bytes, metadata:
+    of servers."""
+    step = _STEPS[resolution]
+    sums = ", ".join(f'sum("{name}")::DOUBLE AS "{name}"' for name in _MOVED)
+    shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in (*_MOVED, "metadata"))
     return f"""
-        SELECT step * {STEP} AS begin_ts, (step + 1) * {STEP} AS end_ts, file_system,
-            bool_and(exact) AS exact, {sums}
-        FROM (
-            SELECT *, (least(end_ts, (step + 1) * {STEP}) - greatest(begin_ts, step * {STEP}))
-                / greatest(end_ts - begin_ts, 1) AS share
-            FROM (
-                SELECT least(begin_ts, end_ts - 1) AS begin_ts, end_ts, file_system, exact,
-                    read_bytes, write_bytes, {metadata()} AS metadata,
-                    unnest(range(least(begin_ts, end_ts - 1) // {STEP}, (end_ts - 1) // {STEP} + 1)) AS step
-                FROM ({rows}) WHERE {of_place(SERVERS)} AND file_system IS NOT NULL
-            )
-        ) GROUP BY step, file_system
+        WITH brief AS (
+            SELECT least(begin_ts, end_ts - 1) AS b, end_ts AS e, file_system, bool_and(exact) AS exact,
+                {sums}, sum({metadata()})::DOUBLE AS metadata
+            FROM ({rows}) WHERE {of_place(SERVERS)} AND file_system IS NOT NULL GROUP BY ALL
+        ), steps AS (
+            SELECT *, unnest(range(b // {step}, (e - 1) // {step} + 1)) AS step FROM brief
+        ), shared AS (
+            SELECT *, (least(e, (step + 1) * {step}) - greatest(b, step * {step})) / (e - b) AS share
+            FROM steps
+        )
+        SELECT step * {step} AS begin_ts, (step + 1) * {step} AS end_ts, file_system,
+            bool_and(exact) AS exact, {shares}
+        FROM shared GROUP BY step, file_system
     """
 
 
-def _owners(rows: str) -> str:
+def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """begin_ts, end_ts (first and last of the rows that end in one hour), host, source, file_system, job,
     user, session, command, exact and sums."""
     keys = 'host, source, file_system, job, "user", session, command'
@@ -54,20 +76,54 @@ def _owners(rows: str) -> str:
     """
 
 
-KINDS: dict[str, Callable[[str], str]] = {"systems": _systems, "owners": _owners}
-"""Kind -> the SELECT that makes it of a file's rows."""
+SYSTEMS = Kind("systems", _systems, RESOLUTIONS)
+OWNERS = Kind("owners", _owners)
 
 
-def summarise(store: MonitorStore) -> int:
+def of_jobs(ids: JobIds) -> Kind:
+    """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
+    form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
+    return Kind(f"jobs-{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
+
+
+def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
+    """begin_ts, end_ts (first and last of the rows that end in one day), place, job, is_job (else it is a
+    session), user, command, file_system, exact, read_bytes and write_bytes as the place counts them,
+    metadata, ids and clients (lists). SHARE: so much of each row counts."""
+    cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
+    moved = ", ".join(
+        f"""sum((CASE WHEN {of_place(PROCESSES)} THEN "call_{name}" ELSE "{name}" END) * share)::DOUBLE
+            AS "{name}" """
+        for name in _MOVED
+    )
+    return f"""
+        SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
+            owner AS "user", min(command) AS command, file_system,
+            bool_and(exact) AS exact, {moved}, sum(metadata * share)::DOUBLE AS metadata,
+            list(DISTINCT id) AS ids, list(DISTINCT client) AS clients
+        FROM (
+            SELECT *, job AS id, {share} AS share, CASE {cases} END AS place,
+                coalesce("user", {ids.user()}) AS owner, job IS NOT NULL AS is_job,
+                coalesce({ids.number()}, session, '') AS name,
+                CASE WHEN {of_place(SERVERS)} THEN {ids.host()} ELSE host END AS client
+            FROM ({owners})
+        ) WHERE place IS NOT NULL
+        GROUP BY (end_ts - 1) // {DAY}, place, name, is_job, owner, file_system ORDER BY job, end_ts
+    """
+
+
+def summarise(store: MonitorStore, ids: JobIds) -> int:
     """Makes the summaries that are missing and removes those whose file is gone. Returns how many were made.
     One process only: the collector. Raises StoreError."""
     made, wanted = 0, set()
-    for file in store.catalogue.of("job_io", COARSEST):
-        for kind, select in KINDS.items():
-            path = _path(store, kind, file)
-            wanted.add(path)
-            if not path.exists():
-                made += _written(store, select(store.rows([file.name])), path)
+    for kind in (SYSTEMS, OWNERS, of_jobs(ids)):
+        for resolution in kind.resolutions:
+            for file in store.catalogue.of("job_io", resolution):
+                path = _path(store, kind, file)
+                wanted.add(path)
+                # A fine file that is still to be summed up is replaced in a moment.
+                if not path.exists() and (file.rolled or resolution == COARSEST):
+                    made += _written(store, kind.select(store.rows([file.name]), resolution), path)
     for path in (store.folder / "summaries").glob("*/*"):
         if path not in wanted:
             path.unlink(missing_ok=True)
@@ -87,41 +143,63 @@ def _written(store: MonitorStore, sql: str, path: Path) -> int:
     return 1
 
 
-def _path(store: MonitorStore, kind: str, file: StoredFile) -> Path:
-    return store.folder / "summaries" / kind / file.name.replace("/", "-")
+def _path(store: MonitorStore, kind: Kind, file: StoredFile) -> Path:
+    return store.folder / "summaries" / kind.name / file.name.replace("/", "-")
 
 
 def serve(store: MonitorStore, resolution: str) -> bool:
-    """Are there summaries, and are they fine enough for a question at this resolution?"""
+    """Are there summaries of owners and jobs, and are they fine enough for a question at this resolution?"""
     return resolution == COARSEST and (store.folder / "summaries").exists()
 
 
-def asked(store: MonitorStore, kind: str, within: Span, sql: Callable[[str], str]) -> pa.Table:
+def asked(
+    store: MonitorStore, kind: Kind, within: Span, sql: Callable[[str], str], resolution: str = COARSEST
+) -> pa.Table:
     """The answer to a question over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
     QueryError."""
+    return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
+
+
+def asked_of_jobs(store: MonitorStore, ids: JobIds, within: Span, sql: Callable[[str], str]) -> pa.Table:
+    """The same over rows as `_jobs` has them, of which there is as much as lies in the span. Raises
+    StoreError, QueryError."""
+    return _asked(store, within, lambda: sql(f"({_rows_of_jobs(store, ids, within)})"), COARSEST)
+
+
+def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution: str) -> pa.Table:
+    def once() -> pa.Table:
+        return store.table(sql(), begin=within.begin, end=within.end, resolution=resolution)
+
     try:
-        return _asked(store, kind, within, sql)
+        return once()
     except StoreError:
         # A file that was replaced since the catalogue was read.
-        return _asked(store, kind, within, sql)
+        return once()
 
 
-def _asked(store: MonitorStore, kind: str, within: Span, sql: Callable[[str], str]) -> pa.Table:
-    return store.table(
-        sql(_rows(store, kind, within)), begin=within.begin, end=within.end, resolution=COARSEST
-    )
+def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
+    """Whole days as they were summed up, the first and the last by their hours."""
+    first, behind = -(-within.begin // DAY), within.end // DAY
+    edges = f"(end_ts - 1) // {DAY} NOT BETWEEN {first} AND {behind - 1}"
+    owners = f"SELECT * FROM ({_rows(store, OWNERS, within, COARSEST)}) WHERE {edges}"
+    parts = [_jobs(ids, owners, overlap(within))]
+    if first < behind:
+        whole = Span(first * DAY, behind * DAY, within.step, within.resolution, within.sums)
+        inner = f"(end_ts - 1) // {DAY} BETWEEN {first} AND {behind - 1}"
+        parts += [f"SELECT * FROM ({_rows(store, of_jobs(ids), whole, COARSEST)}) WHERE {inner}"]
+    return " UNION ALL BY NAME ".join(f"SELECT * FROM ({part})" for part in parts)
 
 
-def _rows(store: MonitorStore, kind: str, within: Span) -> str:
+def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Rows:
     """Of summaries where there are some, else of the files."""
-    files = store.catalogue.chosen("job_io", COARSEST, within.begin, within.end)
-    coarse = {file.name for file in store.catalogue.of("job_io", COARSEST)}
-    paths = {file.name: _path(store, kind, file) for file in files if file.name in coarse}
+    files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
+    summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
+    paths = {file.name: _path(store, kind, file) for file in files if file.name in summed}
     there = {name: path for name, path in paths.items() if path.exists()}
     plain = [file.name for file in files if file.name not in there]
     parts = [store.rows([str(path.relative_to(store.folder)) for path in there.values()])] if there else []
-    parts += [KINDS[kind](store.rows(plain))] if plain else []
+    parts += [kind.select(store.rows(plain), resolution)] if plain else []
     if not parts:
-        parts = [KINDS[kind]("SELECT * FROM job_io")]
+        parts = [kind.select("SELECT * FROM job_io", resolution)]
     together = " UNION ALL BY NAME ".join(f"SELECT * FROM ({part})" for part in parts)
-    return f"(SELECT * FROM ({together}) WHERE end_ts > {within.begin} AND begin_ts <= {within.end})"
+    return f"SELECT * FROM ({together}) WHERE end_ts > {within.begin} AND begin_ts <= {within.end}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from iodock.monitor import summaries
-from iodock.monitor.questions.counted import SERVERS, metadata, metadata_operations, of_place
+from iodock.monitor.questions.counted import metadata_operations
 from iodock.monitor.questions.spans import HOUR, Span, spread
 from iodock.store.monitored import MonitorStore
 
@@ -16,14 +16,11 @@ _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND 
 def by_servers(store: MonitorStore, within: Span) -> pa.Table:
     """bucket, file_system, exact, read_bytes, write_bytes, metadata: growth in each step, as file servers
     count it by job."""
-    if summaries.serve(store, within.resolution):
-        summed = {**_MOVED, "metadata": "metadata"}
-        return summaries.asked(
-            store, "systems", within, lambda rows: spread(rows, "file_system", summed, within)
-        )
-    rows = f"job_io WHERE {of_place(SERVERS)} AND file_system IS NOT NULL"
-    values = {**_MOVED, "metadata": metadata()}
-    return _asked(store, spread(rows, "file_system", values, within), within)
+    summed = {**_MOVED, "metadata": "metadata"}
+    return summaries.asked(
+        store, summaries.SYSTEMS, within, lambda rows: spread(rows, "file_system", summed, within),
+        within.resolution,
+    )  # fmt: skip
 
 
 def by_clients(store: MonitorStore, within: Span) -> pa.Table:

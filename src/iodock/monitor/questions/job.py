@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -18,8 +18,8 @@ from iodock.monitor.questions.counted import (
 )  # fmt: skip
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen, user_of
-from iodock.monitor.questions.spans import Span, overlap, spread
-from iodock.store.monitored import MonitorStore, counters
+from iodock.monitor.questions.spans import HOUR, Span, overlap, spread
+from iodock.store.monitored import RESOLUTIONS, MonitorStore, counters
 
 HEAVIEST = 5
 """So many other jobs are told apart."""
@@ -92,34 +92,47 @@ def heaviest_others(store: MonitorStore, job: OneJob, within: Span, file_systems
     """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1 on) and ids of the other jobs on these
     file systems that did most, whoever's they are: HEAVIEST by bytes and as many by metadata operations.
     `mine`: may be seen by name."""
-
-    def sql(rows: str) -> str:
-        return _heaviest(job, within, file_systems, rows)
-
+    on = f"file_system IN ({_listed(file_systems)})"
     if summaries.serve(store, within.sums):
-        return summaries.asked(store, "owners", within, sql)
-    return _summed(store, sql("job_io"), within)
+        return summaries.asked_of_jobs(
+            store, job.ids, within, lambda rows: _ranked(job, _of_summaries(job, rows, on))
+        )
+    # The finest rows of a day say no more about who did most, and are as many as all others together.
+    sums = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
+    sql = _ranked(job, _of_rows(job, within, f"{of_place(SERVERS)} AND {on}"))
+    return _summed(store, sql, replace(within, sums=sums))
 
 
-def _heaviest(job: OneJob, within: Span, file_systems: list[str], rows: str) -> str:
-    """ROWS: `job_io`, or a summary of it."""
-    everyone = OneJob(job.ids, job.number)
+def _of_summaries(job: OneJob, rows: str, on: str) -> str:
+    return f"""
+        SELECT job, "user", sum(read_bytes + write_bytes) AS bytes, sum(metadata) AS metadata,
+            list_distinct(flatten(list(ids))) AS ids
+        FROM {rows} WHERE place = {text(SERVERS)} AND is_job AND {on} AND job <> {text(job.number)}
+        GROUP BY job, "user"
+    """
+
+
+def _of_rows(job: OneJob, within: Span, where: str) -> str:
     share = overlap(within)
-    operations = metadata() if rows == "job_io" else "metadata"
     return f"""
         WITH ids AS (
             SELECT job AS id, "user" AS u, sum((read_bytes + write_bytes) * {share})::DOUBLE AS bytes,
-                sum(({operations}) * {share})::DOUBLE AS metadata
-            FROM {rows} WHERE {_on(file_systems)} AND job IS NOT NULL AND NOT ({everyone.condition})
+                sum(({metadata()}) * {share})::DOUBLE AS metadata
+            FROM job_io WHERE {where} AND job IS NOT NULL AND NOT ({job.ids.is_job(job.number)})
             GROUP BY ALL
         ), named AS (
             SELECT *, {job.ids.number("id")} AS job, coalesce(u, {job.ids.user("id")}) AS "user" FROM ids
-        ), jobs AS (
-            SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata, list(DISTINCT id) AS ids
-            FROM named GROUP BY ALL
-        ), ranked AS (
+        )
+        SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata, list(DISTINCT id) AS ids
+        FROM named GROUP BY ALL
+    """
+
+
+def _ranked(job: OneJob, jobs: str) -> str:
+    return f"""
+        WITH ranked AS (
             SELECT *, rank() OVER (ORDER BY bytes DESC, job) AS by_bytes,
-                rank() OVER (ORDER BY metadata DESC, job) AS by_metadata FROM jobs
+                rank() OVER (ORDER BY metadata DESC, job) AS by_metadata FROM ({jobs})
         )
         SELECT *, {job.seen.condition('"user"')} AS mine FROM ranked
         WHERE by_bytes <= {HEAVIEST} OR by_metadata <= {HEAVIEST} ORDER BY by_bytes
@@ -128,16 +141,24 @@ def _heaviest(job: OneJob, within: Span, file_systems: list[str], rows: str) -> 
 
 def others_over_time(store: MonitorStore, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
     """bucket, id, exact, bytes, metadata: growth in each step, by id."""
-    values = {"bytes": "read_bytes + write_bytes", "metadata": metadata()}
-    listed = ", ".join(text(one) for one in ids) or "NULL"
-    rows = f"(SELECT *, job AS id FROM job_io WHERE {_on(file_systems)} AND job IN ({listed}))"
-    return _curve(store, spread(rows, "id", values, within), within)
+    where = f"{_on(file_systems)} AND job IN ({_listed(ids)})"
+    moved = "read_bytes + write_bytes"
+
+    def sql(rows: str, operations: str) -> str:
+        chosen = f"(SELECT *, job AS id FROM {rows} WHERE {where})"
+        return spread(chosen, "id", {"bytes": moved, "metadata": operations}, within)
+
+    if within.step >= HOUR and summaries.serve(store, within.resolution):
+        return summaries.asked(store, summaries.OWNERS, within, lambda rows: sql(rows, "metadata"))
+    return _curve(store, sql("job_io", metadata()), within)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(text(name) for name in names) or "NULL"
 
 
 def _on(file_systems: list[str]) -> str:
-    return (
-        f"{of_place(SERVERS)} AND file_system IN ({', '.join(text(name) for name in file_systems) or 'NULL'})"
-    )
+    return f"{of_place(SERVERS)} AND file_system IN ({_listed(file_systems)})"
 
 
 def _bytes(place: str) -> tuple[str, str]:

@@ -59,29 +59,48 @@ def jobs(store: MonitorStore, within: Span, ids: JobIds, wanted: Wanted) -> pa.T
     """job, user, command, file_systems, hosts (how many), read_bytes, write_bytes, metadata, seconds (first
     to last reading with growth), rates a second in that time, exact, begin_ts, end_ts; `total`: how many jobs
     there are before `most`."""
-
-    def sql(rows: str) -> str:
-        return _sql(within, ids, wanted, rows)
-
     if summaries.serve(store, within.sums):
-        return summaries.asked(store, "owners", within, sql)
-    return store.table(sql("job_io"), begin=within.begin, end=within.end, resolution=within.sums)
+        return summaries.asked_of_jobs(
+            store, ids, within, lambda rows: _rated(within, wanted, _of_summaries(wanted, rows))
+        )
+    sql = _rated(within, wanted, _of_rows(within, ids, wanted))
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums)
 
 
-def _sql(within: Span, ids: JobIds, wanted: Wanted, rows: str) -> str:
-    """ROWS: `job_io`, or a summary of it."""
+def _rated(within: Span, wanted: Wanted, summed: str) -> str:
+    """SUMMED: a SELECT of jobs."""
     order = f'"{SORTS[wanted.sort]}" {"DESC" if wanted.descending else "ASC"} NULLS LAST, job, "user"'
     return f"""
-        WITH found AS ({_by_id(within, wanted, rows)}), named AS (
-            SELECT *, {ids.number()} AS number, {user_of(ids)} AS owner, {ids.host()} AS client FROM found
-        ), summed AS ({_BY_JOB}), rated AS (
+        WITH rated AS (
             SELECT *, greatest(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin}), {SECOND})
-                / {SECOND} AS seconds FROM summed
+                / {SECOND} AS seconds FROM ({summed})
             WHERE {wanted.seen.condition('"user"')} AND {_looked_for(wanted)}
         )
         SELECT *, read_bytes / seconds AS read_rate, write_bytes / seconds AS write_rate,
             metadata / seconds AS metadata_rate, count(*) OVER () AS total
         FROM rated ORDER BY {order} LIMIT {wanted.most}
+    """
+
+
+def _of_summaries(wanted: Wanted, rows: str) -> str:
+    """ROWS: what summaries say of jobs."""
+    where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
+    return f"""
+        SELECT job, "user", min(command) AS command, is_job,
+            string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,
+            len(list_distinct(flatten(list(clients)))) AS hosts,
+            sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
+            bool_and(exact) AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts
+        FROM {rows} WHERE place = {text(wanted.place)} {where} GROUP BY job, "user", is_job
+    """
+
+
+def _of_rows(within: Span, ids: JobIds, wanted: Wanted) -> str:
+    return f"""
+        WITH found AS ({_by_id(within, wanted)}), named AS (
+            SELECT *, {ids.number()} AS number, {user_of(ids)} AS owner, {ids.host()} AS client FROM found
+        )
+        {_BY_JOB}
     """
 
 
@@ -98,22 +117,21 @@ _BY_JOB = """
 """
 
 
-def _by_id(within: Span, wanted: Wanted, rows: str) -> str:
+def _by_id(within: Span, wanted: Wanted) -> str:
     """Few rows, before ids are taken apart. Processes' own bytes are those they asked for."""
     of_calls = wanted.place == PROCESSES
     read, write = (
         ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
     )  # fmt: skip
     share = overlap(within)
-    operations = metadata() if rows == "job_io" else "metadata"
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     host = "host" if wanted.place in (PROCESSES, CGROUPS) else "NULL::VARCHAR AS host"
     return f"""
         SELECT job, "user", session, command, source, file_system, {host}, bool_and(exact) AS exact,
             min(begin_ts) AS begin_ts, max(end_ts) AS end_ts,
             sum({read} * {share})::DOUBLE AS read_bytes, sum({write} * {share})::DOUBLE AS write_bytes,
-            sum(({operations}) * {share})::DOUBLE AS metadata
-        FROM {rows} WHERE {of_place(wanted.place)} {where} GROUP BY ALL
+            sum(({metadata()}) * {share})::DOUBLE AS metadata
+        FROM job_io WHERE {of_place(wanted.place)} {where} GROUP BY ALL
     """
 
 

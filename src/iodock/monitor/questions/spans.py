@@ -43,7 +43,7 @@ def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
     length = max(end - begin, 10 * SECOND)
     kept = _kept_from(begin, catalogue) if catalogue else 0
     curves = RESOLUTIONS[max(kept, (length > 2 * HOUR) + (length > 2 * DAY))]
-    sums = RESOLUTIONS[max(kept, (length > HOUR // 2) + (length > 6 * HOUR))]
+    sums = RESOLUTIONS[max(kept, (length > HOUR // 2) + (length > HOUR))]
     step = _step(length, {"fine": 10, "minute": 60, "ten_minutes": 600}[curves])
     first, last = (end - length) // step * step, -(-end // step) * step
     return Span(first, last, step, curves, sums)

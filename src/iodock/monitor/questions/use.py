@@ -22,7 +22,7 @@ def by_user(
     )
     within = Span(begin, end, HOUR, summaries.COARSEST, summaries.COARSEST)
     return summaries.asked(
-        store, "owners", within, lambda rows: _sql(rows, within, ids, seen, place, (read, write))
+        store, summaries.OWNERS, within, lambda rows: _sql(rows, within, ids, seen, place, (read, write))
     )
 
 
