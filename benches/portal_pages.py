@@ -38,7 +38,8 @@ PAGES = (
 
 
 def job_rows(begin: int, end: int, step: int, jobs: int, live: bool) -> str:
-    """Rows that begin in [BEGIN, END), moments of one day, of jobs that started on this day."""
+    """Rows that begin in [BEGIN, END), moments of one day, of jobs that started on this day; in the order of
+    jobs, nodes, targets and time, as upkeep sorts them."""
     zeros = ", ".join(f'{_VALUES.get(name, "0")}::BIGINT AS "{name}"' for name in counters())
     day = begin // DAY
     start, seconds = f"(hash(i * 7 + {day}) % 86400)::BIGINT", f"(600 + hash(i * 13 + {day}) % 6000)::BIGINT"
@@ -48,13 +49,13 @@ def job_rows(begin: int, end: int, step: int, jobs: int, live: bool) -> str:
         WITH jobs AS (
             SELECT {day * 100_000}::BIGINT + i AS number, 17000 + i % 200 AS uid,
                 {day * DAY} + {start} * {SECOND} AS start, {seconds} AS seconds FROM range({jobs}) t(i)
+        ), nodes AS (SELECT *, unnest(range(2::BIGINT)) AS node FROM jobs), places AS (
+            SELECT *, unnest(range(5)) AS place FROM nodes
         ), steps AS (
             SELECT *, unnest(range(
                     greatest(start, {begin}) // ({step * SECOND}),
                     least(start // ({step * SECOND}) + seconds // {step} + 1, {end} // ({step * SECOND}))))
-                * {step * SECOND} AS begin_ts FROM jobs
-        ), nodes AS (SELECT *, unnest(range(2::BIGINT)) AS node FROM steps), places AS (
-            SELECT *, unnest(range(5)) AS place FROM nodes
+                * {step * SECOND} AS begin_ts FROM places
         )
         SELECT begin_ts, begin_ts + {step * SECOND} AS end_ts,
             CASE WHEN place = 4 THEN 'mds01' ELSE 'oss0' || (1 + (number + place) % 4 // 2) END AS host,
@@ -64,7 +65,7 @@ def job_rows(begin: int, end: int, step: int, jobs: int, live: bool) -> str:
             number || ':' || uid || ':r01c' || lpad(((number * 2 + node) % 96)::VARCHAR, 2, '0') AS job,
             NULL::VARCHAR AS "user", NULL::VARCHAR AS session, NULL::VARCHAR AS command, 'server' AS known_by,
             hash(number) % 50 > 0 AS exact, {zeros}
-        FROM places
+        FROM steps
     """
 
 
@@ -108,13 +109,13 @@ def make(folder: Path, jobs: int, days: int, live: bool, kept: dict[str, int]) -
         first = (now - min(days * DAY, kept.get(resolution, hours) * HOUR)) // period * period
         for begin in range(first, now, period):
             end = min(begin + period, now)
-            for table, order in (("job_io", "job, target, end_ts"), ("targets", "metric, end_ts")):
+            for table in ("job_io", "targets"):
                 rows = (
                     job_rows(begin, end, step, jobs, live)
                     if table == "job_io" else target_rows(begin, end, step)
                 )  # fmt: skip
                 name, path = intake.new_file(table, resolution, end - 1)
-                written = store.write(f"{rows} ORDER BY {order}", path)
+                written = store.write(rows, path)
                 if written:
                     count, earliest, latest = written
                     entry = (table, resolution, name, earliest, latest, count, resolution != "ten_minutes")

@@ -3,7 +3,11 @@
 use crate::errors::native_error;
 use iodock_monitor::catalogue::FileEntry;
 use iodock_monitor::{Intake, MonitorError};
+use iodock_samples::batch::{Batch, Part};
+use iodock_samples::frame;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use std::path::PathBuf;
 
 /// A monitor store that this process writes. One process at a time; its methods may be called from any thread.
@@ -81,7 +85,29 @@ fn monitor_counters() -> Vec<&'static str> {
     iodock_monitor::COUNTERS.iter().map(|(name, _)| *name).collect()
 }
 
+/// Source, target, and operation, quantity and value of what is counted there, of nobody in particular.
+type TargetCounters = (String, String, Vec<(String, String, u64)>);
+
+/// A push of counters that no agent read: one full reading, `time` in ns since the epoch. `spool`: 16 bytes. Errors
+/// (`ValueError`): no such quantity, no such name, or too much for one batch.
+#[pyfunction]
+fn monitor_frame<'py>(
+    py: Python<'py>,
+    spool: [u8; 16],
+    sequence: u64,
+    host: String,
+    time: i64,
+    counters: Vec<TargetCounters>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let part = |(source, target, values)| Part::of_target(source, target, time, values);
+    let parts = counters.into_iter().map(part).collect::<Option<Vec<_>>>();
+    let batch = parts.map(|parts| Batch { spool, sequence, host, time, parts, ..Batch::default() });
+    let frame = batch.as_ref().and_then(frame::encode);
+    frame.map(|frame| PyBytes::new(py, &frame)).ok_or_else(|| PyValueError::new_err("no batch"))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monitor_counters, module)?)?;
+    module.add_function(wrap_pyfunction!(monitor_frame, module)?)?;
     module.add_class::<MonitorIntake>()
 }

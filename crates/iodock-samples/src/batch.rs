@@ -4,7 +4,7 @@
 //! that is lost only the moment is. Of a part that is not `full` only what changed since the batch before is there.
 //! After a gap (batches dropped, another collector) the next one must be full: [`Receipt::full`] asks for it.
 
-use crate::sample::{Entry, Name, Names, Owner, Trend};
+use crate::sample::{Entry, Name, Names, Owner, Quantity, Trend};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -57,6 +57,25 @@ pub struct Part {
     pub entries: Vec<Entry>,
     /// Owners that were there at the reading before and are no more. None of a full one.
     pub gone: Vec<Owner>,
+}
+
+impl Part {
+    /// A full reading of what belongs to nobody in particular: operation, quantity ([`Quantity::named`]) and value.
+    /// `None`: no such quantity, no such name, or too many values.
+    pub fn of_target(
+        source: String,
+        target: String,
+        time: i64,
+        values: Vec<(String, String, u64)>,
+    ) -> Option<Part> {
+        let (mut names, mut entry) = (Names::default(), Entry::default());
+        for (operation, quantity, value) in values {
+            entry.push(names.intern(operation.as_bytes())?, Quantity::named(&quantity)?, value)?;
+        }
+        let names = names.texts().map(str::to_string).collect();
+        let entries = vec![entry];
+        Some(Part { source, target, time, full: true, last: true, names, entries, ..Part::default() })
+    }
 }
 
 /// Something that could not be read: see the table of losses in docs/explanation/agent.md.

@@ -114,6 +114,17 @@ impl Quantity {
         Quantity::Level,
     ];
 
+    /// Those that need no bucket, for readings that come as text: `count`, `bytes`, `time`, `level`.
+    pub fn named(name: &str) -> Option<Quantity> {
+        match name {
+            "count" => Some(Quantity::Count),
+            "bytes" => Some(Quantity::Bytes),
+            "time" => Some(Quantity::Time),
+            "level" => Some(Quantity::Level),
+            _ => None,
+        }
+    }
+
     pub fn has_buckets(self) -> bool {
         (Quantity::BySize..=Quantity::ByLatency).contains(&self)
     }

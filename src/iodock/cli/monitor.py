@@ -11,6 +11,7 @@ import click
 
 from iodock.cli.ending import told_to_end
 from iodock.cli.monitor_demo import demo
+from iodock.cli.monitor_sar import import_sar
 from iodock.cli.monitor_serve import serve, token
 from iodock.cli.monitor_top import top
 from iodock.cli.options import examples, quiet
@@ -149,6 +150,7 @@ def _say_the_end(tree: Tree, quiet: bool) -> None:
 
 
 command.add_command(demo)
+command.add_command(import_sar)
 command.add_command(serve)
 command.add_command(token)
 command.add_command(top)

@@ -1,0 +1,162 @@
+"""`iodock monitor import-sar`: what sysstat recorded on servers without an agent."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.streams import say
+from iodock.errors import IodockError, RequestError
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_PUSH_BYTES = 1 << 20
+_PATIENCE_S = 60
+_ADDRESS = "/api/v1/samples"
+
+Push = Callable[[bytes], None]
+
+
+@click.command(
+    name="import-sar",
+    epilog=examples(
+        (
+            "iodock monitor import-sar --url http://127.0.0.1:9847 /var/log/sysstat/sa21",
+            "ssh oss07 sadf -j /var/log/sa/sa21 -- -A > oss07.json; "
+            "iodock monitor import-sar --store /scratch/monitor oss07.json",
+        )
+    ),
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
+@click.option("--url", metavar="URL", help="push to this collector, which runs")
+@click.option(
+    "--store", "folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
+    help="write into this store, whose collector does not run",
+)  # fmt: skip
+@click.option("--token-file", type=_FILE, metavar="FILE", help="a token that may push: iodock monitor token")
+@click.option("--ca", type=_FILE, metavar="FILE", help="trust the collector by this certificate (PEM)")
+@click.option("--cert", type=_FILE, metavar="FILE", help="show this certificate to the collector (PEM)")
+@click.option("--key", type=_FILE, metavar="FILE", help="and its key (PEM)")
+@quiet
+def import_sar(
+    files: tuple[Path, ...],
+    url: str | None,
+    folder: Path | None,
+    token_file: Path | None,
+    ca: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    quiet: bool,
+) -> None:
+    """Put what sysstat recorded on servers without an agent beside what agents send.
+
+    A FILE is the JSON of sadf, or a file of sadc (saDD) that the sadf of this machine can read. What is there
+    already is not counted twice."""
+    from iodock.monitor.sar import read
+
+    if (url is None) == (folder is None):
+        raise RequestError(
+            "where to?", "either --url of a collector that runs, or --store of one that doesn't"
+        )
+    with _into_store(folder) if folder else _to_collector(url or "", token_file, ca, cert, key) as push:
+        for path in files:
+            for found in read(path):
+                for frames in _pushes(found.frames):
+                    push(frames)
+                if not quiet:
+                    say(
+                        f"note: {path}: {found.host}: readings {len(found.frames) - 1:,} "
+                        f"from {_clock(found.begin)} to {_clock(found.end)}"
+                    )
+
+
+def _clock(moment: int) -> str:
+    return datetime.fromtimestamp(moment / 1e9, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _pushes(frames: list[bytes]) -> Iterator[bytes]:
+    """A day of a machine is several requests."""
+    waiting: list[bytes] = []
+    for frame in frames:
+        if waiting and sum(map(len, waiting)) + len(frame) > _PUSH_BYTES:
+            yield b"".join(waiting)
+            waiting = []
+        waiting.append(frame)
+    yield b"".join(waiting)
+
+
+@contextmanager
+def _into_store(folder: Path) -> Iterator[Push]:
+    from iodock.monitor.collector import Collector
+
+    collector = Collector(folder)
+    yield lambda frames: collector.push(frames) and None
+    collector.flush()
+
+
+@contextmanager
+def _to_collector(
+    url: str, token_file: Path | None, ca: Path | None, cert: Path | None, key: Path | None
+) -> Iterator[Push]:
+    if not url.startswith(("http://", "https://")):
+        raise RequestError(f"--url {url}: not an address", "e.g. http://127.0.0.1:9847")
+    if url.startswith("http://") and not _is_loopback(url):
+        raise RequestError(f"--url {url}: what is sent, a token too, could be read on the way", "https://")
+    headers = {"Content-Type": "application/x-iodock-samples"}
+    if token_file:
+        headers["Authorization"] = f"Bearer {_token(token_file)}"
+    context = _tls(ca, cert, key) if url.startswith("https://") else None
+
+    def push(frames: bytes) -> None:
+        request = urllib.request.Request(url.rstrip("/") + _ADDRESS, frames, headers)
+        try:
+            urllib.request.urlopen(request, timeout=_PATIENCE_S, context=context).close()
+        except urllib.error.HTTPError as error:
+            raise IodockError(f"{url}: it does not take them: {_said(error)}") from error
+        except (urllib.error.URLError, OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise IodockError(f"{url}: no collector answers: {reason}") from error
+
+    yield push
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _token(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, ValueError) as error:
+        raise RequestError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if cert:
+            context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as error:
+        raise RequestError(f"--ca, --cert and --key: {error}") from error
+    return context
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    try:
+        return f"{error.code} {json.load(error)['error']}"
+    except (ValueError, KeyError, TypeError, OSError):
+        return str(error.code)
