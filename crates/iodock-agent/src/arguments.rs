@@ -148,6 +148,12 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
             other => return Err(format!("unknown argument {other}")),
         }
     }
+    let is_named = named.files.is_some() || !named.probes.is_empty() || named.probe_limit.is_some();
+    if is_named && arguments.sending().is_none() {
+        return Err(
+            "--log, --probe-store and --probe-limit: events go to the collector, so --push or --spool".into(),
+        );
+    }
     arguments.logs = Arc::new(named);
     Ok(arguments)
 }

@@ -1,7 +1,7 @@
 //! Results of `iodock probe`: the logs of its store (src/iodock/probe/store.py), from where they were read last. Response
 //! times are levels of the last round; whether the last round was well is a state.
 
-mod records;
+pub mod records;
 
 use super::small_file::SmallFile;
 use super::Reading;
@@ -20,7 +20,9 @@ const SOURCE: &str = "probe";
 const MARKER: &str = "iodock-probe-store";
 const VERSION: &[u8] = b"iodock probe store 1\n";
 /// Of a log in a round of the agent: what is before is not looked at. A month of a round a minute is 16 MB.
-const MOST_BYTES: u64 = 32 << 20;
+const MOST_BYTES: u64 = 64 << 20;
+const PIECE_BYTES: u64 = 1 << 20;
+const LONGEST_RECORD: usize = 4 << 20;
 /// That are remembered, and files of them.
 const MOST_RUNS: usize = 1000;
 const MOST_FILES: usize = 1000;
@@ -61,14 +63,15 @@ fn store(
     let (is_first, mut position) = (before.is_none(), before.unwrap_or_default());
     let mut last: BTreeMap<String, Round> = BTreeMap::new();
     for path in logs_of(reading, folder) {
-        let rounds = new_rounds(&path, &mut position, &mut |damaged| {
+        let mut take = |target: &str, round: Round| {
+            if last.get(target).is_none_or(|known| known.ts <= round.ts) {
+                last.insert(target.to_owned(), round);
+            }
+        };
+        let damaged = new_rounds(&path, &mut position, &mut take)?;
+        if damaged > 0 {
             let text = format!("{}: damaged records: {damaged}", printable(path.as_os_str().as_bytes()));
             reading.say(super::News::Remark(text));
-        })?;
-        for (target, round) in rounds {
-            if last.get(&target).is_none_or(|known| known.ts <= round.ts) {
-                last.insert(target, round);
-            }
         }
     }
     if !is_first {
@@ -91,31 +94,35 @@ fn logs_of(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     files.split_off(files.len().saturating_sub(MOST_FILES))
 }
 
-/// The whole rounds behind the position, with the folder that each watched.
-fn new_rounds(
-    path: &Path,
-    position: &mut Position,
-    damaged: &mut dyn FnMut(u64),
-) -> io::Result<Vec<(String, Round)>> {
+/// Gives the whole rounds behind the position with the folder that each watched, and how many records were damaged.
+fn new_rounds(path: &Path, position: &mut Position, take: &mut dyn FnMut(&str, Round)) -> io::Result<u64> {
     let name = path.file_name().map(|name| printable(name.as_bytes())).unwrap_or_default();
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
     let known = position.files.get(&name).copied().filter(|begin| *begin <= length);
-    let begin = known.unwrap_or(0).max(length.saturating_sub(MOST_BYTES));
-    if begin == length {
-        return Ok(Vec::new());
-    }
+    let mut begin = known.unwrap_or(0).max(length.saturating_sub(MOST_BYTES));
     file.seek(SeekFrom::Start(begin))?;
-    let mut content = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut content)?;
-    // What is being written is read when it is whole.
-    content.truncate(memchr::memrchr(b'\n', &content).map_or(0, |end| end + 1));
-    position.files.insert(name, begin + content.len() as u64);
-    let (found, bad) = records(&content);
-    if bad > 0 {
-        damaged(bad);
+    let (mut content, mut damaged) = (Vec::new(), 0);
+    // A piece at a time: a month of rounds is not kept in memory.
+    while begin < length {
+        let read = file.by_ref().take(PIECE_BYTES).read_to_end(&mut content)?;
+        // What is being written is read when it is whole.
+        let end = memchr::memrchr(b'\n', &content).map_or(0, |end| end + 1);
+        damaged += piece(&content[..end], position, take);
+        content.drain(..end);
+        begin += end as u64;
+        if read == 0 || content.len() > LONGEST_RECORD {
+            break;
+        }
     }
-    let mut rounds = Vec::new();
+    // What is so long is no record.
+    begin += if content.len() > LONGEST_RECORD { content.len() as u64 } else { 0 };
+    position.files.insert(name, begin);
+    Ok(damaged)
+}
+
+fn piece(content: &[u8], position: &mut Position, take: &mut dyn FnMut(&str, Round)) -> u64 {
+    let (found, damaged) = records(content);
     for record in found {
         match record {
             Record::Run { run, target } => {
@@ -123,12 +130,15 @@ fn new_rounds(
                     position.runs.insert(run, target);
                 }
             }
-            Record::Round(round) => rounds.push(round),
+            Record::Round(round) => {
+                if let Some(target) = position.runs.get(&round.run) {
+                    take(target, round);
+                }
+            }
             Record::End { run } => drop(position.runs.remove(&run)),
         }
     }
-    let watched = |round: Round| Some((position.runs.get(&round.run)?.clone(), round));
-    Ok(rounds.into_iter().filter_map(watched).collect())
+    damaged
 }
 
 fn report(reading: &Reading, file_system: &str, target: &str, round: &Round, limit: Option<Duration>) {

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 pub const SOURCE: &str = "system-log";
 const USUAL: [&str; 2] = ["var/log/messages", "var/log/syslog"];
-/// Of a file in a round: 640,000 lines. What is before is skipped and said.
-const MOST_BYTES: u64 = 64 << 20;
+/// Of a file in a round: 300,000 lines. What is before is skipped and said.
+const MOST_BYTES: u64 = 32 << 20;
 /// Read at once. A line that is longer is skipped.
 const BUFFER: usize = 256 << 10;
 
@@ -30,7 +30,8 @@ pub fn read(reading: &Reading) {
         let mut sieve = Sieve::new(&logs.rules, SOURCE);
         let before = positions.get(&log).map(|text| Place::of(text));
         reading.announce(&path);
-        match follow(&path, before, &mut |line| take(line, has_kernel, &mut sieve)) {
+        let mut last = Moment::default();
+        match follow(&path, before, &mut |line| take(line, has_kernel, &mut sieve, &mut last)) {
             Ok((place, skipped)) => {
                 let mut events = sieve.events();
                 events.extend((skipped > 0).then(|| gap(&path, skipped)));
@@ -55,11 +56,33 @@ pub fn files(reading: &Reading, named: Option<&[PathBuf]>) -> Vec<PathBuf> {
     }
 }
 
-fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve) {
-    let time = now();
-    let found = times::line(line, time);
+/// When a line was written that began so: of a flood most lines are of one second, and times are dear.
+#[derive(Default)]
+struct Moment {
+    begin: [u8; STAMP],
+    time: i64,
+}
+
+/// Of `Nov 22 08:00:01`.
+const STAMP: usize = 15;
+
+impl Moment {
+    fn of(&mut self, line: &[u8], found: &times::Line) -> i64 {
+        let begin = line.first_chunk::<STAMP>();
+        if found.is_local() && begin == Some(&self.begin) {
+            return self.time;
+        }
+        let now = now();
+        self.time = found.time(now).unwrap_or(now);
+        self.begin = begin.copied().unwrap_or_default();
+        self.time
+    }
+}
+
+fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve, last: &mut Moment) {
+    let found = times::line(line);
     if !(has_kernel && found.program == b"kernel") {
-        sieve.line(found.text, || found.time.unwrap_or(time));
+        sieve.line(found.text, || last.of(line, &found));
     }
 }
 

@@ -60,10 +60,12 @@ fn rounds_are_read_once_and_whole() {
     let mut position = Position::default();
     let mut read = |content: &[&[u8]]| {
         std::fs::write(&path, content.concat()).expect("written");
-        let rounds = new_rounds(&path, &mut position, &mut |bad| panic!("{bad} damaged")).expect("read");
+        let mut rounds = Vec::new();
+        let mut take = |target: &str, round: Round| rounds.push((target.to_owned(), round.n));
+        assert_eq!(new_rounds(&path, &mut position, &mut take).expect("read"), 0);
         // As the next agent gets it.
         position = serde_json::from_str(&serde_json::to_string(&position).expect("JSON")).expect("read back");
-        rounds.into_iter().map(|(target, round)| (target, round.n)).collect::<Vec<_>>()
+        rounds
     };
     assert_eq!(read(&[&run, &one, &one[..10]]), [("/scratch".to_string(), 1)]);
     assert_eq!(read(&[&run, &one, &one[..10]]), []);
@@ -71,6 +73,13 @@ fn rounds_are_read_once_and_whole() {
     // Of a run that nobody knows nothing is said.
     let other = framed(r#"{"k":"round","ts":2,"run":"other","n":1,"o":{},"f":{}}"#);
     assert_eq!(read(&[&run, &one, &one, &other]), []);
+    // Several pieces, and something that never ends.
+    let many = one.repeat(40_000);
+    assert_eq!(read(&[&run, &one, &one, &other, &many]).len(), 40_000);
+    let endless = vec![b'x'; 2 * LONGEST_RECORD];
+    let last = [&run[..], &one, &one, &other, &many, &endless];
+    assert_eq!(read(&last), []);
+    assert_eq!(read(&last), []);
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
