@@ -148,7 +148,10 @@ def test_a_notice_is_over_when_it_is_over_and_when_the_machine_is_not_heard_any_
     ]
     over = [
         Event(NOW - 2 * SECOND, "array-whole", 0, file_system="new"),
-        Event(NOW - 1 * SECOND, "path-back", 0, "multipath", "new", "a"),
+        Event(NOW - 1 * SECOND, "target-gone", 1, "multipath", "new", "a"),
+        # Nobody says when these are over: a log, and a probe that does not run any more.
+        Event(NOW - 1 * SECOND, "path-lost", 1, "kernel-log", "new", "8:16"),
+        Event(NOW - 1 * SECOND, "probe-failed", 2, "probe", "new", "/new"),
     ]
     with portal(tmp_path / "begun") as server:
         push(server, {"gone": [Event(old, "array-degraded", 2, file_system="old")], "oss09": begun})

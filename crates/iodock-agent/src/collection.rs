@@ -2,7 +2,7 @@
 //! its source's round; it hangs nobody else.
 
 use crate::batches::Round;
-use crate::events::memory::Memory;
+use crate::events::memory::{target_key, Memory};
 use crate::events::{LogRead, Seen};
 use crate::logs::Logs;
 use crate::sources::process_io::Remembered;
@@ -125,7 +125,12 @@ impl Collector {
         let (mut round, news, thread) = source.follow(begin, deadline);
         if let Some(memory) = &mut self.memory {
             let time = now();
+            let targets = news.seen.iter().map(target_key).collect();
             round.events.extend(news.seen.into_iter().filter_map(|seen| memory.see(seen, time)));
+            // Of a folder that can't be read nobody knows what is there; probes are seen when they make a round.
+            if round.outcome == Outcome::Done && round.refused.is_empty() && round.name != "probe" {
+                round.events.extend(memory.end_round(round.name, &targets, time));
+            }
             round.events.extend(news.logs.into_iter().flat_map(|read| memory.read(read, time)));
         }
         if let (Outcome::Hung(path), Some(thread)) = (&round.outcome, thread) {

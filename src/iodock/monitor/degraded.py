@@ -13,6 +13,11 @@ from iodock.store.monitored import MonitorStore
 
 LOOKED_BACK = 30 * DAY
 """What began before is not known any more, ns."""
+_PROBED = 3 * HOUR
+"""A probe that made no round for so long says nothing, ns."""
+_STATES = ("md", "multipath", "probe")
+"""Sources that also say when it is over; logs may not."""
+_GONE = "target-gone"
 
 
 @dataclass(frozen=True)
@@ -38,22 +43,26 @@ def degraded(store: MonitorStore, now: int) -> list[Degraded]:
     }
     heard = {str(row["host"]) for row in file_systems.heard(store, now - HOUR, now).to_pylist()}
     rows = latest(store, now - LOOKED_BACK, now + HOUR, served).to_pylist()
+    probed = {
+        (row["host"], row["target"]) for row in file_systems.probed(store, now - _PROBED, now).to_pylist()
+    }
     ended: dict[tuple[object, ...], int] = {}
     for row in rows:
-        key = _key(row)
-        ended[key] = max(ended.get(key, 0), int(row["last_ts"]) if row["kind"] in OVER.values() else 0)
+        for over in [*OVER.values()] if row["kind"] == _GONE else [row["kind"]]:
+            key = (*_place(row), over)
+            ended[key] = max(ended.get(key, 0), int(row["last_ts"]))
     found = [
         Degraded(row["file_system"], row["host"], row["kind"], row["target"] or "", int(row["ts"]))
         for row in rows
-        if row["kind"] in OVER and row["file_system"] and row["host"] in heard
-        and int(row["last_ts"]) > ended[_key(row)]
+        if row["kind"] in OVER and row["source"] in _STATES and row["file_system"] and row["host"] in heard
+        and (row["source"] != "probe" or (row["host"], row["target"]) in probed)
+        and int(row["last_ts"]) > ended.get((*_place(row), OVER[row["kind"]]), 0)
     ]  # fmt: skip
     return sorted(_worst(found), key=lambda one: -one.since)
 
 
-def _key(row: dict[str, object]) -> tuple[object, ...]:
-    over = OVER.get(str(row["kind"]), str(row["kind"]))
-    return row["host"], row["source"], row["file_system"], row["target"], over
+def _place(row: dict[str, object]) -> tuple[object, ...]:
+    return row["host"], row["source"], row["file_system"], row["target"]
 
 
 def _worst(found: list[Degraded]) -> list[Degraded]:

@@ -23,6 +23,7 @@ TITLES = {
     "link-errors": N_("link errors"),
     "symbol-errors": N_("symbol errors"),
     "more-events": N_("more events"),
+    "target-gone": N_("device gone"),
     "lustre-bug": N_("Lustre: bug"),
     "lustre-evicted": N_("Lustre: client evicted"),
     "lustre-evicts": N_("Lustre: server evicts a client"),

@@ -38,6 +38,7 @@ pub const KINDS: &[Kind] = &[
     ),
     kind("link-errors", Warning, "the link's counters of errors grow: cable, connector or port"),
     kind("symbol-errors", Warning, "InfiniBand symbol errors grow: cable, connector or port"),
+    kind("target-gone", Warning, "an array, a device or an interface is not there any more"),
     kind("lustre-bug", Error, "Lustre stopped a thread or the machine, as it found a mistake in itself"),
     kind(
         "lustre-evicted",

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "seen.json";
 /// Things that are seen. No machine has as many; a damaged one invents them without end.
 const MOST_SEEN: usize = 10_000;
+/// Rounds without it after which a target is gone.
+const GONE: u32 = 3;
 /// Of the file: more is none of ours.
 const LONGEST_FILE: u64 = 32 << 20;
 /// Between the parts of a key and of a value: names are printable and have none.
@@ -27,6 +29,8 @@ pub struct Memory {
     kept: Kept,
     /// As it is in the file.
     written: Vec<u8>,
+    /// Targets that were seen before, and in how many rounds they have not been since.
+    missing: BTreeMap<String, u32>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -52,7 +56,7 @@ impl Memory {
             Err(error) => return Err(error),
         };
         let kept = serde_json::from_slice(&written).unwrap_or_default();
-        Ok(Memory { path: Some(path), kept, written })
+        Ok(Memory { path: Some(path), kept, written, ..Memory::default() })
     }
 
     /// Up to where each log was read.
@@ -91,6 +95,28 @@ impl Memory {
         }
     }
 
+    /// What is to be told after a round in which a source saw all that is there: targets that are gone. One round
+    /// without it is none, as devices are made anew when their tables change.
+    pub fn end_round(&mut self, source: &str, seen: &BTreeSet<String>, now: i64) -> Vec<Event> {
+        let begin = format!("{source}{APART}");
+        let known =
+            self.kept.seen.keys().filter(|key| key.starts_with(&begin)).filter_map(|key| target_of(key));
+        let missing: BTreeSet<String> =
+            known.filter(|target| !seen.contains(*target)).map(str::to_owned).collect();
+        self.missing.retain(|target, _| !target.starts_with(&begin) || missing.contains(target));
+        let mut events = Vec::new();
+        for target in missing {
+            let rounds = self.missing.entry(target.clone()).or_default();
+            *rounds += 1;
+            if *rounds >= GONE {
+                self.missing.remove(&target);
+                self.kept.seen.retain(|key, _| target_of(key) != Some(&target));
+                events.extend(gone(&target, now));
+            }
+        }
+        events
+    }
+
     /// What is to be told of what was read of a log.
     pub fn read(&mut self, read: LogRead, now: i64) -> Vec<Event> {
         self.kept.positions.insert(read.log, read.position);
@@ -121,6 +147,24 @@ impl Memory {
         self.written = now;
         Ok(())
     }
+}
+
+/// What of a key names the target.
+fn target_of(key: &str) -> Option<&str> {
+    key.rsplit_once(APART).map(|(target, _)| target)
+}
+
+/// See [`Memory::end_round`].
+pub fn target_key(seen: &Seen) -> String {
+    [seen.source, &seen.file_system, &seen.target].join(&APART.to_string())
+}
+
+fn gone(target: &str, now: i64) -> Option<Event> {
+    let mut parts = target.split(APART).map(str::to_owned);
+    let (source, file_system, target) = (parts.next()?, parts.next()?, parts.next()?);
+    let (kind, text) = ("target-gone".to_owned(), "it is not there any more".to_owned());
+    let severity = severity(&kind);
+    Some(Event { first: now, last: now, kind, severity, source, file_system, target, count: 1, text })
 }
 
 /// A text of at most [`Event::LONGEST`] letters.

@@ -98,6 +98,12 @@ def heard(store: MonitorStore, begin: int, end: int) -> pa.Table:
     return store.table(sql, begin=begin, end=end, resolution="minute")
 
 
+def probed(store: MonitorStore, begin: int, end: int) -> pa.Table:
+    """host, target: folders of which a probe made a round. Raises StoreError."""
+    sql = "SELECT DISTINCT host, target FROM targets WHERE source = 'probe'"
+    return store.table(sql, begin=begin, end=end, resolution="minute")
+
+
 def probes(store: MonitorStore, within: Span) -> pa.Table:
     """bucket, file_system, host, target (the folder), response_us (the longest round), limit_us (NULL: none),
     failed, no_answer (operations): what probes saw in each step."""

@@ -125,3 +125,21 @@ fn what_is_seen_is_bounded_and_texts_are_one_short_line() {
     assert!(event.text.starts_with("a\\x0a\\x1b[2J") && event.text.ends_with('…'));
     assert_eq!(shortened(&"x".repeat(Event::LONGEST)), "x".repeat(Event::LONGEST));
 }
+
+#[test]
+fn a_target_that_is_gone_is_told_after_some_rounds_and_is_new_when_it_comes_back() {
+    let mut memory = Memory::default();
+    assert!(memory.see(state("[U_]", true), 0).is_some());
+    let (here, nothing) = (BTreeSet::from([target_key(&state("", true))]), BTreeSet::new());
+    assert!(memory.end_round("md", &here, 1).is_empty());
+    assert!(memory.end_round("md", &nothing, 2).is_empty() && memory.end_round("md", &nothing, 3).is_empty());
+    // There again before it was given up.
+    assert!(memory.end_round("md", &here, 4).is_empty() && memory.end_round("md", &nothing, 5).is_empty());
+    assert!(memory.end_round("multipath", &nothing, 5).is_empty());
+    assert!(memory.end_round("md", &nothing, 6).is_empty());
+    let told: Vec<_> =
+        memory.end_round("md", &nothing, 7).into_iter().map(|event| (event.kind, event.target)).collect();
+    assert_eq!(told, [("target-gone".to_string(), "md0".to_string())]);
+    assert!(memory.end_round("md", &nothing, 8).is_empty());
+    assert!(memory.see(state("[U_]", true), 9).is_some());
+}
