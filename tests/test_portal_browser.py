@@ -96,7 +96,7 @@ def test_events_are_filtered_by_a_form(opened: Any) -> None:
     page = opened("/events")
     page.select_option("select[name=severity]", "error")
     page.click("form.filters button")
-    page.wait_for_selector("html[data-ready] option[value=error][selected]")
+    page.wait_for_selector("html[data-ready] option[value=error][selected]", state="attached")
     shown = page.query_selector_all("#table-events .severity")
     assert len(shown) == 2 and {one.inner_text() for one in shown} == {"error"}
     assert "severity=error" in page.url
