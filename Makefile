@@ -32,9 +32,11 @@ demo: setup
 	$(BIN)/iodock report demo.iodock -o demo.html
 	@echo "open demo.html in a browser; next: .venv/bin/iodock show summary demo.iodock --by folder"
 
+# Most tests wait for programs: two at a time take half as long on two cores.
+TESTS_AT_ONCE ?= 2
 test: setup
 	cargo test --workspace --quiet
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
 
 check: setup
 	cargo fmt --check

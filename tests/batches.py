@@ -79,16 +79,46 @@ class Part:
         )  # fmt: skip
 
 
+@dataclass
+class Event:
+    time: int
+    kind: str
+    severity: int = 1
+    """0 note, 1 warning, 2 error."""
+    source: str = "md"
+    file_system: str = ""
+    target: str = "md0"
+    count: int = 1
+    message: str = "1 of 2 members in use [U_]"
+    last: int | None = None
+
+    def encoded(self) -> bytes:
+        last = self.time if self.last is None else self.last
+        place = text(self.source) + text(self.file_system) + text(self.target)
+        what = text(self.kind) + varint(self.severity) + place
+        return signed(self.time) + signed(last) + what + varint(self.count) + text(self.message)
+
+
 def frame(
-    sequence: int, parts: list[Part], *, spool: bytes = b"S" * 16, host: str = "oss01", dropped: int = 0
+    sequence: int,
+    parts: list[Part],
+    *,
+    spool: bytes = b"S" * 16,
+    host: str = "oss01",
+    dropped: int = 0,
+    events: list[Event] | None = None,
 ) -> bytes:
-    """One batch. Its time is its last part's."""
-    moment = max((part.time for part in parts), default=0)
+    """One batch. Its time is its last part's, or its last event's. Without EVENTS as agents before they had
+    any sent it."""
+    times = [part.time for part in parts] + [event.time for event in events or []]
+    moment = max(times, default=0)
     plain = b"".join(
         [spool, varint(sequence), text(host), signed(moment), varint(dropped),
          several([part.encoded() for part in parts]), varint(0)]
     )  # fmt: skip
-    return framed(sequence, plain)
+    if events is None:
+        return framed(sequence, plain)
+    return framed(sequence, plain + several([event.encoded() for event in events]), version=2)
 
 
 def framed(sequence: int, plain: bytes, version: int = 1) -> bytes:

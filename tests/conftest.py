@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ from made_up import mixed_store
 def interruptible() -> None:
     """A shell's background jobs ignore Ctrl-C, and so would all that is started here."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def go_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Go builds its library once, not for every program."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOCACHE", str(tmp_path_factory.mktemp("gocache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -334,7 +334,7 @@ def test_two_collectors_do_not_share_a_store(tmp_path: Path) -> None:
         (b"<html>", "not a batch of samples"),
         (frame(1, [Part(BEGIN)])[:-1], "cut"),
         (framed(1, b"\xff" * 40), "not the layout of a batch"),
-        (framed(1, b"", version=2), "version 2"),
+        (framed(1, b"", version=3), "version 3"),
         (frame(1, [Part(time.time_ns() + 2 * HOUR)]), "its clock is wrong"),
         (frame(1, [Part(-(1 << 63))]), "its clock is wrong"),
         (frame(2, [])[:16] + frame(1, [])[16:], "checksum"),

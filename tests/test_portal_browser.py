@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from portal_site import OTHER, OWN, Server, fill, portal, with_tokens
+from test_portal_events import events, probe, push
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
@@ -30,6 +31,8 @@ def browser() -> Iterator[Any]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with portal(tmp_path_factory.mktemp("browser")) as server:
         fill(server.collector, extra=HOSTILE, queue=500)
+        push(server, events())
+        probe(server, 3)
         yield server
 
 
@@ -87,6 +90,16 @@ def test_a_click_sorts_without_leaving_the_page(opened: Any) -> None:
     assert page.evaluate("window.stays") and "sort=job" in page.url
     page.go_back()
     page.wait_for_selector("th[aria-sort=ascending]")
+
+
+def test_events_are_filtered_by_a_form(opened: Any) -> None:
+    page = opened("/events")
+    page.select_option("select[name=severity]", "error")
+    page.click("form.filters button")
+    page.wait_for_selector("html[data-ready] option[value=error][selected]", state="attached")
+    shown = page.query_selector_all("#table-events .severity")
+    assert len(shown) == 2 and {one.inner_text() for one in shown} == {"error"}
+    assert "severity=error" in page.url
 
 
 def test_a_time_range_is_a_click(opened: Any) -> None:

@@ -62,12 +62,7 @@ def source_and_binary(folder: Path) -> None:
 
 
 def go_environment(folder: Path) -> None:
-    environment = {
-        **os.environ,
-        "GOCACHE": str(folder.parent / "gocache"),
-        "GOFLAGS": "-mod=mod",
-        "GO111MODULE": "off",
-    }
+    environment = {**os.environ, "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}
     binary = folder.parent / "files-go"
     subprocess.run(
         ["go", "build", "-o", binary, PROGRAMS / "files.go"], check=True, env=environment, timeout=300

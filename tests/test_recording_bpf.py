@@ -306,12 +306,7 @@ def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
     if reason or not compiler:
         pytest.skip(reason or "")
     (tmp_path / "files.go").write_text(GO)
-    surroundings = {
-        **os.environ,
-        "CGO_ENABLED": "0",
-        "GOCACHE": str(tmp_path / "cache"),
-        "GO111MODULE": "off",
-    }
+    surroundings = {**os.environ, "CGO_ENABLED": "0", "GO111MODULE": "off"}
     build = [compiler, "build", "-o", str(tmp_path / "files"), str(tmp_path / "files.go")]
     subprocess.run(build, env=surroundings, check=True, timeout=300)
     (tmp_path / "data").mkdir()

@@ -98,7 +98,7 @@ def test_a_32_bit_program(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("go"), reason="go is not installed")
 def test_a_go_program_makes_its_calls_itself(tmp_path: Path) -> None:
     (tmp_path / "main.go").write_text('package main\nimport "C"\nfunc main() { println("go") }\n')
-    environment = {**os.environ, "GOCACHE": str(tmp_path / "cache"), "GO111MODULE": "off", "CGO_ENABLED": "1"}
+    environment = {**os.environ, "GO111MODULE": "off", "CGO_ENABLED": "1"}
     for flags, why in (((), "go"), (("-ldflags=-linkmode=external -extldflags=-static",), "static")):
         build = ["go", "build", *flags, "-o", "program", "main.go"]
         subprocess.run(build, cwd=tmp_path, env=environment, check=True, timeout=300)

@@ -3,8 +3,14 @@
 use iodock_agent::lines::Faults;
 use iodock_agent::ranking::Ranking;
 use iodock_agent::sample::{Entry, Names};
-use iodock_agent::sources::{job_stats, jobs, lustre_stats, mmpmon, mountstats, rpc_stats, Parse, Parsed};
+use iodock_agent::logs::rules::Rules;
+use iodock_agent::logs::{site, times};
+use iodock_agent::sources::probe::records::records;
+use iodock_agent::sources::{
+    job_stats, jobs, lustre_stats, md, mmpmon, mountstats, rpc_stats, Parse, Parsed,
+};
 use std::io::{self, Read};
+use std::sync::LazyLock;
 
 const PARSERS: [Parse; 4] = [job_stats::parse, lustre_stats::parse, rpc_stats::parse, mountstats::parse];
 
@@ -15,9 +21,15 @@ pub fn read_all(file: &[u8]) {
     for parse in PARSERS {
         read(parse, &mut Pieces { rest: file, size: 1 + usize::from(size) }, file);
     }
+    std::hint::black_box((md::arrays(file), records(file)));
+    if let Ok(text) = std::str::from_utf8(file) {
+        let _ = std::hint::black_box(site::rules(text));
+    }
+    static RULES: LazyLock<Rules> = LazyLock::new(Rules::default);
     let mut names = Names::default();
     for line in file.split(|&byte| byte == b'\n') {
         std::hint::black_box(mmpmon::line(line, &mut names));
+        std::hint::black_box((times::line(line).time(1 << 60), RULES.of(line)));
         std::hint::black_box((jobs::of_cgroups(line), jobs::of_environment(line)));
     }
 }

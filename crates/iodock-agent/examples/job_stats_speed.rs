@@ -45,7 +45,8 @@ fn main() -> io::Result<()> {
 fn measure(root: &Path, path: &Path) -> io::Result<()> {
     write_jobs(path, 0)?;
     println!("{JOBS} jobs, {} bytes; memory before: {}", fs::metadata(path)?.len(), peak_memory()?);
-    let options = Options { root: root.into(), jobs: 50, deadline: Duration::from_secs(60) };
+    let options =
+        Options { root: root.into(), jobs: 50, deadline: Duration::from_secs(60), logs: Arc::default() };
     for _ in 0..ROUNDS {
         let (begin, cpu) = (Instant::now(), cpu_seconds()?);
         let rounds = collect(&options, &sources::ALL[..1]);
@@ -69,7 +70,7 @@ fn keep(options: &Options, path: &Path, spool: &Path) -> io::Result<()> {
         let (begin, cpu, bytes) = (Instant::now(), cpu_seconds()?, spool.state().bytes);
         let round = batches.begin(0);
         collector.round(options, &sources::ALL[..1], Some(round));
-        batches.end(Vec::new());
+        batches.end(Vec::new(), Vec::new());
         let (wall, cpu) = (begin.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
         // The spool's thread is done soon.
         std::thread::sleep(Duration::from_millis(500));

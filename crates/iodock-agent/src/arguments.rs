@@ -1,18 +1,22 @@
 //! The command line.
 
 use iodock_agent::collection::Options;
+use iodock_agent::logs::rules::Rules;
+use iodock_agent::logs::{site, Logs};
 use iodock_agent::push::Push;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::exit;
+use std::sync::Arc;
 use std::time::Duration;
 
 const USAGE: &str = "\
 usage: iodock-agent once [--format openmetrics|json] [--root DIR] [--jobs N] [--deadline SECONDS]
        iodock-agent run [--listen ADDRESS] [--root DIR] [--jobs N] [--deadline SECONDS]
                         [--spool DIR] [--spool-limit BYTES] [--interval SECONDS]
+                        [--log FILE]... [--rules FILE] [--probe-store DIR]... [--probe-limit SECONDS]
                         [--push URL [--token-file FILE] [--ca FILE] [--cert FILE --key FILE] [--insecure]]
 
 Reads the counters of Lustre, GPFS, NFS, disks, cgroups and processes: `once`, and prints them; or whenever
@@ -31,6 +35,11 @@ Reads the counters of Lustre, GPFS, NFS, disks, cgroups and processes: `once`, a
   --insecure          http:// to other machines too: everyone on the way sees the token and the jobs
   --spool DIR         keep samples there until they are sent (default /var/lib/iodock-agent/spool)
   --spool-limit BYTES of its files; beyond that the oldest are dropped (default 256M; K, M, G)
+  --log FILE          of syslog, to be read for events (default /var/log/messages or /var/log/syslog, else the
+                      journal); may be given several times
+  --rules FILE        the site's own rules for logs, TOML
+  --probe-store DIR   what iodock probe run writes; may be given several times
+  --probe-limit SECONDS  a round of a probe that takes longer is an event
   --interval SECONDS  between readings, on the clock's multiples (default 10)
   --version           print the version
 ";
@@ -66,6 +75,7 @@ pub struct Arguments {
     deadline: Duration,
     sending: Sending,
     is_spooling: bool,
+    logs: Arc<Logs>,
 }
 
 /// What is kept, and sent.
@@ -84,7 +94,12 @@ impl Arguments {
 
     pub fn options(&self) -> Options {
         let all = if self.format == Format::Json { usize::MAX } else { LISTED_JOBS };
-        Options { root: self.root.clone(), jobs: self.jobs.unwrap_or(all), deadline: self.deadline }
+        Options {
+            root: self.root.clone(),
+            jobs: self.jobs.unwrap_or(all),
+            deadline: self.deadline,
+            logs: Arc::clone(&self.logs),
+        }
     }
 }
 
@@ -99,8 +114,10 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
     let listen = SocketAddr::from(([127, 0, 0, 1], PORT));
     let push = Push::default();
     let sending = Sending { push, spool: SPOOL.into(), limit: SPOOL_LIMIT, interval: INTERVAL };
-    let (verb, is_spooling) = (None, false);
-    let mut arguments = Arguments { verb, format, listen, jobs: None, root, deadline, sending, is_spooling };
+    let (verb, is_spooling, logs) = (None, false, Arc::default());
+    let mut named = Logs::default();
+    let mut arguments =
+        Arguments { verb, format, listen, jobs: None, root, deadline, sending, is_spooling, logs };
     while let Some(word) = words.next() {
         let name = word.to_string_lossy();
         let mut value = || words.next().ok_or(format!("{name} needs a value"));
@@ -117,6 +134,10 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
             }
             "--spool-limit" => arguments.sending.limit = limit(&value()?)?,
             "--interval" => arguments.sending.interval = interval(&value()?)?,
+            "--log" => named.files.get_or_insert_default().push(value()?.into()),
+            "--rules" => named.rules = self::rules(&value()?)?,
+            "--probe-store" => named.probes.push(value()?.into()),
+            "--probe-limit" => named.probe_limit = Some(probe_limit(&value()?)?),
             "--insecure" => arguments.sending.push.is_insecure = true,
             "--push" | "--token-file" | "--ca" | "--cert" | "--key" => {
                 let value = value()?;
@@ -127,7 +148,26 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
             other => return Err(format!("unknown argument {other}")),
         }
     }
+    let is_named = named.files.is_some() || !named.probes.is_empty() || named.probe_limit.is_some();
+    if is_named && arguments.sending().is_none() {
+        return Err(
+            "--log, --probe-store and --probe-limit: events go to the collector, so --push or --spool".into(),
+        );
+    }
+    arguments.logs = Arc::new(named);
     Ok(arguments)
+}
+
+fn rules(path: &OsStr) -> Result<Rules, String> {
+    let wrong = |why: String| format!("--rules {}: {why}", path.to_string_lossy());
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Rules::new(site::rules(&text).map_err(wrong)?).map_err(wrong)
+}
+
+fn probe_limit(text: &OsStr) -> Result<Duration, String> {
+    let seconds = text.to_str().and_then(|text| text.parse::<f64>().ok());
+    let duration = seconds.filter(|it| (0.001..=3600.0).contains(it)).map(Duration::from_secs_f64);
+    duration.ok_or_else(|| format!("--probe-limit {}: not 0.001 to 3600 seconds", text.to_string_lossy()))
 }
 
 fn push_argument(push: &mut Push, name: &str, value: OsString) {

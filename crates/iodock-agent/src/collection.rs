@@ -2,12 +2,19 @@
 //! its source's round; it hangs nobody else.
 
 use crate::batches::Round;
+use crate::events::memory::{target_key, Memory};
+use crate::events::{LogRead, Seen};
+use crate::logs::Logs;
 use crate::sources::process_io::Remembered;
+use crate::sources::reading::now;
 use crate::sources::tool::Tool;
 use crate::sources::{News, Opening, Reading, Report, Source, Terms};
+use iodock_samples::event::Event;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -19,6 +26,7 @@ pub struct Options {
     pub jobs: usize,
     /// From the round's beginning.
     pub deadline: Duration,
+    pub logs: Arc<Logs>,
 }
 
 /// How a source's round ended.
@@ -42,11 +50,15 @@ pub struct SourceRound {
     /// Files and folders that could not be read, and why; each once.
     pub refused: Vec<(PathBuf, String)>,
     pub remarks: Vec<String>,
+    /// What is to be told now.
+    pub events: Vec<Event>,
 }
 
-/// Reads all `sources` once and waits at most until the deadline.
+/// Reads all `sources` once and waits at most until the deadline. Of states that are not well there are events; logs are
+/// not read, as nobody knows from where on.
 pub fn collect(options: &Options, sources: &[Source]) -> Vec<SourceRound> {
-    Collector::default().round(options, sources, None)
+    let mut collector = Collector { memory: Some(Memory::default()), ..Collector::default() };
+    collector.read(options, sources, None, None)
 }
 
 /// Reads again and again. A source that hung is not asked before it has come back: threads must not pile up.
@@ -54,15 +66,45 @@ pub fn collect(options: &Options, sources: &[Source]) -> Vec<SourceRound> {
 pub struct Collector {
     left_behind: BTreeMap<&'static str, (JoinHandle<()>, PathBuf)>,
     processes: Remembered,
+    /// Of events. `None`: they are not told.
+    memory: Option<Memory>,
 }
 
 impl Collector {
-    /// See [`collect`]. What changed goes into `round`.
+    /// Tells events, as that memory does not know them.
+    pub fn with(memory: Memory) -> Collector {
+        Collector { memory: Some(memory), ..Collector::default() }
+    }
+
+    /// See [`collect`]. What changed goes into `round`; without one nobody keeps events, and they wait for the next.
     pub fn round(&mut self, options: &Options, sources: &[Source], round: Option<Round>) -> Vec<SourceRound> {
+        let memory = if round.is_none() { self.memory.take() } else { None };
+        let positions = self.memory.as_ref().map(|memory| Arc::new(memory.positions().clone()));
+        let rounds = self.read(options, sources, round, positions);
+        self.memory = self.memory.take().or(memory);
+        rounds
+    }
+
+    /// What is told now is not told again, also by another agent.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn save(&mut self) -> io::Result<()> {
+        self.memory.as_mut().map_or(Ok(()), Memory::save)
+    }
+
+    fn read(
+        &mut self,
+        options: &Options,
+        sources: &[Source],
+        round: Option<Round>,
+        positions: Option<Arc<BTreeMap<String, String>>>,
+    ) -> Vec<SourceRound> {
         let begin = Instant::now();
         let deadline = begin + options.deadline;
-        let processes = self.processes.clone();
-        let terms = Terms { root: options.root.clone(), limit: options.jobs, deadline, round, processes };
+        let (root, limit, processes) = (options.root.clone(), options.jobs, self.processes.clone());
+        let logs = Arc::clone(&options.logs);
+        let terms = Terms { root, limit, deadline, round, processes, positions, logs };
         self.left_behind.retain(|_, (thread, _)| !thread.is_finished());
         let started: Vec<_> = sources
             .iter()
@@ -71,11 +113,26 @@ impl Collector {
                 None => start(&terms, source),
             })
             .collect();
-        started.into_iter().map(|source| self.follow(source, begin, deadline)).collect()
+        let mut rounds: Vec<_> =
+            started.into_iter().map(|source| self.follow(source, begin, deadline)).collect();
+        if let (Some(memory), Some(first)) = (&mut self.memory, rounds.first_mut()) {
+            first.events.extend(memory.due(now()));
+        }
+        rounds
     }
 
     fn follow(&mut self, source: Started, begin: Instant, deadline: Instant) -> SourceRound {
-        let (round, thread) = source.follow(begin, deadline);
+        let (mut round, news, thread) = source.follow(begin, deadline);
+        if let Some(memory) = &mut self.memory {
+            let time = now();
+            let targets = news.seen.iter().map(target_key).collect();
+            round.events.extend(news.seen.into_iter().filter_map(|seen| memory.see(seen, time)));
+            // Of a folder that can't be read nobody knows what is there; probes are seen when they make a round.
+            if round.outcome == Outcome::Done && round.refused.is_empty() && round.name != "probe" {
+                round.events.extend(memory.end_round(round.name, &targets, time));
+            }
+            round.events.extend(news.logs.into_iter().flat_map(|read| memory.read(read, time)));
+        }
         if let (Outcome::Hung(path), Some(thread)) = (&round.outcome, thread) {
             self.left_behind.insert(round.name, (thread, path.clone()));
         }
@@ -86,8 +143,16 @@ impl Collector {
 impl SourceRound {
     fn new(name: &'static str, outcome: Outcome) -> Self {
         let (reports, refused, remarks) = (Vec::new(), Vec::new(), Vec::new());
-        SourceRound { name, outcome, duration: Duration::ZERO, reports, refused, remarks }
+        let events = Vec::new();
+        SourceRound { name, outcome, duration: Duration::ZERO, reports, refused, remarks, events }
     }
+}
+
+/// What is compared with the rounds before.
+#[derive(Default)]
+struct Noticed {
+    seen: Vec<Seen>,
+    logs: Vec<LogRead>,
 }
 
 struct Started {
@@ -99,6 +164,7 @@ struct Started {
     /// What was reported and refused: each once.
     reported: BTreeSet<(&'static str, String, String)>,
     refused: BTreeSet<PathBuf>,
+    noticed: Noticed,
 }
 
 fn start(terms: &Terms, (name, read): Source) -> Started {
@@ -123,11 +189,12 @@ impl Started {
             round: SourceRound::new(name, outcome),
             reported: BTreeSet::new(),
             refused: BTreeSet::new(),
+            noticed: Noticed::default(),
         }
     }
 
     /// Also its thread, where that has not ended.
-    fn follow(mut self, begin: Instant, deadline: Instant) -> (SourceRound, Option<JoinHandle<()>>) {
+    fn follow(mut self, begin: Instant, deadline: Instant) -> (SourceRound, Noticed, Option<JoinHandle<()>>) {
         loop {
             match self.news.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(news) => self.take(news),
@@ -147,7 +214,7 @@ impl Started {
         }
         self.tool.close();
         self.round.duration = begin.elapsed();
-        (self.round, self.thread)
+        (self.round, self.noticed, self.thread)
     }
 
     fn take(&mut self, news: News) {
@@ -159,6 +226,8 @@ impl Started {
                 }
             }
             News::Remark(text) => self.round.remarks.push(text),
+            News::Seen(seen) => self.noticed.seen.push(seen),
+            News::Log(read) => self.noticed.logs.push(read),
         }
     }
 

@@ -1,10 +1,11 @@
 //! A round as one JSON object, for scripts: `samples`, one for each counter, and `losses`, what could not be
-//! read. docs/explanation/agent.md describes every key.
+//! read, and `events`, what is not well. docs/explanation/agent.md describes every key.
 
 use crate::collection::{Outcome, SourceRound};
 use crate::ranking::Table;
 use crate::sample::{printable, Evidence, Metric, Owner, Quantity, Trend};
 use crate::sources::Report;
+use iodock_samples::event::Event;
 use serde::ser::{SerializeSeq, Serializer};
 use serde::Serialize;
 use std::cell::RefCell;
@@ -15,6 +16,22 @@ use std::os::unix::ffi::OsStrExt;
 struct Round<'a> {
     samples: Samples<'a>,
     losses: Vec<Loss>,
+    events: Vec<Happened<'a>>,
+}
+
+/// See [`Event`].
+#[derive(Serialize)]
+struct Happened<'a> {
+    ts: i64,
+    last_ts: i64,
+    host: &'a str,
+    kind: &'a str,
+    severity: &'static str,
+    source: &'a str,
+    file_system: Option<&'a str>,
+    target: Option<&'a str>,
+    count: u64,
+    text: &'a str,
 }
 
 /// Written one by one: there may be millions.
@@ -67,9 +84,27 @@ pub struct Loss {
 
 /// Writes all of a round and a newline. Errors: those of writing.
 pub fn write(rounds: &[SourceRound], host: &str, out: &mut dyn Write) -> io::Result<()> {
-    let round = Round { samples: Samples { rounds, host }, losses: losses(rounds) };
+    let all = rounds.iter().flat_map(|round| &round.events);
+    let events = all.map(|event| happened(event, host)).collect();
+    let round = Round { samples: Samples { rounds, host }, losses: losses(rounds), events };
     serde_json::to_writer(&mut *out, &round)?;
     out.write_all(b"\n")
+}
+
+fn happened<'a>(event: &'a Event, host: &'a str) -> Happened<'a> {
+    let named = |text: &'a str| Some(text).filter(|text| !text.is_empty());
+    Happened {
+        ts: event.first,
+        last_ts: event.last,
+        host,
+        kind: &event.kind,
+        severity: event.severity.name(),
+        source: &event.source,
+        file_system: named(&event.file_system),
+        target: named(&event.target),
+        count: event.count,
+        text: &event.text,
+    }
 }
 
 impl Serialize for Samples<'_> {

@@ -3,14 +3,16 @@
 //! Each source is a file in [`sources`]; all give [`sample::Entry`]s, of which [`ranking`] keeps the heaviest
 //! and the exact sum of the rest. [`collection`] reads all sources once, each in a thread of its own with a
 //! deadline, and [`exposition`] shows the result as OpenMetrics text. [`rounds`] are made at an interval: [`batches`]
-//! of what changed go into a [`spool`], and from there to the collector.
+//! of what changed go into a [`spool`], and from there to the collector; so do [`events`].
 
 pub mod batches;
 pub mod collection;
+pub mod events;
 pub mod exposition;
 pub mod host;
 pub mod json;
 pub mod lines;
+pub mod logs;
 pub mod notes;
 pub mod push;
 pub mod ranking;

@@ -6,6 +6,7 @@ mod arguments;
 use arguments::{arguments, Arguments, Format, Sending, Verb, HINT};
 use iodock_agent::batches::Batches;
 use iodock_agent::collection::{collect, Options, Outcome, SourceRound};
+use iodock_agent::events::memory::Memory;
 use iodock_agent::host::Question;
 use iodock_agent::notes::{notes, Changes};
 use iodock_agent::push::{Sender, Wrong};
@@ -18,6 +19,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::fd::FromRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::exit;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -56,7 +58,8 @@ fn run(arguments: &Arguments) -> ! {
         changes.of(notes(rounds)).iter().for_each(|note| tell(note));
     };
     let pace = arguments.sending().map(|sending| Pace::new(sending.interval, &host));
-    let metrics = Arc::new(Metrics::new(options, host, Box::new(said), spooling));
+    let memory = arguments.sending().map(|sending| memory(&sending.spool));
+    let metrics = Arc::new(Metrics::new(options, host, Box::new(said), spooling, memory));
     if let Some(pace) = pace {
         make_rounds(Arc::clone(&metrics), pace);
     }
@@ -89,6 +92,14 @@ fn spooling(sending: &Sending, host: &str) -> Spooling {
         in_thread("push", move || sender.run(&spool));
     }
     Spooling { batches: Arc::new(Batches::new(host.into(), Arc::clone(&spool))), spool }
+}
+
+/// In the spool's folder, which is this agent's by now.
+fn memory(folder: &Path) -> Memory {
+    Memory::open(folder).unwrap_or_else(|error| {
+        let folder = printable(folder.as_os_str().as_bytes());
+        wrong(&format!("--spool {folder}: seen.json: {error}"), "a file that the agent's user may read")
+    })
 }
 
 /// The first at once.

@@ -114,7 +114,9 @@ mod tests {
 
     fn round(refused: Vec<(std::path::PathBuf, String)>) -> SourceRound {
         let (reports, remarks) = (Vec::new(), Vec::new());
-        SourceRound { name: "s", outcome: Outcome::Done, duration: Duration::ZERO, reports, refused, remarks }
+        let events = Vec::new();
+        let (name, outcome, duration) = ("s", Outcome::Done, Duration::ZERO);
+        SourceRound { name, outcome, duration, reports, refused, remarks, events }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use crate::batches::Batches;
 use crate::collection::{Collector, Options, SourceRound};
+use crate::events::memory::Memory;
 use crate::spool::Spool;
 use crate::{exposition, json, notes, sources};
 use http_body_util::Full;
@@ -64,8 +65,17 @@ struct Last {
 }
 
 impl Metrics {
-    pub fn new(options: Options, host: String, tell: Tell, spooling: Option<Spooling>) -> Self {
-        Metrics { options, host, tell, spooling, last: Mutex::default() }
+    /// `memory`: of events, where they are sent.
+    pub fn new(
+        options: Options,
+        host: String,
+        tell: Tell,
+        spooling: Option<Spooling>,
+        memory: Option<Memory>,
+    ) -> Self {
+        let collector = memory.map(Collector::with).unwrap_or_default();
+        let last = Mutex::new(Last { collector, ..Last::default() });
+        Metrics { options, host, tell, spooling, last }
     }
 
     fn last(&self) -> MutexGuard<'_, Last> {
@@ -106,8 +116,13 @@ impl Metrics {
         let Some(Spooling { batches, .. }) = &self.spooling else { return };
         let mut last = self.last();
         let round = batches.begin(sources::reading::now());
-        let rounds = last.collector.round(&self.options, sources::ALL, Some(round));
-        batches.end(losses(&rounds));
+        let mut rounds = last.collector.round(&self.options, sources::ALL, Some(round));
+        let events = rounds.iter_mut().flat_map(|round| std::mem::take(&mut round.events)).collect();
+        if let (Err(error), Some(first)) = (last.collector.save(), rounds.first_mut()) {
+            let text = format!("what was seen can't be kept, and may be told again after a restart: {error}");
+            first.remarks.push(text);
+        }
+        batches.end(losses(&rounds), events);
         (self.tell)(&rounds);
         last.rounds = Some((Instant::now(), rounds));
     }

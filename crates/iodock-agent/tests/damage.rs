@@ -2,8 +2,11 @@
 
 mod parsing;
 
+use iodock_agent::logs::rules::Rules;
+use iodock_agent::logs::{site, times};
 use iodock_agent::sample::Quantity::*;
-use iodock_agent::sources::{job_stats, lustre_stats, mountstats, rpc_stats};
+use iodock_agent::sources::probe::records::records;
+use iodock_agent::sources::{job_stats, lustre_stats, md, mountstats, rpc_stats};
 use parsing::{read, Read};
 
 const JOBS: usize = 1000;
@@ -143,4 +146,42 @@ fn a_damaged_mount_gives_its_counters_to_nobody() {
     let read = read(text.as_bytes(), mountstats::parse);
     assert_eq!((read.entries.len(), read.values(0).len()), (1, 6));
     assert_eq!((read.faults.unreadable, read.faults.orphaned), (1, 1));
+}
+
+/// A text cut everywhere, and with every bit changed.
+fn damaged(text: &[u8], mut take: impl FnMut(&[u8])) {
+    for end in 0..text.len() {
+        take(&text[..end]);
+        for bit in 0..8 {
+            let mut changed = text.to_vec();
+            changed[end] ^= 1 << bit;
+            take(&changed);
+        }
+    }
+}
+
+#[test]
+fn arrays_logs_rules_and_probes_however_damaged_are_read_or_refused() {
+    let array = b"md2 : active raid5 sdl1[9] sdb1[2](F)\n 5 blocks level 5 [10/9] [UU_]\n [=>..]  recovery = 12.6% (5/9) finish=1.5min speed=3K/sec\n";
+    let (whole, faults) = md::arrays(array);
+    assert_eq!((whole.len(), whole[0].members, faults.unreadable), (1, Some((10, 9)), 0));
+    damaged(array, |text| assert!(md::arrays(text).0.len() <= 2));
+    let rules = Rules::default();
+    let line = b"2026-11-22T08:00:01.5+09:00 oss1 kernel: [ 12.5] LustreError: lfs-OST0001-osc: This client was evicted by lfs-OST0001";
+    assert!(rules.of(times::line(line).text).is_some());
+    damaged(line, |text| {
+        let read = times::line(text);
+        assert!(read.time(i64::MAX).is_none_or(|time| time >= 0));
+        let found = rules.of(read.text);
+        assert!(found.is_none_or(|found| found.kind.starts_with("lustre-") && found.target.len() < 20));
+    });
+    let json = "{\"k\":\"end\",\"run\":\"r\"}";
+    let record = format!("\u{1e}{:08x} {json}\n", crc32fast::hash(json.as_bytes()));
+    assert_eq!(records(record.as_bytes()).1, 0);
+    damaged(record.as_bytes(), |text| assert!(records(text).0.is_empty() || text.len() >= record.len() - 1));
+    let rule = "[[rule]]\nkind = \"a\"\nseverity = \"note\"\ntexts = [\"x\", \"y\"]\nafter = \"z\"\n";
+    assert_eq!(site::rules(rule).expect("a rule").len(), 1);
+    damaged(rule.as_bytes(), |text| {
+        let _ = std::str::from_utf8(text).map(site::rules);
+    });
 }

@@ -229,7 +229,8 @@ fn lock(folder: &Path) -> Result<File, MonitorError> {
 
 fn check_clock(batch: &Batch) -> Result<(), MonitorError> {
     let known = LONG_AGO..now().saturating_add(AHEAD);
-    let mut times = batch.parts.iter().map(|part| part.time).chain([batch.time]);
+    let of_events = batch.events.iter().flat_map(|event| [event.first, event.last]);
+    let mut times = batch.parts.iter().map(|part| part.time).chain([batch.time]).chain(of_events);
     match times.find(|time| !known.contains(time)) {
         Some(time) => Err(MonitorError::Clock { host: batch.host.clone(), day: day_of(time) }),
         None => Ok(()),
@@ -323,7 +324,7 @@ fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) 
 /// somebody's, and stay.
 fn remove_strays(folder: &Path, catalogue: &Catalogue) {
     let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-    for table in ["job_io", "targets", "losses"] {
+    for table in ["job_io", "targets", "losses", "events"] {
         let days = below(&folder.join(table)).into_iter().flat_map(|path| below(&path));
         for path in days.flat_map(|path| below(&path)) {
             if number(&path).is_some_and(|number| number >= catalogue.next_file) {

@@ -3,8 +3,9 @@
 use crate::falling::Share;
 use crate::interval::Interval;
 use crate::place::{Place, SenderId};
-use crate::rows::{LossRow, Rows};
+use crate::rows::{EventRow, LossRow, Rows};
 use iodock_samples::batch::{Batch, Part, Receipt};
+use iodock_samples::event::Event;
 use iodock_samples::growth::{Before, Expiry, Growth, Reading};
 use iodock_samples::sample::{Entry, Metric, Name, Names, Owner, Quantity, Trend};
 use serde::{Deserialize, Serialize};
@@ -94,6 +95,8 @@ impl Readings {
             let targets = self.targets.iter_mut().filter(|(place, _)| place.is_of(&sender));
             targets.for_each(|(_, target)| target.is_unsure = true);
         }
+        let event_row = |event: &Event| EventRow { host: batch.host.clone(), event: event.clone() };
+        rows.events.extend(batch.events.iter().map(event_row));
         for part in &batch.parts {
             let place = Place::of(batch, part);
             let target = match self.targets.get_mut(&place) {

@@ -3,6 +3,7 @@
 use crate::columns::{COLUMNS, COUNTERS};
 use crate::error::MonitorError;
 use crate::place::Place;
+use iodock_samples::event::Event;
 use iodock_samples::sample::{unique_text, Owner, Quantity};
 use iodock_store::{Cell, TableWriter};
 use std::fs::File;
@@ -41,12 +42,18 @@ pub struct LossRow {
     pub detail: String,
 }
 
+pub struct EventRow {
+    pub host: String,
+    pub event: Event,
+}
+
 /// Since the last flush.
 #[derive(Default)]
 pub struct Rows {
     pub jobs: Vec<JobRow>,
     pub values: Vec<ValueRow>,
     pub losses: Vec<LossRow>,
+    pub events: Vec<EventRow>,
 }
 
 /// A file of rows that is whole and on the disk.
@@ -60,7 +67,7 @@ pub struct Written {
 
 impl Rows {
     pub fn len(&self) -> usize {
-        self.jobs.len() + self.values.len() + self.losses.len()
+        self.jobs.len() + self.values.len() + self.losses.len() + self.events.len()
     }
 
     /// Those of `later` behind these.
@@ -68,6 +75,7 @@ impl Rows {
         self.jobs.append(&mut later.jobs);
         self.values.append(&mut later.values);
         self.losses.append(&mut later.losses);
+        self.events.append(&mut later.events);
     }
 
     /// Writes a file for every table that has rows, where `path` says.
@@ -90,6 +98,10 @@ impl Rows {
         if !self.losses.is_empty() {
             losses(&self.losses, &path("losses")?)?;
             written.push(extent("losses", self.losses.iter().map(|row| (row.time, row.time))));
+        }
+        if !self.events.is_empty() {
+            events(&self.events, &path("events")?)?;
+            written.push(extent("events", self.events.iter().map(|row| (row.event.first, row.event.last))));
         }
         Ok(written)
     }
@@ -195,6 +207,23 @@ fn losses(rows: &[LossRow], path: &Path) -> Result<(), MonitorError> {
         let mut cells = vec![Cell::Wide(row.time)];
         cells.extend(texts);
         cells.extend([wide(row.count), Cell::text(&row.detail)]);
+        table.row(cells)?;
+    }
+    finish(table, path)
+}
+
+fn events(rows: &[EventRow], path: &Path) -> Result<(), MonitorError> {
+    let message = "message events { required int64 ts; required int64 last_ts;
+        required binary host (STRING); required binary kind (STRING); required binary severity (STRING);
+        required binary source (STRING); optional binary file_system (STRING);
+        optional binary target (STRING); required int64 count; required binary text (STRING); }";
+    let mut table = TableWriter::create(path, message)?;
+    for EventRow { host, event } in rows {
+        let named = |text| Cell::optional(Some(text).filter(|text: &&str| !text.is_empty()));
+        let mut cells = vec![Cell::Wide(event.first), Cell::Wide(event.last), Cell::text(host)];
+        cells.extend([Cell::text(&event.kind), Cell::text(event.severity.name()), Cell::text(&event.source)]);
+        cells.extend([named(&event.file_system), named(&event.target)]);
+        cells.extend([wide(event.count), Cell::text(&event.text)]);
         table.row(cells)?;
     }
     finish(table, path)

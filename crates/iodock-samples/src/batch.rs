@@ -4,12 +4,13 @@
 //! that is lost only the moment is. Of a part that is not `full` only what changed since the batch before is there.
 //! After a gap (batches dropped, another collector) the next one must be full: [`Receipt::full`] asks for it.
 
+use crate::event::Event;
 use crate::sample::{Entry, Name, Names, Owner, Quantity, Trend};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Of the layout below; another one is refused.
-pub const VERSION: u16 = 1;
+/// Of the layout below. That of version 1 had no events; any other is refused.
+pub const VERSION: u16 = 2;
 
 /// Random, made with a spool: who sends. A spool that is made anew is another sender.
 pub type SpoolId = [u8; 16];
@@ -27,6 +28,8 @@ pub struct Batch {
     pub parts: Vec<Part>,
     /// Of the whole round, in its last batch.
     pub losses: Vec<Loss>,
+    /// What happened since the round before, in the same batch.
+    pub events: Vec<Event>,
 }
 
 /// What was read of one target, or a piece of it: a reading of many entries is cut, and its pieces lie in several
@@ -104,7 +107,7 @@ pub enum Unreadable {
     Name(String),
     Operation,
     Values(usize),
-    /// Losses, or letters of an id.
+    /// Losses, events, or letters of an id or a text.
     TooMany(usize),
 }
 
@@ -114,7 +117,9 @@ impl fmt::Display for Unreadable {
             Unreadable::Layout(error) => write!(out, "not the layout of a batch: {error}"),
             Unreadable::Name(name) => write!(out, "not an operation's name, or a second time: {name:?}"),
             Unreadable::Operation => write!(out, "an operation without a name"),
-            Unreadable::TooMany(count) => write!(out, "too many losses, or letters of an id: {count}"),
+            Unreadable::TooMany(count) => {
+                write!(out, "too many losses or events, or letters of an id: {count}")
+            }
             Unreadable::Values(count) => {
                 write!(out, "an entry of {count} values, or one that is there twice")
             }
@@ -139,10 +144,22 @@ impl Batch {
         batch.check()?;
         Ok(batch)
     }
+
+    /// As [`Batch::decode`], of an agent's spool that is older than events.
+    ///
+    /// # Errors
+    /// Those of [`Batch::decode`].
+    pub fn decode_first_version(mut bytes: Vec<u8>) -> Result<Batch, Unreadable> {
+        // Events are the last field, and a list without any is one zero.
+        bytes.push(0);
+        Batch::decode(&bytes)
+    }
 }
 
 /// Of a batch; agents tell 100.
 const MOST_LOSSES: usize = 1000;
+/// Of a batch; agents tell fewer.
+pub const MOST_EVENTS: usize = 1000;
 /// Of an id or a name: Linux has no longer string in an environment.
 const LONGEST_ID: usize = 128 << 10;
 
@@ -156,12 +173,17 @@ fn within(limit: usize, lengths: impl IntoIterator<Item = usize>) -> Result<(), 
 impl Batch {
     fn check(&self) -> Result<(), Unreadable> {
         within(MOST_LOSSES, [self.losses.len()])?;
+        within(MOST_EVENTS, [self.events.len()])?;
         within(LONGEST_ID, [self.host.len()])?;
         for loss in &self.losses {
             within(
                 LONGEST_ID,
                 [&loss.name, &loss.source, &loss.target, &loss.detail].map(|text| text.len()),
             )?;
+        }
+        for event in &self.events {
+            let texts = [&event.kind, &event.source, &event.file_system, &event.target, &event.text];
+            within(LONGEST_ID, texts.map(|text| text.len()))?;
         }
         self.parts.iter().try_for_each(Part::check)
     }
@@ -215,7 +237,18 @@ mod tests {
         let entry = Entry { owner: owner.clone(), values, start_time: Some(-1), updated: None };
         let names = names.texts().map(str::to_owned).collect();
         let part = Part { names, entries: vec![entry], gone: vec![owner], ..Part::default() };
-        Batch { spool: [7; 16], sequence: 1, parts: vec![part], ..Batch::default() }
+        let event = Event { kind: "link-down".into(), count: 3, ..Event::default() };
+        Batch { spool: [7; 16], sequence: 1, parts: vec![part], events: vec![event], ..Batch::default() }
+    }
+
+    #[test]
+    fn what_older_agents_sent_has_no_events() {
+        let mut old = Batch { events: Vec::new(), ..batch() };
+        let mut bytes = old.encode();
+        assert_eq!(bytes.pop(), Some(0));
+        assert_eq!(Batch::decode_first_version(bytes), Ok(old.clone()));
+        old.events = vec![Event::default(); MOST_EVENTS + 1];
+        assert_eq!(Batch::decode(&old.encode()), Err(Unreadable::TooMany(MOST_EVENTS + 1)));
     }
 
     #[test]

@@ -42,6 +42,7 @@ impl std::error::Error for Damage {}
 /// What a header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
+    version: u16,
     pub sequence: u64,
     /// Of the payload that follows.
     pub length: usize,
@@ -79,7 +80,7 @@ pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
     }
     let Some(header) = bytes.first_chunk::<HEADER>() else { return Err(Damage::Cut(HEADER - bytes.len())) };
     let version = u16::from_le_bytes([header[6], header[7]]);
-    if version != VERSION {
+    if !(1..=VERSION).contains(&version) {
         return Err(Damage::Version(version));
     }
     let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
@@ -89,7 +90,7 @@ pub fn header(bytes: &[u8]) -> Result<Header, Damage> {
         return Err(Damage::TooLong(plain_length.max(length)));
     }
     let sequence = u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32;
-    Ok(Header { sequence, length, plain_length, checksum: u32_at(24) })
+    Ok(Header { version, sequence, length, plain_length, checksum: u32_at(24) })
 }
 
 /// The first frame of `bytes` and what follows it, still encoded.
@@ -114,7 +115,11 @@ pub fn decode(bytes: &[u8]) -> Result<(Batch, &[u8]), Damage> {
     let (header, frame, rest) = split(bytes)?;
     let plain = lz4_flex::block::decompress(&frame[HEADER..], header.plain_length)
         .map_err(|_| Damage::Compression)?;
-    let batch = Batch::decode(&plain).map_err(Damage::Batch)?;
+    let batch = match header.version {
+        1 => Batch::decode_first_version(plain),
+        _ => Batch::decode(&plain),
+    };
+    let batch = batch.map_err(Damage::Batch)?;
     match batch.sequence == header.sequence {
         true => Ok((batch, rest)),
         false => Err(Damage::NoFrame),

@@ -1,7 +1,8 @@
 //! The vocabulary of monitoring: [`sample`], the counters of an owner on a target; [`growth`], how much they grew
-//! between two readings; [`batch`], a round of readings as an agent sends it, and [`frame`], its bytes.
+//! between two readings; [`event`], what happened; [`batch`], a round of readings as an agent sends it, and [`frame`], its bytes.
 
 pub mod batch;
+pub mod event;
 pub mod frame;
 pub mod growth;
 pub mod sample;

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
-from iodock.store.monitored import RESOLUTIONS, TABLES, Catalogue, MonitorStore, StoredFile, counters
+from iodock.store.monitored import MOMENTS, RESOLUTIONS, TABLES, Catalogue, MonitorStore, StoredFile, counters
 
 SECOND = 1_000_000_000
 DAY = 86_400 * SECOND
@@ -37,6 +37,7 @@ _ORDER = {
     "job_io": "job, user, command, file_system, target, end_ts",
     "targets": "file_system, target, metric, bucket, end_ts",
     "losses": "ts",
+    "events": "ts, host",
 }
 
 New = tuple[str, str, str, int, int, int, bool]
@@ -98,7 +99,8 @@ def _written(
     store: MonitorStore, writer: Writer, table: str, resolution: str, sql: str, files: list[StoredFile]
 ) -> Iterator[tuple[str, str, str, int, int, int]]:
     name, path = writer.new_file(table, resolution, max(file.end for file in files))
-    written = store.write(sql, path, ("ts", "ts") if table == "losses" else ("begin_ts", "end_ts"))
+    times = {"losses": ("ts", "ts"), "events": ("ts", "last_ts")}.get(table, ("begin_ts", "end_ts"))
+    written = store.write(sql, path, times)
     if written:
         rows, begin, end = written
         yield table, resolution, name, begin, end, rows
@@ -154,7 +156,7 @@ def _over(
     groups: dict[tuple[int, bool], list[StoredFile]] = defaultdict(list)
     for file in catalogue.of(table, resolution):
         # Those that are not rolled yet are merged as they are rolled.
-        if file.rolled or resolution == RESOLUTIONS[-1] or table == "losses":
+        if file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS:
             groups[file.end // period, file.rolled].append(file)
     return [
         files for (number, _), group in sorted(groups.items()) if now > (number + 1) * period + _LATE
@@ -186,9 +188,9 @@ def expire(store: MonitorStore, writer: Writer, keep: Keep, now: int) -> int:
         file.name
         for (table, resolution), files in store.catalogue.files.items()
         for file in files
-        if file.end < keep.until("ten_minutes" if table == "losses" else resolution, now)
+        if file.end < keep.until("ten_minutes" if table in MOMENTS else resolution, now)
         # What is not summed up yet is all there is.
-        and (file.rolled or resolution == RESOLUTIONS[-1] or table == "losses")
+        and (file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS)
     ]
     if old:
         writer.replace(old, [], [])

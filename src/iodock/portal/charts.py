@@ -25,6 +25,16 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """Something that happened, as a line across a chart."""
+
+    ts: int
+    """ns since the epoch."""
+    severity: str
+    label: str
+
+
+@dataclass(frozen=True)
 class Chart:
     """Curves with one axis. `kind`: of numbers (see tables.Column)."""
 
@@ -33,6 +43,13 @@ class Chart:
     within: Span
     curves: list[Curve] = field(default_factory=list)
     note: str = ""
+    marks: tuple[Mark, ...] = ()
+
+    @property
+    def marked(self) -> list[tuple[Mark, float]]:
+        """Marks within the axis, and where they are on it, steps from the left."""
+        places = ((mark, (mark.ts - self.within.begin) / self.within.step) for mark in self.marks)
+        return [(mark, round(place, 2)) for mark, place in places if 0 <= place <= self.width]
 
     @property
     def top(self) -> float:

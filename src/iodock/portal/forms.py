@@ -104,7 +104,10 @@ class Asked:
         return with_values(self.path, {**kept, **changed})
 
 
-_KEPT = ("id", "range", "end", "at", "user", "fs", "q", "sort", "order", "top", "month", "lang")
+_KEPT = (
+    "id", "range", "end", "at", "user", "host", "kind", "severity", "fs", "q", "sort", "order", "top",
+    "month", "lang",
+)  # fmt: skip
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:

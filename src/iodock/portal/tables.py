@@ -13,8 +13,8 @@ Row = Mapping[str, object]
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `kind`: text, name, job, user, time, or a number: integer, number, bytes, bytes_rate,
-    rate, seconds, short_seconds."""
+    """One column. `kind`: text, name, job, user, time, severity, plain (only in files for download), or a
+    number: integer, number, bytes, bytes_rate, rate, seconds, short_seconds."""
 
     key: str
     title: str
@@ -24,7 +24,7 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        return self.kind not in ("text", "name", "job", "user", "time")
+        return self.kind not in ("text", "name", "job", "user", "time", "severity", "plain")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,9 @@ class Table:
         """Columns that have something in some row; files for download have all."""
         first, *others = self.columns
         filled = (
-            column for column in others if any(row.get(column.key) not in (None, "") for row in self.rows)
+            column
+            for column in others
+            if column.kind != "plain" and any(row.get(column.key) not in (None, "") for row in self.rows)
         )
         return [first, *filled]
 

@@ -23,7 +23,9 @@ from iodock.store.tables import quoted
 
 RESOLUTIONS = ("fine", "minute", "ten_minutes")
 """From the finest to the coarsest."""
-TABLES = ("job_io", "targets", "losses")
+TABLES = ("job_io", "targets", "losses", "events")
+MOMENTS = ("losses", "events")
+"""Of those: rows have a moment `ts` and no interval, and are not summed up."""
 FORMAT = "iodock monitor store"
 VERSION = 1
 MEMORY_LIMIT = "600MB"
@@ -92,8 +94,8 @@ class MonitorStore:
     def table(
         self, sql: str, parameters: Sequence[object] = (), *, begin: int, end: int, resolution: str
     ) -> pa.Table:
-        """The answer to a SELECT over `job_io`, `targets` and `losses`, of which there are the rows that
-        lie at least partly between two moments, ns since the epoch. Raises StoreError, QueryError."""
+        """The answer to a SELECT over `job_io`, `targets`, `losses` and `events`, of which there are the rows
+        that lie at least partly between two moments, ns since the epoch. Raises StoreError, QueryError."""
         try:
             return self._ask(sql, parameters, begin, end, resolution)
         except duckdb.IOException:
@@ -112,16 +114,17 @@ class MonitorStore:
             # Only what is asked for (a path may have a table's name): to open hundreds of files takes
             # longer than most answers.
             for table in (name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)):
-                level = "fine" if table == "losses" else resolution
+                level = "fine" if table in MOMENTS else resolution
                 names = [file.name for file in catalogue.chosen(table, level, begin, end)]
                 cursor.execute(self._view(table, names, begin, end))
             return cursor.sql(sql, params=list(parameters)).to_arrow_table()
 
     def _view(self, table: str, names: list[str], begin: int, end: int) -> str:
         rows = self.rows(names) if names else _nothing(table)
-        within = f"ts BETWEEN {begin} AND {end}" if table == "losses" else (
-            f"end_ts > {begin} AND begin_ts <= {end}"
-        )  # fmt: skip
+        within = {
+            "losses": f"ts BETWEEN {begin} AND {end}",
+            "events": f"last_ts >= {begin} AND ts <= {end}",
+        }.get(table, f"end_ts > {begin} AND begin_ts <= {end}")
         return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {within}"
 
     def rows(self, names: Iterable[str]) -> str:
@@ -185,6 +188,8 @@ def _nothing(table: str) -> str:
         "targets": f"{_COLUMNS_OF_PLACE}, metric TEXT, unit TEXT, bucket BIGINT, is_level BOOLEAN, "
         "value BIGINT, greatest BIGINT, exact BOOLEAN",
         "losses": "ts BIGINT, host TEXT, name TEXT, source TEXT, target TEXT, count BIGINT, detail TEXT",
+        "events": "ts BIGINT, last_ts BIGINT, host TEXT, kind TEXT, severity TEXT, source TEXT, "
+        "file_system TEXT, target TEXT, count BIGINT, text TEXT",
     }[table]
     casts = (column.split() for column in columns.split(", "))
     return "SELECT " + ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in casts) + " WHERE false"

@@ -10,7 +10,8 @@ pub use changes::{Comparison, Known};
 
 use crate::sample::Trend;
 use crate::spool::Spool;
-use iodock_samples::batch::{Batch, Loss, Part};
+use iodock_samples::batch::{Batch, Loss, Part, MOST_EVENTS};
+use iodock_samples::event::Event;
 use iodock_samples::frame;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -76,10 +77,11 @@ impl Batches {
     }
 
     /// Ends the round. A round always makes a batch: that nothing changed must be known too.
-    pub fn end(&self, mut losses: Vec<Loss>) {
+    pub fn end(&self, mut losses: Vec<Loss>, events: Vec<Event>) {
         losses.truncate(MOST_LOSSES);
+        let events = within_limit(events);
         let mut state = self.state();
-        let sequence = self.flush(&mut state, losses);
+        let sequence = self.flush(&mut state, losses, events);
         state.is_open = false;
         self.spool.wish().end(state.full, sequence);
         let number = state.number;
@@ -87,7 +89,7 @@ impl Batches {
     }
 
     /// Gives the batch's number.
-    fn flush(&self, state: &mut State, losses: Vec<Loss>) -> u64 {
+    fn flush(&self, state: &mut State, losses: Vec<Loss>, events: Vec<Event>) -> u64 {
         let sequence = self.spool.number();
         let batch = Batch {
             spool: self.spool.id(),
@@ -97,6 +99,7 @@ impl Batches {
             dropped: self.spool.lost(),
             parts: std::mem::take(&mut state.parts),
             losses,
+            events,
         };
         state.weight = 0;
         match frame::encode(&batch) {
@@ -105,6 +108,18 @@ impl Batches {
         }
         sequence
     }
+}
+
+/// What is beyond the limit of a batch is one event, so that nothing goes without a count.
+fn within_limit(mut events: Vec<Event>) -> Vec<Event> {
+    let more = events.split_off(events.len().min(MOST_EVENTS - 1));
+    if let Some(first) = more.first() {
+        let count = more.iter().fold(0, |sum: u64, event| sum.saturating_add(event.count));
+        let text = format!("more events than are told: {}", more.len());
+        let (kind, target) = ("more-events".into(), String::new());
+        events.push(Event { kind, target, count, text, ..first.clone() });
+    }
+    events
 }
 
 impl Round {
@@ -134,7 +149,7 @@ impl Round {
             state.parts.push(part);
             state.weight += weight;
             if state.weight >= BATCH_BYTES {
-                self.batches.flush(&mut state, Vec::new());
+                self.batches.flush(&mut state, Vec::new(), Vec::new());
             }
         }
         is_taken

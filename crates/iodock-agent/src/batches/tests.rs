@@ -31,7 +31,7 @@ impl Bench {
         self.rounds += 1;
         let round = self.batches.begin(self.rounds);
         read(&round, jobs, is_complete, self.rounds);
-        self.batches.end(Vec::new());
+        self.batches.end(Vec::new(), Vec::new());
         self.sent().into_iter().flat_map(|batch| batch.parts).collect()
     }
 
@@ -121,7 +121,7 @@ fn a_reading_that_comes_after_its_round_is_not_taken_and_the_next_is_full() {
     bench.round(&[("1", 5)], true);
     let round = bench.batches.begin(2);
     let mut late = round.compare("s", ("lfs", "t"), Trend::Grows, 2).expect("a round");
-    bench.batches.end(Vec::new());
+    bench.batches.end(Vec::new(), Vec::new());
     let mut names = Names::default();
     let name = names.intern(b"read").expect("a name");
     let values = vec![(Metric::new(name, Quantity::Bytes), 7)];
@@ -138,7 +138,7 @@ fn a_target_counts_once_a_round_and_an_owner_once_a_reading() {
     let round = bench.batches.begin(1);
     read(&round, &[("1", 5), ("1", 7)], true, 1);
     assert!(round.compare("s", ("lfs", "t"), Trend::Grows, 1).is_none());
-    bench.batches.end(Vec::new());
+    bench.batches.end(Vec::new(), Vec::new());
     let parts: Vec<Part> = bench.sent().into_iter().flat_map(|batch| batch.parts).collect();
     assert_eq!((parts.len(), jobs(&parts[0])), (1, vec!["1".to_string()]));
 }
@@ -150,7 +150,7 @@ fn a_long_reading_is_cut_and_its_pieces_are_in_order() {
     let all: Vec<(&str, u64)> = ids.iter().map(|id| (id.as_str(), 1)).collect();
     let round = bench.batches.begin(1);
     read(&round, &all, true, 1);
-    bench.batches.end(Vec::new());
+    bench.batches.end(Vec::new(), Vec::new());
     let batches = bench.sent();
     assert!(batches.len() > 2 && batches.iter().all(|batch| batch.time == 1));
     let pieces: Vec<&Part> = batches.iter().flat_map(|batch| &batch.parts).collect();
@@ -162,4 +162,20 @@ fn a_long_reading_is_cut_and_its_pieces_are_in_order() {
     // All of them go.
     let went: usize = bench.round(&[], true).iter().map(|part| part.gone.len()).sum();
     assert_eq!(went, ids.len());
+}
+
+#[test]
+fn events_go_with_their_round_and_beyond_the_limit_as_one() {
+    let mut bench = Bench::new("events");
+    let event = |count| Event { kind: "link-down".into(), count, ..Event::default() };
+    bench.batches.begin(1);
+    bench.batches.end(Vec::new(), vec![event(1); 2 * MOST_EVENTS]);
+    let sent = bench.sent();
+    let events = &sent[0].events;
+    assert_eq!((sent.len(), events.len(), events[0].clone()), (1, MOST_EVENTS, event(1)));
+    assert_eq!(events.iter().map(|event| event.count).sum::<u64>(), 2 * MOST_EVENTS as u64);
+    assert_eq!(events[MOST_EVENTS - 1].kind, "more-events");
+    bench.batches.begin(2);
+    bench.batches.end(Vec::new(), Vec::new());
+    assert!(bench.sent().iter().all(|batch| batch.sequence < 2 || batch.events.is_empty()));
 }

@@ -4,18 +4,26 @@
 pub mod cgroup_io;
 pub mod diskstats;
 pub mod environment;
+pub mod infiniband;
 pub mod job_stats;
 pub mod jobs;
+pub mod journal;
+pub mod kernel_log;
 pub mod lustre;
 pub mod lustre_stats;
+pub mod md;
 pub mod mmpmon;
 pub mod mountstats;
+pub mod multipath;
+pub mod network;
 pub mod pressure;
+pub mod probe;
 pub mod process_io;
 pub mod reading;
 pub mod rpc_stats;
-mod small_file;
+pub(crate) mod small_file;
 mod stat;
+pub mod system_log;
 pub mod tool;
 mod users;
 
@@ -40,6 +48,14 @@ pub const ALL: &[Source] = &[
     ("cgroup-io", cgroup_io::read),
     ("diskstats", diskstats::read),
     ("process-io", process_io::read),
+    ("md", md::read),
+    ("multipath", multipath::read),
+    ("network", network::read),
+    ("infiniband", infiniband::read),
+    ("kernel-log", kernel_log::read),
+    ("system-log", system_log::read),
+    ("journal", journal::read),
+    ("probe", probe::read),
 ];
 
 /// What a reader reads into.

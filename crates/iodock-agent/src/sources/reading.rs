@@ -4,22 +4,35 @@ use super::process_io::Remembered;
 use super::tool::Tool;
 use super::{is_gone, Parse, Parsed, Report, Target};
 use crate::batches::{Comparison, Round};
+use crate::events::{LogRead, Seen};
 use crate::lines::{each_line, Faults};
+use crate::logs::Logs;
 use crate::ranking::Ranking;
 use crate::sample::{Entry, Names, Trend};
+use iodock_counters::numbers::whole;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Of a small file.
+const LONGEST_WORD: u64 = 4096;
+/// EINVAL, ENODEV, ENODATA, EOPNOTSUPP: what drivers say of something that has no value now.
+const NOTHING_TO_SAY: [i32; 4] = [22, 19, 61, 95];
 
 /// What a source says while it reads.
 pub enum News {
     Report(Box<Report>),
     /// A file that is there could not be read, or not to its end.
     Refused(PathBuf, String),
+    /// How something is now, to be compared with the round before.
+    Seen(Seen),
+    /// What a log had, and up to where it is read.
+    Log(LogRead),
     /// Something else to say, e.g. processes whose counters only root sees.
     Remark(String),
 }
@@ -39,6 +52,10 @@ pub struct Terms {
     pub round: Option<Round>,
     /// Between rounds.
     pub processes: Remembered,
+    /// Up to where logs were read; `None` where nobody remembers it, and logs are not read.
+    pub positions: Option<Arc<BTreeMap<String, String>>>,
+    /// What else is read than what is known by its place.
+    pub logs: Arc<Logs>,
 }
 
 /// One round of one source.
@@ -70,6 +87,27 @@ impl Reading {
 
     pub fn tool(&self) -> &Tool {
         &self.tool
+    }
+
+    /// Logs and probe stores that are to be read; `None`: this round reads no logs.
+    pub fn logs(&self) -> Option<(&Logs, &BTreeMap<String, String>)> {
+        let positions = self.terms.positions.as_deref()?;
+        Some((&self.terms.logs, positions))
+    }
+
+    /// See [`Reading::open`].
+    pub fn opened(&self, path: &Path, result: io::Result<File>) -> Option<File> {
+        self.judge(path, result)
+    }
+
+    /// Says what was read of a log.
+    pub fn log(&self, read: LogRead) {
+        self.say(News::Log(read));
+    }
+
+    /// Says how something is, so that a change is told.
+    pub fn see(&self, seen: Seen) {
+        self.say(News::Seen(seen));
     }
 
     /// Nobody listens any more after the deadline: then it does not matter what is said.
@@ -117,15 +155,41 @@ impl Reading {
 
     /// Names and paths of the folders (and links to some) in a folder, sorted.
     pub fn folders(&self, path: &Path) -> Vec<(OsString, PathBuf)> {
+        self.entries_in(path, false)
+    }
+
+    /// Paths of the files in a folder, sorted.
+    pub fn files(&self, path: &Path) -> Vec<PathBuf> {
+        self.entries_in(path, true).into_iter().map(|(_, path)| path).collect()
+    }
+
+    fn entries_in(&self, path: &Path, files: bool) -> Vec<(OsString, PathBuf)> {
         self.announce(path);
         let Some(entries) = self.judge(path, fs::read_dir(path)) else { return Vec::new() };
         let mut found: Vec<_> = entries
             .filter_map(|entry| self.judge(path, entry))
-            .filter(|entry| !entry.file_type().is_ok_and(|kind| kind.is_file()))
+            .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()) == files)
             .map(|entry| (entry.file_name(), entry.path()))
             .collect();
         found.sort();
         found
+    }
+
+    /// The one line of a small file of /sys, without blanks around it. `None` if it is not there, or if it has
+    /// nothing to say, as the speed of a link that is down.
+    pub fn word(&self, path: &Path) -> Option<Vec<u8>> {
+        self.announce(path);
+        let mut content = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(LONGEST_WORD).read_to_end(&mut content));
+        match read {
+            Err(error) if NOTHING_TO_SAY.contains(&error.raw_os_error().unwrap_or(0)) => None,
+            read => self.judge(path, read).map(|_| content.trim_ascii().to_vec()),
+        }
+    }
+
+    /// See [`Reading::word`].
+    pub fn number(&self, path: &Path) -> Option<u64> {
+        whole(&self.word(path)?)
     }
 
     /// Gives each line of a file; `None` if it can't be opened.

@@ -283,3 +283,14 @@ fn machines_of_one_name_and_of_one_spool_are_two() {
         assert_eq!(written(&mut rows), one("a", 7, true));
     }
 }
+
+#[test]
+fn events_are_rows_of_their_host_and_count_once() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let event = Event { first: 5, last: 6, kind: "link-down".into(), count: 2, ..Event::default() };
+    let sent = Batch { events: vec![event.clone()], ..batch(1, part(100, true, &[])) };
+    readings.apply(&sent, &mut rows);
+    readings.apply(&sent, &mut rows);
+    let found: Vec<_> = rows.events.iter().map(|row| (row.host.as_str(), &row.event)).collect();
+    assert_eq!(found, [("oss1", &event)]);
+}

@@ -72,5 +72,47 @@ def servers(store: MonitorStore, within: Span) -> pa.Table:
     return store.table(sql, begin=begin, end=within.end, resolution=within.sums)
 
 
+def served(store: MonitorStore, now: int) -> pa.Table:
+    """host, file_system: machines that served one in the hour before NOW, ns since the epoch. Raises
+    StoreError."""
+    sql = """
+        SELECT DISTINCT host, file_system FROM (
+            SELECT host, source, file_system FROM targets
+            UNION ALL SELECT host, source, file_system FROM job_io
+        ) WHERE file_system IS NOT NULL AND (source LIKE 'mdt%' OR source LIKE 'obdfilter%')
+        QUALIFY row_number() OVER (PARTITION BY host ORDER BY file_system) = 1
+    """
+    return store.table(sql, begin=now - HOUR, end=now, resolution="minute")
+
+
+def heard(store: MonitorStore, begin: int, end: int) -> pa.Table:
+    """host: machines of which anything was read or that told an event. Raises StoreError."""
+    sql = """
+        SELECT DISTINCT host FROM (
+            SELECT host FROM targets UNION ALL SELECT host FROM job_io UNION ALL SELECT host FROM events
+        )
+    """
+    return store.table(sql, begin=begin, end=end, resolution="minute")
+
+
+def probed(store: MonitorStore, begin: int, end: int) -> pa.Table:
+    """host, target: folders of which a probe made a round. Raises StoreError."""
+    sql = "SELECT DISTINCT host, target FROM targets WHERE source = 'probe'"
+    return store.table(sql, begin=begin, end=end, resolution="minute")
+
+
+def probes(store: MonitorStore, within: Span) -> pa.Table:
+    """bucket, file_system, host, target (the folder), response_us (the longest round), limit_us (NULL: none),
+    failed, no_answer (operations): what probes saw in each step."""
+    metrics = ("response_us", "limit_us", "failed", "no_answer")
+    columns = ", ".join(f"max(greatest) FILTER (metric = '{name}') AS {name}" for name in metrics)
+    sql = f"""
+        SELECT (end_ts - 1 - {within.begin}) // {within.step} AS bucket, file_system, host, target, {columns}
+        FROM targets WHERE source = 'probe' AND is_level AND end_ts > {within.begin}
+        GROUP BY ALL ORDER BY ALL
+    """
+    return _asked(store, sql, within)
+
+
 def _asked(store: MonitorStore, sql: str, within: Span) -> pa.Table:
     return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution)

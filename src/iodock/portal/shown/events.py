@@ -1,18 +1,98 @@
-"""What agents could not read, or had to drop."""
+"""What happened, and what agents could not read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from iodock.monitor.event_kinds import SEVERITY_TITLES, TITLES
 from iodock.monitor.notices import as_rows
-from iodock.monitor.questions import losses
+from iodock.monitor.questions import events as questions
+from iodock.monitor.questions import file_systems, losses
+from iodock.monitor.questions.events import SEVERITIES, WantedEvents
+from iodock.monitor.questions.spans import SECOND, Span
 from iodock.portal.shown.page import Question, Shown
 from iodock.portal.tables import Column, Table
 
 
 def shown(question: Question) -> Shown:
-    """Losses of all machines, for operators only: details may name users' processes. Raises RequestError,
-    StoreError."""
-    text = question.text
+    """Users see what happened to file systems, without machines and texts, which may name other users'
+    programs; only operators see losses. Raises RequestError, StoreError."""
+    text, asked = question.text, question.asked
     within = question.within("1d")
+    sees_all = question.visitor.may_see_all
+    severity = asked.choice("severity", SEVERITIES, "")
+    wanted = WantedEvents(
+        asked.text("host") if sees_all else "", asked.text("kind"), severity, asked.text("fs"),
+        asked.text("q") if sees_all else "", with_file_system=not sees_all,
+    )  # fmt: skip
+    rows = as_rows(
+        questions.events(question.store, within.begin, end_of(question, within), served(question), wanted)
+    )
+    tables = [_happened(question, rows)]
+    if sees_all:
+        tables.append(_losses(question, within))
+    kinds = {str(row["kind"]) for row in rows} | ({wanted.kind} if wanted.kind else set())
+    more = {
+        "within": within, "default_range": "1d", "cut": len(rows) >= questions.MOST,
+        "kinds": {kind: title(question, kind) for kind in sorted(kinds)},
+        "severities": {one: text.gettext(SEVERITY_TITLES[one]) for one in SEVERITIES},
+        "filtered": any(asked.values.get(name) for name in ("host", "kind", "severity", "fs", "q")),
+    }  # fmt: skip
+    return Shown("events.html", text.gettext("Events"), within.begin, within.end, tables, more=more)
+
+
+def served(question: Question) -> Mapping[str, str]:
+    """Machine -> the file system that it serves, of those that were read in the last hour. Raises
+    StoreError."""
+    found = as_rows(file_systems.served(question.store, question.asked.end or question.asked.now))
+    return {str(row["host"]): str(row["file_system"]) for row in found}
+
+
+def end_of(question: Question, within: Span) -> int:
+    """An event is there as soon as it came: the lag of readings is none of its own."""
+    return within.end if question.asked.end else max(within.end, question.asked.now + 60 * SECOND)
+
+
+def title(question: Question, kind: str) -> str:
+    """A site's own kinds have their name."""
+    return question.text.gettext(TITLES[kind]) if kind in TITLES else kind
+
+
+def _happened(question: Question, rows: list[dict[str, object]]) -> Table:
+    text, sees_all = question.text, question.visitor.may_see_all
+    columns = [
+        Column("last_ts", text.gettext("time"), "time"),
+        Column("severity_title", text.gettext("severity"), "severity"),
+        Column("title", text.gettext("what")),
+        Column("file_system", text.gettext("file system"), "name"),
+        Column("count", text.gettext("count"), "integer"),
+    ]
+    if sees_all:
+        columns[3:3] = [Column("host", text.gettext("machine"), "name")]
+        columns[5:5] = [Column("target", text.gettext("target"), "name")]
+        columns += [Column("text", text.gettext("message"))]
+    # For programs: what does not depend on the language.
+    columns += [
+        Column("ts", text.gettext("first"), "plain"), Column("kind", text.gettext("kind"), "plain"),
+        Column("severity", text.gettext("severity"), "plain"),
+        *([Column("source", text.gettext("source"), "plain")] if sees_all else []),
+    ]  # fmt: skip
+    found = [
+        {
+            **row,
+            "title": title(question, str(row["kind"])),
+            "severity_title": text.gettext(SEVERITY_TITLES.get(str(row["severity"]), str(row["severity"]))),
+        }
+        for row in rows
+    ]
+    nothing = text.gettext("Nothing happened in this time, as far as agents saw")
+    return Table(
+        "events", text.gettext("What happened"), tuple(columns), list(found), nothing, has_bounds=False
+    )
+
+
+def _losses(question: Question, within: Span) -> Table:
+    text = question.text
     columns = (
         Column("ts", text.gettext("last"), "time"),
         Column("host", text.gettext("machine"), "name"),
@@ -22,20 +102,7 @@ def shown(question: Question) -> Shown:
         Column("count", text.gettext("count"), "integer"),
         Column("detail", text.gettext("detail")),
     )
-    rows = (
-        as_rows(losses.losses(question.store, within.begin, within.end))
-        if question.visitor.may_see_all
-        else []
-    )
-    nothing = (
-        text.gettext("Agents read all they wanted to in this time")
-        if question.visitor.may_see_all
-        else text.gettext("Only operators see what single machines could not read")
-    )
-    table = Table(
-        "losses", text.gettext("What agents could not read"), columns, list(rows), nothing, has_bounds=False
-    )
-    return Shown(
-        "events.html", text.gettext("Events"), within.begin, within.end, [table],
-        more={"within": within, "default_range": "1d"},
-    )  # fmt: skip
+    rows = as_rows(losses.losses(question.store, within.begin, within.end))
+    nothing = text.gettext("Agents read all they wanted to in this time")
+    title = text.gettext("What agents could not read")
+    return Table("losses", title, columns, list(rows), nothing, has_bounds=False)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.language import N_
+from iodock.monitor.event_kinds import TITLES
 from iodock.monitor.notices import as_rows, means
 from iodock.monitor.questions import file_systems
+from iodock.monitor.questions.events import WantedEvents, events
 from iodock.monitor.questions.spans import SECOND, Span
-from iodock.portal.charts import Chart, Curve, values
+from iodock.portal.charts import Chart, Curve, Mark, values
+from iodock.portal.forms import shortened
 from iodock.portal.shown.page import Question, Shown, known_span
 from iodock.portal.tables import Column, Table
 
@@ -19,6 +22,10 @@ _SOURCES = {
     "llite_stats": N_("clients with an agent"),
 }
 _NOW_S = 60
+MOST_MARKS = 200
+_MOST_PROBES = 6
+_MOST_LIMITS = 3
+_PROBE_STANDS_S = 300
 
 
 @dataclass(frozen=True)
@@ -30,11 +37,15 @@ class State:
     by_clients: Rows
     waiting: Rows
     servers: Rows
+    probes: Rows
+    happened: Rows
+    """Events that are no notes."""
 
     @property
     def names(self) -> list[str]:
         found = {str(row["file_system"]) for row in (*self.by_servers, *self.by_clients)}
-        return sorted(found | {str(row["file_system"]) for row in self.servers if row["file_system"]})
+        found |= {str(row["file_system"]) for row in (*self.servers, *self.probes) if row["file_system"]}
+        return sorted(found)
 
     def source(self, name: str) -> tuple[str, Rows]:
         """Who counts this file system: its servers by job, else who else does."""
@@ -71,7 +82,34 @@ def state(question: Question, within: Span, clients: bool = True) -> State:
     by_servers = as_rows(file_systems.by_servers(store, within))
     by_clients = as_rows(file_systems.by_clients(store, within)) if clients or not by_servers else []
     waiting = as_rows(file_systems.waiting(store, within))
-    return State(within, by_servers, by_clients, waiting, as_rows(file_systems.servers(store, within)))
+    servers = as_rows(file_systems.servers(store, within))
+    probes = as_rows(file_systems.probes(store, within))
+    return State(within, by_servers, by_clients, waiting, servers, probes, _happened(question, within))
+
+
+def _happened(question: Question, within: Span) -> Rows:
+    store = question.store
+    if not store.catalogue.of("events", "fine"):
+        return []
+    names = {
+        str(row["host"]): str(row["file_system"]) for row in as_rows(file_systems.served(store, within.end))
+    }
+    wanted = WantedEvents(severity="warning", with_file_system=True)
+    return as_rows(events(store, within.begin, within.end, names, wanted, MOST_MARKS))
+
+
+def marks(question: Question, found: State, name: str) -> tuple[Mark, ...]:
+    """What happened to a file system, the latest first. Without machines and messages, as users see it."""
+    text = question.text
+    return tuple(
+        Mark(
+            int(str(row["ts"])),
+            str(row["severity"]),
+            text.gettext(TITLES.get(str(row["kind"]), str(row["kind"]))),
+        )
+        for row in found.happened
+        if row["file_system"] == name
+    )
 
 
 def shown(question: Question) -> Shown:
@@ -80,7 +118,7 @@ def shown(question: Question) -> Shown:
     found = state(question, within)
     sections = [
         {"name": name, "source": text.gettext(_SOURCES.get(found.source(name)[0], found.source(name)[0])),
-         "charts": charts(question, found, name)}
+         "charts": charts(question, found, name), "marks": marks(question, found, name)}
         for name in found.names
     ]  # fmt: skip
     tables = [_now(question, found), _over_time(question, found)]
@@ -110,7 +148,40 @@ def charts(question: Question, found: State, name: str) -> list[Chart]:
             [Curve(text.gettext("operations"), operations, "metadata")],
         ),
     ]  # fmt: skip
-    return made + _waiting(question, found, name)
+    happened = marks(question, found, name)
+    return [
+        replace(one, marks=happened)
+        for one in (*made, *_waiting(question, found, name), *_probes(question, found, name))
+    ]
+
+
+def _probes(question: Question, found: State, name: str) -> list[Chart]:
+    """How long rounds of `iodock probe` took, with the limit that the agent was told."""
+    text, within = question.text, found.within
+    rows = [row for row in found.probes if row["file_system"] == name]
+    watched = sorted({(str(row["host"]), str(row["target"])) for row in rows})
+    curves = []
+    for number, (host, target) in enumerate(watched[:_MOST_PROBES]):
+        own = [row for row in rows if (row["host"], row["target"]) == (host, target)]
+        label = f"{target} ({host})" if question.visitor.may_see_all else target
+        curves.append(Curve(shortened(label, 60), _until_next(own, within), f"c{number % 6}"))
+    limits = {_float(row["limit_us"]) / 1e6 for row in rows if row["limit_us"] is not None}
+    for limit in sorted(limits)[:_MOST_LIMITS]:
+        curves.append(Curve(text.gettext("limit"), [limit] * within.steps, "limit"))
+    title = text.gettext("Response of probes, longest round")
+    return [Chart(title, "short_seconds", within, curves)] if watched else []
+
+
+def _until_next(rows: Rows, within: Span) -> list[float | None]:
+    """A round's time stands until the next one, for a few minutes at most: then nothing is known."""
+    found: list[float | None] = [None] * within.steps
+    patience = max(1, _PROBE_STANDS_S * SECOND // within.step)
+    places = sorted((int(str(row["bucket"])), _float(row["response_us"]) / 1e6) for row in rows)
+    for (place, value), (following, _) in zip(places, [*places[1:], (within.steps, 0.0)], strict=True):
+        until = following if following - place <= patience else place + 1
+        for step in range(max(0, place), min(until, within.steps)):
+            found[step] = value
+    return found
 
 
 def _waiting(question: Question, found: State, name: str) -> list[Chart]:

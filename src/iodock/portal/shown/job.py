@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iodock.language import Language
 from iodock.monitor.notices import as_rows
 from iodock.monitor.questions import job as questions
@@ -11,8 +13,8 @@ from iodock.monitor.questions.spans import DAY, SECOND, Span, span
 from iodock.portal.charts import Chart, Curve, values
 from iodock.portal.forms import shortened
 from iodock.portal.people import login
+from iodock.portal.shown.file_systems import State, marks, state
 from iodock.portal.shown.file_systems import charts as file_system_charts
-from iodock.portal.shown.file_systems import state
 from iodock.portal.shown.jobs import PLACE_NOTES, PLACE_TITLES
 from iodock.portal.shown.page import LAG_S, NotThere, Question, Shown, known_span
 from iodock.portal.tables import Column, Table
@@ -36,8 +38,12 @@ def shown(question: Question, number: str) -> Shown:
     places = [str(row["place"]) for row in totals]
     place = question.asked.place if question.asked.place in places else (places[0] if places else SERVERS)
     systems = sorted({name for row in totals for name in _listed(row["file_systems"])})
-    own, below, others = _own(question, job, within, place), _systems(question, within, systems), _others(
-        question, job, within, systems)  # fmt: skip
+    found = state(question, within, clients=False) if systems else None
+    happened = {name: marks(question, found, name) for name in systems} if found else {}
+    every = tuple(mark for one in happened.values() for mark in one)
+    own = [replace(chart, marks=every) for chart in _own(question, job, within, place)]
+    below = _systems(question, found, systems)
+    others = _others(question, job, within, systems)
     sections = [("own", own), *[(name, charts) for name, charts in below], ("others", others)]
     return Shown(
         "job.html", question.text.gettext("Job {job}", job=shortened(number, 40)), within.begin, within.end,
@@ -45,7 +51,7 @@ def shown(question: Question, number: str) -> Shown:
         [chart for _, charts in sections for chart in charts],
         {
             "within": within, "default_range": "", "number": number,
-            "own_charts": own, "below": below, "others": others,
+            "own_charts": own, "below": below, "others": others, "marks": happened,
             "users": sorted({login(one) for row in totals for one in _listed(row["users"])}),
             "commands": _commands(totals),
             "places": {one: question.text.gettext(PLACE_TITLES[one]) for one in places}, "place": place,
@@ -94,10 +100,9 @@ def _own(question: Question, job: OneJob, within: Span, place: str) -> list[Char
     return [*charts, Chart(text.gettext("Metadata operations"), "rate", within, curves)]
 
 
-def _systems(question: Question, within: Span, systems: list[str]) -> list[tuple[str, list[Chart]]]:
-    if not systems:
+def _systems(question: Question, found: State | None, systems: list[str]) -> list[tuple[str, list[Chart]]]:
+    if found is None:
         return []
-    found = state(question, within, clients=False)
     return [(name, file_system_charts(question, found, name)) for name in systems if name in found.names]
 
 

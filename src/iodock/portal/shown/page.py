@@ -10,6 +10,8 @@ from functools import cached_property
 from iodock.errors import StoreError
 from iodock.language import Language
 from iodock.monitor.access import Visitor
+from iodock.monitor.degraded import Degraded, degraded
+from iodock.monitor.event_kinds import TITLES
 from iodock.monitor.notices import Notice, notices
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen
@@ -46,6 +48,7 @@ class Remembered:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._notices: tuple[int, list[Notice]] | None = None
+        self._degraded: tuple[int, list[Degraded]] | None = None
 
     def notices(self, store: MonitorStore, now: int, limits: Overload) -> list[Notice]:
         """Of file systems that are not well."""
@@ -57,6 +60,26 @@ class Remembered:
                     found = []
                 self._notices = (now, found)
             return self._notices[1]
+
+    def degraded(self, store: MonitorStore, now: int) -> list[Degraded]:
+        """File systems that are degraded."""
+        with self._lock:
+            if self._degraded is None or now - self._degraded[0] > NOTICES_EVERY_S * SECOND:
+                try:
+                    found = degraded(store, now)
+                except StoreError:
+                    found = []
+                self._degraded = (now, found)
+            return self._degraded[1]
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a file system is degraded, as it is told to everybody."""
+
+    file_system: str
+    title: str
+    since: int
 
 
 @dataclass(frozen=True)
@@ -84,6 +107,15 @@ class Question:
     def notices(self) -> list[Notice]:
         """As of now, or a few seconds ago."""
         return self.state.notices(self.store, self.asked.now, self.site.limits)
+
+    @property
+    def degraded(self) -> list[Reason]:
+        """As of now, or a few seconds ago: of each file system each reason once, since when it is so."""
+        first: dict[tuple[str, str], int] = {}
+        for one in self.state.degraded(self.store, self.asked.now):
+            key = (one.file_system, self.text.gettext(TITLES[one.kind]))
+            first[key] = min(first.get(key, one.since), one.since)
+        return [Reason(name, title, since) for (name, title), since in sorted(first.items())]
 
     @property
     def is_empty(self) -> bool:

@@ -29,7 +29,7 @@
 
   async function refresh() {
     // Nothing changes under somebody who writes, or while nobody looks.
-    if (isPaused || isBusy || document.hidden || (document.activeElement && document.activeElement.matches("input"))) { return; }
+    if (isPaused || isBusy || document.hidden || (document.activeElement && document.activeElement.matches("input, select"))) { return; }
     isBusy = true;
     const address = location.href;
     try {

@@ -1,0 +1,117 @@
+//! Many alike are one: the first is told at once, those that follow within [`QUIET`] as one with their count.
+
+use iodock_samples::event::Event;
+use serde::{Deserialize, Serialize};
+
+/// ns.
+pub const QUIET: i64 = 300 * 1_000_000_000;
+/// Kinds and targets that are kept apart; of the others the target is not told.
+const MOST: usize = 200;
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Quiet {
+    kept: Vec<Kept>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    /// Like those that are kept quiet.
+    like: Event,
+    /// Of this moment they are told, ns since the epoch.
+    until: i64,
+    waiting: Option<Event>,
+}
+
+impl Quiet {
+    /// What is to be told now of this one: it, or nothing.
+    pub fn take(&mut self, event: Event, now: i64) -> Option<Event> {
+        let event = if self.has_room(&event) { event } else { Event { target: String::new(), ..event } };
+        match self.kept.iter_mut().find(|kept| kept.like.is_like(&event)) {
+            Some(kept) => {
+                match &mut kept.waiting {
+                    Some(waiting) => waiting.absorb(&event),
+                    None => kept.waiting = Some(event),
+                }
+                None
+            }
+            None => {
+                self.kept.push(Kept { like: event.clone(), until: now.saturating_add(QUIET), waiting: None });
+                Some(event)
+            }
+        }
+    }
+
+    /// Those whose time is over.
+    pub fn due(&mut self, now: i64) -> Vec<Event> {
+        let mut due = Vec::new();
+        self.kept.retain_mut(|kept| {
+            // A clock that was set back must not keep anything for ever.
+            let is_over = kept.until <= now || kept.until > now.saturating_add(QUIET);
+            match kept.waiting.take_if(|_| is_over) {
+                Some(event) => {
+                    due.push(event);
+                    kept.until = now.saturating_add(QUIET);
+                    true
+                }
+                None => !is_over,
+            }
+        });
+        due
+    }
+
+    fn has_room(&self, event: &Event) -> bool {
+        self.kept.len() < MOST || self.kept.iter().any(|kept| kept.like.is_like(event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(target: &str, at: i64) -> Event {
+        Event {
+            kind: "link-errors".into(),
+            target: target.into(),
+            first: at,
+            last: at,
+            count: 1,
+            ..Event::default()
+        }
+    }
+
+    #[test]
+    fn the_first_is_told_at_once_and_the_others_with_their_count() {
+        let mut quiet = Quiet::default();
+        assert!(quiet.take(event("a", 0), 0).is_some() && quiet.take(event("b", 0), 0).is_some());
+        for at in 1..1000 {
+            assert_eq!(quiet.take(event("a", at), at), None);
+        }
+        assert!(quiet.due(QUIET - 1).is_empty());
+        let due = quiet.due(QUIET);
+        assert_eq!((due.len(), due[0].count, due[0].first, due[0].last), (1, 999, 1, 999));
+        // It goes on: told with its count again, and then it is over.
+        assert_eq!(quiet.take(event("a", QUIET + 1), QUIET + 1), None);
+        assert_eq!(quiet.due(2 * QUIET).len(), 1);
+        assert!(quiet.due(3 * QUIET).is_empty() && quiet.kept.is_empty());
+        assert!(quiet.take(event("a", 0), 3 * QUIET).is_some());
+    }
+
+    #[test]
+    fn targets_that_somebody_invents_are_bounded_and_all_counted() {
+        let mut quiet = Quiet::default();
+        let told: u64 = (0..3_000)
+            .filter_map(|at| quiet.take(event(&at.to_string(), 0), 0))
+            .map(|event| event.count)
+            .sum();
+        assert!(quiet.kept.len() <= MOST + 1);
+        assert_eq!(told + quiet.due(QUIET).iter().map(|event| event.count).sum::<u64>(), 3_000);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_keeps_nothing_for_ever() {
+        let mut quiet = Quiet::default();
+        quiet.take(event("a", 0), 100 * QUIET);
+        quiet.take(event("a", 0), 100 * QUIET);
+        assert_eq!(quiet.due(QUIET).len(), 1);
+    }
+}

@@ -1,0 +1,127 @@
+//! Lines of logs that are events: which ones ([`rules`], [`site`]), when they were written ([`times`]), and many
+//! alike as one ([`Sieve`]).
+
+pub mod rules;
+pub mod site;
+pub mod times;
+
+use crate::events::memory::shortened;
+use crate::sample::printable;
+use iodock_samples::event::Event;
+use rules::Rules;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Logs to be read, what for, and what stays open between rounds.
+#[derive(Debug, Default)]
+pub struct Logs {
+    /// Of syslog; `None`: the first of the usual places that is there, else the journal.
+    pub files: Option<Vec<PathBuf>>,
+    pub rules: Rules,
+    /// Stores of `iodock probe`.
+    pub probes: Vec<PathBuf>,
+    pub probe_limit: Option<Duration>,
+    kernel: Mutex<Option<File>>,
+    journal: Mutex<Option<Instant>>,
+}
+
+impl Logs {
+    /// The kernel's log as the round before left it.
+    pub fn kernel(&self) -> Option<File> {
+        self.kernel.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// For the next round.
+    pub fn keep_kernel(&self, file: File) {
+        *self.kernel.lock().unwrap_or_else(PoisonError::into_inner) = Some(file);
+    }
+
+    /// Whether the journal is to be asked now: that is dearer than a round.
+    pub fn is_journal_due(&self, every: Duration) -> bool {
+        let mut asked = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = asked.is_none_or(|asked| asked.elapsed() >= every);
+        if is_due {
+            *asked = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// Of a round of a log: kinds and targets that are kept apart. Of the others the target is not told.
+const MOST: usize = 100;
+/// Of a line: what is behind that is not looked at.
+pub const LONGEST_LINE: usize = 4096;
+
+/// Takes lines and keeps events, each kind and target once with its count.
+pub struct Sieve<'a> {
+    rules: &'a Rules,
+    source: &'static str,
+    /// By kind, file system and target.
+    found: BTreeMap<(String, String, String), Event>,
+}
+
+impl<'a> Sieve<'a> {
+    pub fn new(rules: &'a Rules, source: &'static str) -> Self {
+        Sieve { rules, source, found: BTreeMap::new() }
+    }
+
+    /// A line that was written at `time`, ns since the epoch, which is asked for only if it is an event.
+    pub fn line(&mut self, line: &[u8], time: impl FnOnce() -> i64) {
+        let line = &line[..line.len().min(LONGEST_LINE)];
+        let Some(found) = self.rules.of(line) else { return };
+        let time = time();
+        let mut key = (found.kind.to_owned(), found.file_system, found.target);
+        if self.found.len() >= MOST && !self.found.contains_key(&key) {
+            (key.1, key.2) = Default::default();
+        }
+        match self.found.get_mut(&key) {
+            Some(event) => {
+                event.count += 1;
+                event.first = event.first.min(time);
+                event.last = event.last.max(time);
+            }
+            None => {
+                let (kind, file_system, target) = key.clone();
+                let (severity, source) = (found.severity, self.source.to_owned());
+                let text = shortened(&printable(line.trim_ascii()));
+                let (first, last, count) = (time, time, 1);
+                let event = Event { first, last, kind, severity, source, file_system, target, count, text };
+                self.found.insert(key, event);
+            }
+        }
+    }
+
+    /// In the order in which they began.
+    pub fn events(self) -> Vec<Event> {
+        let mut events: Vec<Event> = self.found.into_values().collect();
+        events.sort_by_key(|event| event.first);
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_one_event_with_a_count_and_targets_are_bounded() {
+        let rules = Rules::new(Vec::new()).expect("rules");
+        let mut sieve = Sieve::new(&rules, "kernel-log");
+        for time in 0..10_000 {
+            sieve.line(b"blk_update_request: I/O error, dev sda, sector 5", || time);
+            sieve.line(b"nothing of interest", || panic!("its time is not asked for"));
+        }
+        for number in 0..10_000 {
+            sieve.line(format!("I/O error, dev x{number}\x1b, sector 5").as_bytes(), || 20_000);
+        }
+        let events = sieve.events();
+        assert!(events.len() <= MOST + 1);
+        let sda = &events[0];
+        assert_eq!((sda.target.as_str(), sda.count, sda.first, sda.last), ("sda", 10_000, 0, 9_999));
+        assert_eq!(events.iter().map(|event| event.count).sum::<u64>(), 20_000);
+        assert!(events.iter().all(|event| !event.text.contains(char::is_control)));
+    }
+}

@@ -1,0 +1,193 @@
+//! The journal of systemd, where no file of syslog is read: `journalctl` tells what came since its cursor. It is asked
+//! once a minute, as starting it is dearer than a round; one that hangs is killed at the deadline.
+
+use super::reading::now;
+use super::{kernel_log, system_log, Reading};
+use crate::events::LogRead;
+use crate::lines::{each_line, Faults};
+use crate::logs::Sieve;
+use iodock_samples::event::{Event, Severity};
+use serde::de::IgnoredAny;
+use serde::Deserialize;
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const SOURCE: &str = "journal";
+const PROGRAM: &str = "usr/bin/journalctl";
+const LOG: &str = "journal";
+const EVERY: Duration = Duration::from_secs(60);
+/// In a round.
+const MOST_BYTES: usize = 64 << 20;
+const MARGIN: Duration = Duration::from_millis(500);
+const FIELDS: &str = "--output-fields=MESSAGE,_TRANSPORT,SYSLOG_IDENTIFIER";
+
+pub fn read(reading: &Reading) {
+    let Some((logs, positions)) = reading.logs() else { return };
+    let program = reading.root().join(PROGRAM);
+    let has_file = !system_log::files(reading, logs.files.as_deref()).is_empty();
+    if has_file || !reading.is_there(&program) || !logs.is_journal_due(EVERY) {
+        return;
+    }
+    let cursor = positions.get(LOG).filter(|cursor| is_cursor(cursor));
+    let mut command = Command::new(&program);
+    command
+        .args(["--quiet", "--no-pager", "--output=json", FIELDS])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    match cursor {
+        Some(cursor) => command.arg(format!("--after-cursor={cursor}")),
+        // What is there before the first agent comes is no news.
+        None => command.arg("--lines=1"),
+    };
+    let started =
+        reading.tool().start(command.stdout(Stdio::piped()), |child: &mut Child| child.stdout.take());
+    let output = match started {
+        Ok(Some(output)) => output,
+        Ok(None) => return,
+        Err(error) => return reading.refuse(&program, &error),
+    };
+    reading.announce(&program);
+    take(reading, Patient { output, reading, left: MOST_BYTES }, cursor);
+    // Its status says nothing: it fails where a cursor is gone, and then begins anew with the next.
+    let _ = reading.tool().wait();
+}
+
+/// Ends early enough to be heard: what was not read comes the next time.
+struct Patient<'a, R> {
+    output: R,
+    reading: &'a Reading,
+    left: usize,
+}
+
+impl<R: Read> Read for Patient<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 || self.reading.remaining() < MARGIN {
+            return Ok(0);
+        }
+        let most = buffer.len().min(self.left);
+        let read = self.output.read(&mut buffer[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+fn take(reading: &Reading, mut output: impl Read, cursor: Option<&String>) {
+    let Some((logs, _)) = reading.logs() else { return };
+    let has_kernel = kernel_log::open(&kernel_log::path(reading.root())).is_ok();
+    let (mut sieve, mut last) = (Sieve::new(&logs.rules, SOURCE), None);
+    let (mut faults, mut unreadable) = (Faults::default(), Faults::default());
+    let read = each_line(&mut output, &mut faults, |line, _| {
+        unreadable.lines += 1;
+        let Ok(entry) = serde_json::from_slice::<Entry>(line) else { return unreadable.unreadable() };
+        if cursor.is_some() && !(has_kernel && entry.transport.as_deref() == Some("kernel")) {
+            sieve.line(&entry.line(), || entry.time());
+        }
+        last = Some(entry.cursor).filter(|cursor| is_cursor(cursor)).or(last.take());
+    });
+    if let Err(error) = read {
+        reading.refuse(&reading.root().join(PROGRAM), &error);
+    }
+    let mut events = sieve.events();
+    if faults.unreadable > unreadable.unreadable || unreadable.unreadable > 0 {
+        reading.faults(SOURCE, unreadable);
+        events.extend((faults.unreadable > 0).then(long_line));
+    }
+    // An empty journal has no cursor: what comes is new.
+    if let Some(position) = last.or_else(|| cursor.cloned()) {
+        reading.log(LogRead { events, log: LOG.into(), position });
+    }
+}
+
+fn long_line() -> Event {
+    let time = now();
+    Event {
+        first: time,
+        last: time,
+        kind: "log-skipped".into(),
+        severity: Severity::Note,
+        source: SOURCE.into(),
+        count: 1,
+        text: "entries that are too long or cut".into(),
+        ..Event::default()
+    }
+}
+
+/// `s=0639...;i=4ece7;b=...`: nothing that journalctl could take for something else.
+fn is_cursor(text: &str) -> bool {
+    (1..300).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"=;".contains(&byte))
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "__CURSOR")]
+    cursor: String,
+    #[serde(rename = "__REALTIME_TIMESTAMP")]
+    time: Option<String>,
+    #[serde(rename = "MESSAGE")]
+    message: Option<Message>,
+    #[serde(rename = "_TRANSPORT")]
+    transport: Option<String>,
+    #[serde(rename = "SYSLOG_IDENTIFIER")]
+    program: Option<Message>,
+}
+
+/// Text; or bytes, where they are no text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Message {
+    Text(String),
+    Bytes(Vec<u8>),
+    /// A field that is there several times.
+    Other(IgnoredAny),
+}
+
+impl Message {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Message::Text(text) => text.as_bytes(),
+            Message::Bytes(bytes) => bytes,
+            Message::Other(_) => b"",
+        }
+    }
+}
+
+impl Entry {
+    /// As a file of syslog has it: of the kernel only what it says, else with the program before.
+    fn line(&self) -> Vec<u8> {
+        let message = self.message.as_ref().map_or(&b""[..], Message::bytes);
+        match self.program.as_ref().filter(|_| self.transport.as_deref() != Some("kernel")) {
+            Some(program) => [program.bytes(), b": ", message].concat(),
+            None => message.to_vec(),
+        }
+    }
+
+    fn time(&self) -> i64 {
+        let micros = self.time.as_deref().and_then(|time| time.parse::<i64>().ok());
+        micros
+            .and_then(|micros| micros.checked_mul(1000))
+            .filter(|time| (0..=now()).contains(time))
+            .unwrap_or_else(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_texts_or_bytes() {
+        let entry = |text: &str| serde_json::from_str::<Entry>(text).expect("an entry");
+        let one = entry(
+            r#"{"__CURSOR":"s=1;i=2","__REALTIME_TIMESTAMP":"1713431141000000","MESSAGE":"[E] x","SYSLOG_IDENTIFIER":"mmfs","_TRANSPORT":"syslog"}"#,
+        );
+        assert_eq!((one.line(), one.time()), (b"mmfs: [E] x".to_vec(), 1_713_431_141_000_000_000));
+        assert_eq!(entry(r#"{"__CURSOR":"","MESSAGE":[73,255],"_TRANSPORT":"kernel"}"#).line(), b"I\xff");
+        assert!(entry(r#"{"__CURSOR":"","MESSAGE":null}"#).line().is_empty());
+        assert!(entry(r#"{"__CURSOR":"","MESSAGE":["a","b"],"__REALTIME_TIMESTAMP":"-9"}"#)
+            .line()
+            .is_empty());
+        assert!(is_cursor("s=0639;i=4ece7;b=1") && !is_cursor("-x; rm") && !is_cursor(""));
+    }
+}

@@ -1,0 +1,201 @@
+//! Files of syslog: those that are named (`--log`), else the first of the usual ones. Rotation (the old file is read to its
+//! end) and truncation are followed, and a flood is read only in part.
+
+use super::reading::now;
+use super::{is_gone, kernel_log, Reading};
+use crate::events::LogRead;
+use crate::logs::{times, Sieve};
+use crate::sample::printable;
+use iodock_counters::numbers::whole;
+use iodock_samples::event::{Event, Severity};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+pub const SOURCE: &str = "system-log";
+const USUAL: [&str; 2] = ["var/log/messages", "var/log/syslog"];
+/// Of a file in a round: 300,000 lines. What is before is skipped and said.
+const MOST_BYTES: u64 = 32 << 20;
+/// Read at once. A line that is longer is skipped.
+const BUFFER: usize = 256 << 10;
+
+pub fn read(reading: &Reading) {
+    let Some((logs, positions)) = reading.logs() else { return };
+    // What the kernel says is there twice then.
+    let has_kernel = kernel_log::open(&kernel_log::path(reading.root())).is_ok();
+    for path in files(reading, logs.files.as_deref()) {
+        let log = format!("file {}", printable(path.as_os_str().as_bytes()));
+        let mut sieve = Sieve::new(&logs.rules, SOURCE);
+        let before = positions.get(&log).map(|text| Place::of(text));
+        reading.announce(&path);
+        let mut last = Moment::default();
+        match follow(&path, before, &mut |line| take(line, has_kernel, &mut sieve, &mut last)) {
+            Ok((place, skipped)) => {
+                let mut events = sieve.events();
+                events.extend((skipped > 0).then(|| gap(&path, skipped)));
+                reading.log(LogRead { events, log, position: place.text() });
+            }
+            Err(error) => reading.refuse(&path, &error),
+        }
+    }
+}
+
+/// The files that are read, there or not.
+pub fn files(reading: &Reading, named: Option<&[PathBuf]>) -> Vec<PathBuf> {
+    let below = |path: &Path| reading.root().join(path.strip_prefix("/").unwrap_or(path));
+    match named {
+        Some(files) => files.iter().map(|path| below(path)).collect(),
+        None => USUAL
+            .iter()
+            .map(|path| reading.root().join(path))
+            .find(|path| path.is_file())
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// When a line was written that began so: of a flood most lines are of one second, and times are dear.
+#[derive(Default)]
+struct Moment {
+    begin: [u8; STAMP],
+    time: i64,
+}
+
+/// Of `Nov 22 08:00:01`.
+const STAMP: usize = 15;
+
+impl Moment {
+    fn of(&mut self, line: &[u8], found: &times::Line) -> i64 {
+        let begin = line.first_chunk::<STAMP>();
+        if found.is_local() && begin == Some(&self.begin) {
+            return self.time;
+        }
+        let now = now();
+        self.time = found.time(now).unwrap_or(now);
+        self.begin = begin.copied().unwrap_or_default();
+        self.time
+    }
+}
+
+fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve, last: &mut Moment) {
+    let found = times::line(line);
+    if !(has_kernel && found.program == b"kernel") {
+        sieve.line(found.text, || last.of(line, &found));
+    }
+}
+
+fn gap(path: &Path, bytes: u64) -> Event {
+    let time = now();
+    Event {
+        first: time,
+        last: time,
+        kind: "log-skipped".into(),
+        severity: Severity::Note,
+        source: SOURCE.into(),
+        count: 1,
+        text: printable(format!("{}: {bytes} bytes", path.display()).as_bytes()),
+        ..Event::default()
+    }
+}
+
+/// Which file, and up to where. All zero: it was not there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Place {
+    device: u64,
+    inode: u64,
+    offset: u64,
+}
+
+impl Place {
+    fn of(text: &str) -> Place {
+        let mut numbers = text.split(' ').map_while(|word| whole(word.as_bytes()));
+        let mut number = || numbers.next().unwrap_or(0);
+        Place { device: number(), inode: number(), offset: number() }
+    }
+
+    fn text(&self) -> String {
+        format!("{} {} {}", self.device, self.inode, self.offset)
+    }
+
+    fn is_of(&self, known: &fs::Metadata) -> bool {
+        (self.device, self.inode) == (known.dev(), known.ino())
+    }
+}
+
+/// Gives the lines since `before` (`None`: nothing yet, as all in it is old), where it is now, and how many bytes were
+/// skipped. Errors: those of reading.
+fn follow(path: &Path, before: Option<Place>, line: &mut dyn FnMut(&[u8])) -> io::Result<(Place, u64)> {
+    let mut file = match fs::metadata(path) {
+        // It will be new when it comes, also if it gets the old one's number.
+        Err(error) if is_gone(&error) => {
+            let old = before.and_then(|before| Some((rotated(path, before)?, before.offset)));
+            let skipped =
+                old.map_or(Ok(0), |(mut old, begin)| rest(&mut old, begin, line).map(|(_, more)| more));
+            return Ok((Place::default(), skipped?));
+        }
+        // To open a pipe waits for who writes.
+        Ok(known) if !known.is_file() => return Err(io::Error::other("not a file")),
+        known => known.and_then(|_| File::open(path))?,
+    };
+    let known = file.metadata()?;
+    let here = |offset| Place { device: known.dev(), inode: known.ino(), offset };
+    let Some(before) = before else { return Ok((here(known.len()), 0)) };
+    let (mut begin, mut skipped) = (before.offset, 0);
+    if !before.is_of(&known) {
+        if let Some(mut old) = rotated(path, before) {
+            skipped += rest(&mut old, before.offset, line)?.1;
+        }
+        begin = 0;
+    } else if known.len() < before.offset {
+        // Truncated: all in it is new.
+        begin = 0;
+    }
+    let (end, more) = rest(&mut file, begin, line)?;
+    Ok((here(end), skipped + more))
+}
+
+/// The file that had that place, under its new name.
+fn rotated(path: &Path, before: Place) -> Option<File> {
+    let (folder, name) = (path.parent()?, path.file_name()?);
+    let is_like = |entry: &fs::DirEntry| entry.file_name().as_bytes().starts_with(name.as_bytes());
+    let mut entries = fs::read_dir(folder).ok()?.flatten().filter(is_like);
+    let old = entries.find(|entry| entry.metadata().is_ok_and(|known| before.is_of(&known)))?;
+    File::open(old.path()).ok()
+}
+
+/// The whole lines from `begin` on: where the last ends, and how much was skipped.
+fn rest(file: &mut File, begin: u64, line: &mut dyn FnMut(&[u8])) -> io::Result<(u64, u64)> {
+    let length = file.metadata()?.len();
+    let from = begin.max(length.saturating_sub(MOST_BYTES));
+    let skipped = from - begin.min(from);
+    file.seek(SeekFrom::Start(from))?;
+    // Somewhere in a line, whose end is no line.
+    let mut is_cut = skipped > 0;
+    let (mut buffer, mut filled, mut end) = (vec![0; BUFFER], 0, from);
+    loop {
+        let read = file.read(&mut buffer[filled..])?;
+        filled += read;
+        let mut at = 0;
+        for newline in memchr::memchr_iter(b'\n', &buffer[..filled]) {
+            if !std::mem::take(&mut is_cut) {
+                line(&buffer[at..newline]);
+            }
+            at = newline + 1;
+        }
+        if at == 0 && filled == buffer.len() {
+            (at, is_cut) = (filled, true);
+        }
+        end += at as u64;
+        buffer.copy_within(at..filled, 0);
+        filled -= at;
+        // Who writes as fast as this reads must not keep it for ever.
+        if read == 0 || end - from > MOST_BYTES {
+            return Ok((end, skipped));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use super::*;
+use std::fs::OpenOptions;
+use std::io::Write;
+
+struct Log {
+    folder: PathBuf,
+    place: Option<Place>,
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Log {
+    fn new(name: &str) -> Log {
+        let folder = std::env::temp_dir().join(format!("iodock-log-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("a folder");
+        Log { folder, place: None }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("messages")
+    }
+
+    fn add(&self, text: impl AsRef<[u8]>) {
+        let mut file = OpenOptions::new().create(true).append(true).open(self.path()).expect("opened");
+        file.write_all(text.as_ref()).expect("written");
+    }
+
+    /// The lines of a round, as a new agent would read them.
+    fn round(&mut self) -> (Vec<String>, u64) {
+        let mut lines = Vec::new();
+        let before = self.place.map(|place| Place::of(&place.text()));
+        let mut line = |line: &[u8]| lines.push(String::from_utf8_lossy(line).into_owned());
+        let (place, skipped) = follow(&self.path(), before, &mut line).expect("read");
+        self.place = Some(place);
+        (lines, skipped)
+    }
+}
+
+fn lines(lines: &[&str]) -> (Vec<String>, u64) {
+    (lines.iter().map(|line| line.to_string()).collect(), 0)
+}
+
+#[test]
+fn what_is_new_is_read_once_and_only_whole_lines() {
+    let mut log = Log::new("new");
+    log.add("old\n");
+    assert_eq!(log.round(), lines(&[]));
+    log.add("one\ntwo\nhal");
+    assert_eq!(log.round(), lines(&["one", "two"]));
+    assert_eq!(log.round(), lines(&[]));
+    log.add("f\n\n");
+    assert_eq!(log.round(), lines(&["half", ""]));
+}
+
+#[test]
+fn rotation_and_truncation_are_followed() {
+    let mut log = Log::new("rotation");
+    log.add("old\n");
+    log.round();
+    log.add("before\n");
+    fs::rename(log.path(), log.folder.join("messages-20261122")).expect("rotated");
+    log.add("after\n");
+    assert_eq!(log.round(), lines(&["before", "after"]));
+    // copytruncate
+    fs::copy(log.path(), log.folder.join("messages.1")).expect("copied");
+    fs::write(log.path(), "new\n").expect("truncated");
+    assert_eq!(log.round(), lines(&["new"]));
+    // Gone, and the old file with it; and there again.
+    fs::remove_file(log.path()).expect("removed");
+    assert_eq!(log.round(), lines(&[]));
+    log.add("again\n");
+    assert_eq!(log.round().0.last().map(String::as_str), Some("again"));
+}
+
+#[test]
+fn a_file_that_was_not_there_is_new_when_it_comes() {
+    let mut log = Log::new("late");
+    assert_eq!(log.round(), lines(&[]));
+    log.add("first\n");
+    assert_eq!(log.round(), lines(&["first"]));
+}
+
+#[test]
+fn a_flood_is_read_in_part_and_what_is_skipped_is_known() {
+    let mut log = Log::new("flood");
+    log.add("old\n");
+    log.round();
+    let file = OpenOptions::new().write(true).open(log.path()).expect("opened");
+    // A hole: nothing is written.
+    file.set_len(4 + 3 * MOST_BYTES).expect("grown");
+    log.add("\nlast\n");
+    let (lines, skipped) = log.round();
+    assert_eq!((lines, skipped), (vec!["last".to_string()], 2 * MOST_BYTES + 6));
+    assert_eq!(log.round(), (vec![], 0));
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    let log = Log::new("folder");
+    assert!(follow(&log.folder, None, &mut |_| ()).is_err());
+    assert_eq!(Place::of("no numbers"), Place::default());
+}

@@ -1,0 +1,104 @@
+//! Something that happened, as opposed to a counter: an array lost a member, a server did not answer. Alike ones are
+//! one event with a count.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Severity {
+    /// Worth knowing, and nothing to do: a rebuild ended, a path is back.
+    #[default]
+    Note,
+    /// Slower, or less safe.
+    Warning,
+    /// Something does not work, or data are at stake.
+    Error,
+}
+
+impl Severity {
+    pub const ALL: [Severity; 3] = [Severity::Note, Severity::Warning, Severity::Error];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Error => "error",
+        }
+    }
+
+    /// See [`Severity::name`].
+    pub fn named(name: &str) -> Option<Severity> {
+        Severity::ALL.into_iter().find(|one| one.name() == name)
+    }
+}
+
+/// One, or many alike. All texts come from machines that may be damaged: they are escaped and cut by who makes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Of the first, ns since the epoch by the agent's clock.
+    pub first: i64,
+    /// Of the last.
+    pub last: i64,
+    /// What it is, kebab-case: `array-degraded`. docs/reference/events.md lists them.
+    pub kind: String,
+    pub severity: Severity,
+    /// Where it was seen: `md`, `network`, `kernel-log`.
+    pub source: String,
+    /// Empty where it is not known.
+    pub file_system: String,
+    /// Array, device, interface, server; empty where it is not known.
+    pub target: String,
+    pub count: u64,
+    /// One line: of the first.
+    pub text: String,
+}
+
+impl Event {
+    /// Of a text, letters.
+    pub const LONGEST: usize = 500;
+
+    /// Alike: told as one.
+    pub fn is_like(&self, other: &Event) -> bool {
+        self.kind == other.kind
+            && self.source == other.source
+            && self.file_system == other.file_system
+            && self.target == other.target
+    }
+
+    /// Takes another one that [`Event::is_like`] this.
+    pub fn absorb(&mut self, other: &Event) {
+        if other.first < self.first {
+            (self.first, self.text) = (other.first, other.text.clone());
+        }
+        self.last = self.last.max(other.last);
+        self.count = self.count.saturating_add(other.count);
+        self.severity = self.severity.max(other.severity);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alike_ones_are_one_with_a_count_and_the_text_of_the_first() {
+        let event = |first: i64, text: &str| Event {
+            first,
+            last: first,
+            count: 2,
+            text: text.into(),
+            ..Event::default()
+        };
+        let (mut one, early) = (event(5, "later"), event(3, "first"));
+        assert!(one.is_like(&early) && !one.is_like(&Event { target: "sda".into(), ..early.clone() }));
+        one.absorb(&early);
+        one.absorb(&Event { severity: Severity::Error, count: u64::MAX, ..event(9, "last") });
+        assert_eq!((one.first, one.last, one.count, one.text.as_str()), (3, 9, u64::MAX, "first"));
+        assert_eq!(one.severity, Severity::Error);
+    }
+
+    #[test]
+    fn severities_have_names() {
+        assert!(Severity::ALL.iter().all(|one| Severity::named(one.name()) == Some(*one)));
+        assert_eq!(Severity::named("fatal"), None);
+    }
+}
