@@ -14,7 +14,8 @@ import pyarrow as pa
 from iodock.errors import StoreError
 from iodock.monitor.questions.counted import SERVERS, metadata, of_place
 from iodock.monitor.questions.spans import HOUR, SECOND, Span
-from iodock.store.monitored import MonitorStore, StoredFile
+from iodock.store.monitored import MonitorStore, MonitorTables, StoredFile
+from iodock.store.need import EVERYTHING, Need
 
 COARSEST = "ten_minutes"
 STEP = 600 * SECOND
@@ -91,14 +92,20 @@ def _path(store: MonitorStore, kind: str, file: StoredFile) -> Path:
     return store.folder / "summaries" / kind / file.name.replace("/", "-")
 
 
-def serve(store: MonitorStore, resolution: str) -> bool:
+def serve(store: MonitorTables, resolution: str) -> bool:
     """Are there summaries, and are they fine enough for a question at this resolution?"""
-    return resolution == COARSEST and (store.folder / "summaries").exists()
+    is_kept = isinstance(store, MonitorStore) and (store.folder / "summaries").exists()
+    return is_kept and resolution == COARSEST
 
 
-def asked(store: MonitorStore, kind: str, within: Span, sql: Callable[[str], str]) -> pa.Table:
+def asked(
+    store: MonitorTables, kind: str, within: Span, sql: Callable[[str], str], need: Need = EVERYTHING
+) -> pa.Table:
     """The answer to a question over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
     QueryError."""
+    if not isinstance(store, MonitorStore):
+        rows = f"({KINDS[kind]('SELECT * FROM job_io')})"
+        return store.table(sql(rows), begin=within.begin, end=within.end, resolution=COARSEST, need=need)
     try:
         return _asked(store, kind, within, sql)
     except StoreError:

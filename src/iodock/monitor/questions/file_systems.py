@@ -5,15 +5,23 @@ from __future__ import annotations
 import pyarrow as pa
 
 from iodock.monitor import summaries
-from iodock.monitor.questions.counted import SERVERS, metadata, metadata_operations, of_place
+from iodock.monitor.questions.counted import (
+    PLACES,
+    SERVERS,
+    metadata,
+    metadata_operations,
+    of_place,
+    sums,
+)
 from iodock.monitor.questions.spans import HOUR, Span, spread
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
+from iodock.store.need import Need
 
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
-def by_servers(store: MonitorStore, within: Span) -> pa.Table:
+def by_servers(store: MonitorTables, within: Span) -> pa.Table:
     """bucket, file_system, exact, read_bytes, write_bytes, metadata: growth in each step, as file servers
     count it by job."""
     if summaries.serve(store, within.resolution):
@@ -23,10 +31,11 @@ def by_servers(store: MonitorStore, within: Span) -> pa.Table:
         )
     rows = f"job_io WHERE {of_place(SERVERS)} AND file_system IS NOT NULL"
     values = {**_MOVED, "metadata": metadata()}
-    return _asked(store, spread(rows, "file_system", values, within), within)
+    need = Need(PLACES[SERVERS], sums(SERVERS))
+    return _asked(store, spread(rows, "file_system", values, within), within, need)
 
 
-def by_clients(store: MonitorStore, within: Span) -> pa.Table:
+def by_clients(store: MonitorTables, within: Span) -> pa.Table:
     """The same as mounts and metadata targets count it without jobs, with `source`: llite_stats,
     mdt_md_stats, mountstats, mmpmon."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
@@ -39,10 +48,11 @@ def by_clients(store: MonitorStore, within: Span) -> pa.Table:
         "AND source NOT LIKE '%rpc_stats' "
         f"AND metric IN ('read_bytes', 'write_bytes', {operations})"
     )
-    return _asked(store, spread(rows, "file_system, source", values, within), within)
+    need = Need(metrics=("read_bytes", "write_bytes", *metadata_operations()))
+    return _asked(store, spread(rows, "file_system, source", values, within), within, need)
 
 
-def waiting(store: MonitorStore, within: Span) -> pa.Table:
+def waiting(store: MonitorTables, within: Span) -> pa.Table:
     """bucket, host, target, exact, handled (requests), waited_us, queued and samples (their quotient is the
     mean length of the queue): growth in each step, by service of each metadata server."""
     metrics = {
@@ -54,10 +64,11 @@ def waiting(store: MonitorStore, within: Span) -> pa.Table:
     }
     listed = ", ".join(f"'{metric}'" for metric in metrics.values())
     rows = f"targets WHERE {_SERVICE} AND metric IN ({listed})"
-    return _asked(store, spread(rows, "host, target", values, within), within)
+    need = Need(("mds_stats",), tuple(metrics.values()))
+    return _asked(store, spread(rows, "host, target", values, within), within, need)
 
 
-def servers(store: MonitorStore, within: Span) -> pa.Table:
+def servers(store: MonitorTables, within: Span) -> pa.Table:
     """host, file_system (NULL: it serves none), read_ts: the last reading, ns since the epoch, of every
     machine in the last hour of the span, and its last step."""
     sql = """
@@ -72,8 +83,9 @@ def servers(store: MonitorStore, within: Span) -> pa.Table:
         FROM seen GROUP BY host ORDER BY host
     """
     begin = max(within.begin, within.end - within.step - HOUR)
-    return store.table(sql, begin=begin, end=within.end, resolution=within.sums)
+    need = Need(PLACES[SERVERS], is_presence=True)
+    return store.table(sql, begin=begin, end=within.end, resolution=within.sums, need=need)
 
 
-def _asked(store: MonitorStore, sql: str, within: Span) -> pa.Table:
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution)
+def _asked(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)

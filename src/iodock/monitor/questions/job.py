@@ -14,12 +14,14 @@ from iodock.monitor.questions.counted import (
     metadata,
     metadata_operations,
     of_place,
+    sums,
     text,
 )  # fmt: skip
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen, user_of
 from iodock.monitor.questions.spans import Span, overlap, spread
-from iodock.store.monitored import MonitorStore, counters
+from iodock.store.monitored import MonitorTables, counters
+from iodock.store.need import Need, literally
 
 HEAVIEST = 5
 """So many other jobs are told apart."""
@@ -33,6 +35,11 @@ class OneJob:
     number: str
     seen: Seen = field(default_factory=Seen)
 
+    def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
+        """Its rows."""
+        session = "" if self.number[:1].isdigit() else self.number
+        return Need(sources, metrics, (self.ids.pattern(self.number),), session)
+
     @property
     def condition(self) -> str:
         """In SQL, of a row of `job_io`."""
@@ -43,14 +50,15 @@ class OneJob:
         return f"{own} AND {self.seen.condition(user_of(self.ids))}"
 
 
-def extent(store: MonitorStore, job: OneJob, within: Span) -> tuple[int, int] | None:
+def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] | None:
     """First and last moment with a row; None: there is none that may be seen."""
-    found = _summed(store, f"SELECT min(begin_ts), max(end_ts) FROM job_io WHERE {job.condition}", within)
+    sql = f"SELECT min(begin_ts), max(end_ts) FROM job_io WHERE {job.condition}"
+    found = _summed(store, sql, within, job.need())
     begin, end = (column[0].as_py() for column in found.columns)
     return None if begin is None else (begin, end)
 
 
-def parts(store: MonitorStore, job: OneJob, within: Span) -> pa.Table:
+def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
     """Sums of every column, one scan for all: `part` is `place` (all that was counted at one place), `side`
     (metadata servers, `mdt`, or the others, `data`), `node` or `target`, and `name` which. Also users,
     commands and file_systems (lists of names), exact."""
@@ -73,10 +81,10 @@ def parts(store: MonitorStore, job: OneJob, within: Span) -> pa.Table:
         FROM found WHERE place IS NOT NULL
         GROUP BY GROUPING SETS ((place), (place, side), (place, node), (place, target)) ORDER BY place DESC
     """
-    return _summed(store, sql, within)
+    return _summed(store, sql, within, job.need())
 
 
-def over_time(store: MonitorStore, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
+def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
     """bucket, exact, read_bytes, write_bytes and every metadata operation: growth in each step."""
     read, write = _bytes(place)
     values = {"read_bytes": read, "write_bytes": write}
@@ -85,10 +93,11 @@ def over_time(store: MonitorStore, job: OneJob, within: Span, place: str = SERVE
         for name in metadata_operations()
     }
     rows = f"job_io WHERE {of_place(place)} AND {job.condition}"
-    return _curve(store, spread(rows, "1 AS all_of_it", values, within), within)
+    need = job.need(PLACES[place], sums(place))
+    return _curve(store, spread(rows, "1 AS all_of_it", values, within), within, need)
 
 
-def heaviest_others(store: MonitorStore, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
+def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
     """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1 on) and ids of the other jobs on these
     file systems that did most, whoever's they are: HEAVIEST by bytes and as many by metadata operations.
     `mine`: may be seen by name."""
@@ -98,7 +107,7 @@ def heaviest_others(store: MonitorStore, job: OneJob, within: Span, file_systems
 
     if summaries.serve(store, within.sums):
         return summaries.asked(store, "owners", within, sql)
-    return _summed(store, sql("job_io"), within)
+    return _summed(store, sql("job_io"), within, Need(PLACES[SERVERS], sums(SERVERS)))
 
 
 def _heaviest(job: OneJob, within: Span, file_systems: list[str], rows: str) -> str:
@@ -126,12 +135,13 @@ def _heaviest(job: OneJob, within: Span, file_systems: list[str], rows: str) -> 
     """
 
 
-def others_over_time(store: MonitorStore, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
+def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
     """bucket, id, exact, bytes, metadata: growth in each step, by id."""
     values = {"bytes": "read_bytes + write_bytes", "metadata": metadata()}
     listed = ", ".join(text(one) for one in ids) or "NULL"
     rows = f"(SELECT *, job AS id FROM job_io WHERE {_on(file_systems)} AND job IN ({listed}))"
-    return _curve(store, spread(rows, "id", values, within), within)
+    need = Need(PLACES[SERVERS], sums(SERVERS), tuple(map(literally, ids)) or ("",))
+    return _curve(store, spread(rows, "id", values, within), within, need)
 
 
 def _on(file_systems: list[str]) -> str:
@@ -144,9 +154,9 @@ def _bytes(place: str) -> tuple[str, str]:
     return ("call_read_bytes", "call_write_bytes") if place == PROCESSES else ("read_bytes", "write_bytes")
 
 
-def _summed(store: MonitorStore, sql: str, within: Span) -> pa.Table:
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums)
+def _summed(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums, need=need)
 
 
-def _curve(store: MonitorStore, sql: str, within: Span) -> pa.Table:
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution)
+def _curve(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)

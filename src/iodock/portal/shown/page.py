@@ -19,7 +19,7 @@ from iodock.portal.forms import RANGES, Asked
 from iodock.portal.people import seen_by
 from iodock.portal.tables import Table
 from iodock.settings import Overload
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 NOTICES_EVERY_S = 10
 LAG_S = 15
@@ -47,7 +47,7 @@ class Remembered:
         self._lock = threading.Lock()
         self._notices: tuple[int, list[Notice]] | None = None
 
-    def notices(self, store: MonitorStore, now: int, limits: Overload) -> list[Notice]:
+    def notices(self, store: MonitorTables, now: int, limits: Overload) -> list[Notice]:
         """Of file systems that are not well."""
         with self._lock:
             if self._notices is None or now - self._notices[0] > NOTICES_EVERY_S * SECOND:
@@ -63,7 +63,7 @@ class Remembered:
 class Question:
     """Who asks what, of which store."""
 
-    store: MonitorStore
+    store: MonitorTables
     site: Site
     asked: Asked
     visitor: Visitor
@@ -88,7 +88,7 @@ class Question:
     @property
     def is_empty(self) -> bool:
         """Has nobody pushed anything yet?"""
-        return not self.store.catalogue.files
+        return self.store.is_empty
 
     @property
     def own(self) -> Mapping[str, str]:
