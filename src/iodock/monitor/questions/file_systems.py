@@ -18,6 +18,8 @@ from iodock.store.monitored import MonitorTables
 from iodock.store.need import Need
 
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
+_CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io")
+"""Sources that say of which file system they are, and count without jobs."""
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
@@ -48,7 +50,7 @@ def by_clients(store: MonitorTables, within: Span) -> pa.Table:
         "AND source NOT LIKE '%rpc_stats' "
         f"AND metric IN ('read_bytes', 'write_bytes', {operations})"
     )
-    need = Need(metrics=("read_bytes", "write_bytes", *metadata_operations()))
+    need = Need(_CLIENTS, ("read_bytes", "write_bytes", *metadata_operations()))
     return _asked(store, spread(rows, "file_system, source", values, within), within, need)
 
 
