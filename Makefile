@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test check reference messages bench bpf wheel clean
+.PHONY: setup demo test test-prometheus check reference messages bench bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -37,6 +37,15 @@ TESTS_AT_ONCE ?= 2
 test: setup
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
+
+# Prometheus itself scrapes real agents while a collector takes their pushes: what is read back must agree. Where there
+# is none it is fetched: release 2.53.3 of github.com/prometheus/prometheus, against its sha256sums.txt, or Debian's.
+test-prometheus: setup
+	cargo build --quiet --locked -p iodock-agent
+	@if program=$$(tools/prometheus.sh); then \
+		IODOCK_PROMETHEUS="$$program" $(BIN)/python -m pytest tests/test_prometheus_real.py; \
+	elif [ $$? = 3 ]; then echo "skipped: test-prometheus, there is no Prometheus to be had here"; \
+	else exit 1; fi
 
 check: setup
 	cargo fmt --check

@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import uvicorn
+from starlette.applications import Starlette
 
 from batches import BYTES, COUNT, SESSION, Entry, Part, frame
 from iodock.monitor.access import Access, Role, add_token, read_tokens
@@ -121,10 +122,16 @@ def _process(step: int) -> Entry:
 def portal(folder: Path, access: Access | None = None, site: Site | None = None) -> Iterator[Server]:
     """An empty one; without ACCESS open to all, as on a machine of one's own."""
     collector = Collector(folder)
+    with serving(application(collector, access or Access(), site)) as url:
+        yield Server(url, collector)
+
+
+@contextmanager
+def serving(app: Starlette) -> Iterator[str]:
+    """Its URL."""
     config = uvicorn.Config(
-        application(collector, access or Access(), site), host="127.0.0.1", port=0, log_level="critical",
-        lifespan="off", proxy_headers=False,
-    )  # fmt: skip
+        app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", proxy_headers=False
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -133,7 +140,7 @@ def portal(folder: Path, access: Access | None = None, site: Site | None = None)
         time.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     try:
-        yield Server(f"http://127.0.0.1:{port}", collector)
+        yield f"http://127.0.0.1:{port}"
     finally:
         server.should_exit = True
         thread.join(20)

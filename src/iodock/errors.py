@@ -15,6 +15,11 @@ class StoreError(IodockError):
     """A store that can't be opened, read or written."""
 
 
+class AnswerError(StoreError):
+    """A server that keeps the rows is away, slow, or says what is no answer. Operators may read the
+    message."""
+
+
 class RequestError(IodockError):
     """A question that can't be answered as asked: an unknown key, filter value or option. Usage, so exit
     2."""

@@ -44,7 +44,7 @@ pub const TIME: usize = OTHER + 1;
 pub const COLUMNS: usize = TIME + 1;
 
 /// Counted by another operation too.
-const WITHIN_OTHERS: &[&str] =
+pub const WITHIN_OTHERS: &[&str] =
     &["read", "write", "samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"];
 
 /// Adds what the counters of one entry grew to a row's columns.

@@ -16,6 +16,7 @@ mod place;
 mod readings;
 mod rows;
 
-pub use columns::COUNTERS;
+pub use columns::{Counter, COUNTERS, WITHIN_OTHERS};
 pub use error::MonitorError;
 pub use intake::{Flushed, Intake};
+pub use iodock_samples::sample::Quantity;

@@ -2,7 +2,7 @@
 
 use crate::errors::native_error;
 use iodock_monitor::catalogue::FileEntry;
-use iodock_monitor::{Intake, MonitorError};
+use iodock_monitor::{Counter, Intake, MonitorError, Quantity, COUNTERS, WITHIN_OTHERS};
 use iodock_samples::batch::{Batch, Part};
 use iodock_samples::frame;
 use pyo3::exceptions::PyValueError;
@@ -82,7 +82,21 @@ fn monitor_error(py: Python<'_>, error: &MonitorError) -> PyErr {
 /// The columns of `job_io` that count something, in their order; `other` and `time_us` follow.
 #[pyfunction]
 fn monitor_counters() -> Vec<&'static str> {
-    iodock_monitor::COUNTERS.iter().map(|(name, _)| *name).collect()
+    COUNTERS.iter().map(|(name, _)| *name).collect()
+}
+
+/// Of those columns, what each counts: operations and `operations` or `bytes`, of which the first that an entry has
+/// is taken; and operations that are counted by another one too.
+type Counters = (Vec<(&'static str, Vec<(&'static str, &'static str)>)>, Vec<&'static str>);
+
+/// See [`Counters`].
+#[pyfunction]
+fn monitor_counted() -> Counters {
+    let kind = |quantity| if quantity == Quantity::Bytes { "bytes" } else { "operations" };
+    let counted = |&(column, sources): &Counter| {
+        (column, sources.iter().map(|&(operation, quantity)| (operation, kind(quantity))).collect())
+    };
+    (COUNTERS.iter().map(counted).collect(), WITHIN_OTHERS.to_vec())
 }
 
 /// Source, target, and operation, quantity and value of what is counted there, of nobody in particular.
@@ -109,5 +123,6 @@ fn monitor_frame<'py>(
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monitor_counters, module)?)?;
     module.add_function(wrap_pyfunction!(monitor_frame, module)?)?;
+    module.add_function(wrap_pyfunction!(monitor_counted, module)?)?;
     module.add_class::<MonitorIntake>()
 }

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from iodock.cli.ending import told_to_end
+from iodock.cli.monitor_store import Place, store_options
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
     from iodock.monitor.access import Access
+    from iodock.monitor.rolling import Keep
     from iodock.portal.app import Tls
     from iodock.portal.shown.page import Site
 
@@ -26,13 +32,13 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
             "iodock monitor serve --store /scratch/monitor",
             "iodock monitor serve --store /scratch/monitor --listen 0.0.0.0:9847 --tokens tokens.toml "
             "--tls-cert portal.pem --tls-key portal.key",
+            "iodock monitor serve --store prometheus://127.0.0.1:9090",
         )
     )
 )
-@click.option(
-    "--store", "folder", required=True, metavar="DIR", type=click.Path(path_type=Path, file_okay=False),
-    help="where samples are kept; made where it is not there",
-)  # fmt: skip
+@store_options(
+    "where samples are kept, made where it is not there; or prometheus://HOST:PORT, which scrapes the agents"
+)
 @click.option(
     "--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS",
     help="where agents push and browsers ask",
@@ -79,7 +85,11 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @quiet
 def serve(
-    folder: Path,
+    store: str,
+    store_token: Path | None,
+    store_user: str,
+    store_password: Path | None,
+    store_ca: Path | None,
     listen: str,
     tokens: Path | None,
     proxies: tuple[str, ...],
@@ -94,26 +104,62 @@ def serve(
     jobid_name: str | None,
     quiet: bool,
 ) -> None:
-    """Collect what agents push, and serve the portal. Ends at Ctrl-C or SIGTERM."""
+    """Collect what agents push, and serve the portal; of a Prometheus, which collects itself, the portal
+    only. Ends at Ctrl-C or SIGTERM."""
     installed()
-    from iodock.monitor.collector import Collector
     from iodock.monitor.rolling import Keep
-    from iodock.portal.app import application, listening
-    from iodock.portal.app import serve as serve_until_told
+    from iodock.portal.app import listening
 
+    place = Place(store, store_token, store_user, store_password, store_ca)
     access = _access(tokens, proxies, user_header, operators)
     tls = _tls(tls_cert, tls_key, client_ca)
     site = _site(jobid_name)
-    door = listening(listen, access, tls)
-    collector = Collector(folder, Keep(keep_fine, keep_minutes, keep), site.ids)
-    tell = (lambda line: None) if quiet else say
+    serving = _Serving(listening(listen, access, tls), access, tls, site, quiet)
+    if place.is_prometheus:
+        _read(place, serving)
+    else:
+        _collect(place, Keep(keep_fine, keep_minutes, keep), serving)
+
+
+@dataclass(frozen=True)
+class _Serving:
+    """How the portal is served."""
+
+    door: socket.socket
+    access: Access
+    tls: Tls | None
+    site: Site
+    is_quiet: bool
+
+    def tell(self, line: str) -> None:
+        if not self.is_quiet:
+            say(line)
+
+    def until(self, wake: int, app: Starlette) -> None:
+        from iodock.portal.app import serve
+
+        serve(app, self.door, self.tls, wake, lambda url: self.tell(f"note: {url}"))
+
+
+def _read(place: Place, serving: _Serving) -> None:
+    """Nothing is kept here."""
+    from iodock.portal.app import reading
+
+    app = reading(place.prometheus(), serving.access, serving.site)
+    with told_to_end() as wake:
+        serving.until(wake, app)
+
+
+def _collect(place: Place, keep: Keep, serving: _Serving) -> None:
+    from iodock.monitor.collector import Collector
+    from iodock.portal.app import application
+
+    collector = Collector(place.folder(), keep, serving.site.ids)
     batches, torn = collector.replayed
     if batches or torn:
-        tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
+        serving.tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
     with told_to_end() as wake, collector.running(say):
-        serve_until_told(
-            application(collector, access, site), door, tls, wake, lambda url: tell(f"note: {url}")
-        )
+        serving.until(wake, application(collector, serving.access, serving.site))
 
 
 def installed() -> None:

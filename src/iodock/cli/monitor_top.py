@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iodock.cli.ending import told_to_end
+from iodock.cli.monitor_store import Place, store_options
 from iodock.cli.options import examples, language, spoken
+from iodock.cli.streams import say
 from iodock.cli.times import length, moment
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from iodock.language import Language
     from iodock.monitor.questions.ids import JobIds
     from iodock.monitor.questions.top import TopWanted
-    from iodock.store.monitored import MonitorStore
+    from iodock.store.monitored import MonitorTables
 
 _GROUPS = ("job", "user", "node", "target", "file-system")
 _SORTS = ("write", "read", "metadata", "name")
@@ -37,13 +39,11 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
             "iodock monitor top --store /scratch/monitor --by user --sort metadata",
             "iodock monitor top --store /scratch/monitor --at '2026-04-01 12:00' --speed 60",
             "iodock monitor top --store /scratch/monitor --once --format csv",
+            "iodock monitor top --store prometheus+https://prometheus.example --store-token token",
         )
     )
 )
-@click.option(
-    "--store", "folder", required=True, metavar="DIR", type=click.Path(path_type=Path),
-    help="the collector's",
-)  # fmt: skip
+@store_options("the collector's; or prometheus://HOST:PORT, which scrapes the agents")
 @click.option("--by", type=click.Choice(_GROUPS), default="job", show_default=True, help="a row for each")
 @click.option(
     "--sort", type=click.Choice(_SORTS), default="write", show_default=True, help="the greatest first"
@@ -83,7 +83,11 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 @click.option("--jobid-name", metavar="FORM", help="the servers' jobid_name, as %j:%u:%H; default: guessed")
 @language
 def top(
-    folder: Path,
+    store: str,
+    store_token: Path | None,
+    store_user: str,
+    store_password: Path | None,
+    store_ca: Path | None,
     by: str,
     sort: str,
     place: str,
@@ -104,8 +108,8 @@ def top(
     from iodock.language import language_in
     from iodock.monitor.questions.ids import job_ids
     from iodock.monitor.questions.top import TopWanted
-    from iodock.store.monitored import MonitorStore
 
+    kept = Place(store, store_token, store_user, store_password, store_ca)
     wanted = TopWanted(
         by=by,
         sort=sort,
@@ -116,7 +120,7 @@ def top(
         seconds=over,
         most=most,
     )
-    screen = Screen(MonitorStore(folder), job_ids(jobid_name), wanted, language_in(spoken(lang)), at, speed)
+    screen = Screen(kept.opened(), job_ids(jobid_name), wanted, language_in(spoken(lang)), at, speed)
     if once or form or not (sys.stdout.isatty() and sys.stdin.isatty()):
         _print(screen, form or "table")
     else:
@@ -127,7 +131,7 @@ def top(
 class Screen:
     """What is looked at, and when."""
 
-    store: MonitorStore
+    store: MonitorTables
     ids: JobIds
     wanted: TopWanted
     text: Language
@@ -210,6 +214,8 @@ def _print(screen: Screen, form: str) -> None:
     from iodock.views.top_text import printed
 
     rows = screen.rows()
+    for limit in screen.store.limits:
+        say(f"note: {screen.text.gettext(limit)}")
     if form == "table":
         width = shutil.get_terminal_size((120, 0)).columns
         group = screen.drawn(rows, width, rows.num_rows + 8)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from iodock.monitor.event_kinds import OVER
 from iodock.monitor.questions import file_systems
-from iodock.monitor.questions.events import latest
+from iodock.monitor.questions.events import has_events, latest
 from iodock.monitor.questions.spans import DAY, HOUR
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 LOOKED_BACK = 30 * DAY
 """What began before is not known any more, ns."""
@@ -33,10 +33,10 @@ class Degraded:
     """ns since the epoch."""
 
 
-def degraded(store: MonitorStore, now: int) -> list[Degraded]:
+def degraded(store: MonitorTables, now: int) -> list[Degraded]:
     """As of now, the newest first. Of machines that said nothing for an hour nothing is known. NOW: ns since
     the epoch. Raises StoreError."""
-    if not store.catalogue.of("events", "fine"):
+    if not has_events(store):
         return []
     served = {
         str(row["host"]): str(row["file_system"]) for row in file_systems.served(store, now).to_pylist()

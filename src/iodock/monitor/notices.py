@@ -13,7 +13,7 @@ import pyarrow as pa
 from iodock.monitor.questions import file_systems
 from iodock.monitor.questions.spans import SECOND, Span, span
 from iodock.settings import Overload
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Notice:
     wait_s: float | None
 
 
-def notices(store: MonitorStore, now: int, limits: Overload) -> list[Notice]:
+def notices(store: MonitorTables, now: int, limits: Overload) -> list[Notice]:
     """As of now, the worst of each file system. NOW: ns since the epoch. Raises StoreError."""
     # Further back than the limit, as a stall is seen by what was before.
     within = span(now - int((limits.looked_back_s + 900) * SECOND), now)

@@ -17,7 +17,8 @@ from iodock.errors import StoreError
 from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, metadata, of_place
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
-from iodock.store.monitored import RESOLUTIONS, MonitorStore, StoredFile
+from iodock.store.monitored import RESOLUTIONS, MonitorStore, MonitorTables, StoredFile
+from iodock.store.need import EVERYTHING, Need
 
 COARSEST = RESOLUTIONS[-1]
 _STEPS = {"fine": 10 * SECOND, "minute": 60 * SECOND, COARSEST: 600 * SECOND}
@@ -147,17 +148,27 @@ def _path(store: MonitorStore, kind: Kind, file: StoredFile) -> Path:
     return store.folder / "summaries" / kind.name / file.name.replace("/", "-")
 
 
-def serve(store: MonitorStore, resolution: str) -> bool:
-    """Are there summaries of owners and jobs, and are they fine enough for a question at this resolution?"""
-    return resolution == COARSEST and (store.folder / "summaries").exists()
+def kept(store: MonitorTables, resolution: str) -> MonitorStore | None:
+    """The store, if it has summaries of owners and jobs that are fine enough for a question at this
+    resolution."""
+    has_some = isinstance(store, MonitorStore) and (store.folder / "summaries").exists()
+    return store if isinstance(store, MonitorStore) and has_some and resolution == COARSEST else None
 
 
 def asked(
-    store: MonitorStore, kind: Kind, within: Span, sql: Callable[[str], str], resolution: str = COARSEST
+    store: MonitorTables,
+    kind: Kind,
+    within: Span,
+    sql: Callable[[str], str],
+    resolution: str = COARSEST,
+    need: Need = EVERYTHING,
 ) -> pa.Table:
     """The answer to a question over the rows of a kind; SQL gets a FROM clause. Raises StoreError,
     QueryError."""
-    return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
+    if isinstance(store, MonitorStore):
+        return _asked(store, within, lambda: sql(f"({_rows(store, kind, within, resolution)})"), resolution)
+    rows = kind.select("SELECT * FROM job_io", resolution)
+    return store.table(sql(f"({rows})"), begin=within.begin, end=within.end, resolution=resolution, need=need)
 
 
 def asked_of_jobs(store: MonitorStore, ids: JobIds, within: Span, sql: Callable[[str], str]) -> pa.Table:

@@ -7,7 +7,7 @@ import select
 import socket
 import ssl
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from iodock.monitor.collector import Collector
 from iodock.portal.door import Door
 from iodock.portal.pages import Pages
 from iodock.portal.shown.page import Site
+from iodock.store.monitored import MonitorTables
 
 _GRACE_S = 5
 """For requests under way when the collector is told to end."""
@@ -41,13 +42,19 @@ class Tls:
 
 
 def application(collector: Collector, access: Access, site: Site | None = None) -> Starlette:
-    """All routes."""
-    pages = Pages(collector.store, access, site)
-    routes = [
-        Route("/api/v1/samples", Door(collector, access).push, methods=["POST"]),
-        Route("/healthz", _healthy),
-        *pages.routes(),
-    ]
+    """The pages, and the door for agents."""
+    door = Route("/api/v1/samples", Door(collector, access).push, methods=["POST"])
+    return _application(collector.store, access, site, [door])
+
+
+def reading(store: MonitorTables, access: Access, site: Site | None = None) -> Starlette:
+    """The pages only: what is read is collected elsewhere."""
+    return _application(store, access, site, [])
+
+
+def _application(store: MonitorTables, access: Access, site: Site | None, more: Sequence[Route]) -> Starlette:
+    pages = Pages(store, access, site)
+    routes = [*more, Route("/healthz", _healthy), *pages.routes()]
     # Where nobody is asked who he is, a page in a browser on this machine must not ask in his name either.
     hosts = ["127.0.0.1", "localhost", "[::1]"] if access.is_open else ["*"]
     return Starlette(

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from iodock.errors import IodockError, RequestError
+from iodock.errors import AnswerError, IodockError, RequestError
 from iodock.language import LANGUAGES, Language, language_in
 from iodock.monitor.access import Access, Visitor
 from iodock.portal import rendering, session
@@ -21,7 +21,7 @@ from iodock.portal.forms import Asked
 from iodock.portal.shown import events, file_systems, job, jobs, use
 from iodock.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.portal.tables import Table, as_csv, as_json
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 AT_ONCE = 4
 """Questions to the store; the others wait."""
@@ -34,7 +34,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class Pages:
     """All pages of one store."""
 
-    def __init__(self, store: MonitorStore, access: Access, site: Site | None = None) -> None:
+    def __init__(self, store: MonitorTables, access: Access, site: Site | None = None) -> None:
         self._store, self._access, self._site = store, access, site or Site()
         self._state = Remembered()
         self._turns: anyio.CapacityLimiter | None = None
@@ -80,6 +80,9 @@ class Pages:
             return self.message(request, 404, visitor)
         except RequestError as error:
             return self.message(request, 400, visitor, error)
+        except AnswerError as error:
+            # Those who run it can mend it; to others it says nothing.
+            return self.message(request, 503, visitor, error if visitor.may_see_all else None)
         except IodockError:
             # What is wrong with the collector's files is for its log.
             return self.message(request, 503, visitor)
@@ -97,7 +100,7 @@ class Pages:
         return {
             "sections": _SECTIONS, "visitor": visitor, "can_leave": session.has_cookie(request),
             "languages": LANGUAGES, "own": _own(request), "is_open": self._access.is_open,
-            "is_synthetic": self._site.is_synthetic,
+            "is_synthetic": self._site.is_synthetic, "limits": self._store.limits,
         }  # fmt: skip
 
     def message(

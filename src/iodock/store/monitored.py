@@ -13,12 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import duckdb
 import pyarrow as pa
 
 from iodock.errors import QueryError, StoreError
+from iodock.store.need import EVERYTHING, Need
 from iodock.store.tables import quoted
 
 RESOLUTIONS = ("fine", "minute", "ten_minutes")
@@ -67,8 +68,40 @@ class Catalogue:
         return [file for file in chosen if file.begin <= end and file.end >= begin]
 
 
+class MonitorTables(Protocol):
+    """What questions are asked of: a `MonitorStore`, or another place that has its tables."""
+
+    @property
+    def catalogue(self) -> Catalogue | None:
+        """What it has; None where it does not say."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Has nobody pushed anything yet?"""
+
+    @property
+    def limits(self) -> Sequence[str]:
+        """What it can't tell, in sentences to be translated; none of a `MonitorStore`."""
+
+    def table(
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        begin: int,
+        end: int,
+        resolution: str,
+        need: Need = EVERYTHING,
+    ) -> pa.Table:
+        """The answer to a SELECT over `job_io`, `targets`, `losses` and `events`, of which there are the rows
+        that lie at least partly between two moments, ns since the epoch; at least those that are in NEED.
+        Raises StoreError, QueryError."""
+
+
 class MonitorStore:
     """A monitor store to read. Questions may be asked while the collector writes."""
+
+    limits: Sequence[str] = ()
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,11 +124,22 @@ class MonitorStore:
             raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
         return self._read[1]
 
+    @property
+    def is_empty(self) -> bool:
+        """See MonitorTables. Raises StoreError."""
+        return not self.catalogue.files
+
     def table(
-        self, sql: str, parameters: Sequence[object] = (), *, begin: int, end: int, resolution: str
+        self,
+        sql: str,
+        parameters: Sequence[object] = (),
+        *,
+        begin: int,
+        end: int,
+        resolution: str,
+        need: Need = EVERYTHING,
     ) -> pa.Table:
-        """The answer to a SELECT over `job_io`, `targets`, `losses` and `events`, of which there are the rows
-        that lie at least partly between two moments, ns since the epoch. Raises StoreError, QueryError."""
+        """See MonitorTables. NEED is for those that fetch: here a query reads what it needs."""
         try:
             return self._ask(sql, parameters, begin, end, resolution)
         except duckdb.IOException:
@@ -111,21 +155,16 @@ class MonitorStore:
     def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
         catalogue = self.catalogue
         with self._connection.cursor() as cursor:
-            # Only what is asked for (a path may have a table's name): to open hundreds of files takes
-            # longer than most answers.
-            for table in (name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)):
+            # Only what is asked for: to open hundreds of files takes longer than most answers.
+            for table in tables_in(sql):
                 level = "fine" if table in MOMENTS else resolution
                 names = [file.name for file in catalogue.chosen(table, level, begin, end)]
                 cursor.execute(self._view(table, names, begin, end))
             return cursor.sql(sql, params=list(parameters)).to_arrow_table()
 
     def _view(self, table: str, names: list[str], begin: int, end: int) -> str:
-        rows = self.rows(names) if names else _nothing(table)
-        within = {
-            "losses": f"ts BETWEEN {begin} AND {end}",
-            "events": f"last_ts >= {begin} AND ts <= {end}",
-        }.get(table, f"end_ts > {begin} AND begin_ts <= {end}")
-        return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {within}"
+        rows = self.rows(names) if names else nothing(table)
+        return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
 
     def rows(self, names: Iterable[str]) -> str:
         """A SELECT of all rows of these files."""
@@ -173,6 +212,14 @@ class MonitorStore:
         )
 
 
+def between(table: str, begin: int, end: int) -> str:
+    """A condition in SQL: a row lies at least partly between two moments, ns since the epoch."""
+    return {
+        "losses": f"ts BETWEEN {begin} AND {end}",
+        "events": f"last_ts >= {begin} AND ts <= {end}",
+    }.get(table, f"end_ts > {begin} AND begin_ts <= {end}")
+
+
 def counters() -> list[str]:
     """Columns of `job_io` that count something."""
     from iodock import _native
@@ -180,8 +227,13 @@ def counters() -> list[str]:
     return [*_native.monitor_counters(), "other", "time_us"]
 
 
-def _nothing(table: str) -> str:
-    """No row, with the table's columns."""
+def tables_in(sql: str) -> list[str]:
+    """Those that a SELECT names; a path in it may have such a name, too."""
+    return [name for name in TABLES if re.search(rf"\b{name}\b(?![/-])", sql)]
+
+
+def nothing(table: str) -> str:
+    """A SELECT of no row, with the table's columns."""
     columns = {
         "job_io": f"{_COLUMNS_OF_PLACE}, job TEXT, user TEXT, session TEXT, command TEXT, known_by TEXT, "
         f"exact BOOLEAN, {', '.join(f'{name} BIGINT' for name in counters())}",

@@ -27,6 +27,13 @@ def metadata_operations() -> tuple[str, ...]:
     return tuple(name for name in counters() if name not in _NO_METADATA)
 
 
+def sums(place: str) -> tuple[str, ...]:
+    """Columns with bytes and metadata operations of that place."""
+    if place == PROCESSES:
+        return ("call_read_bytes", "call_write_bytes")
+    return ("read_bytes", "write_bytes", *(metadata_operations() if place == SERVERS else ()))
+
+
 def metadata() -> str:
     """How many metadata operations a row of `job_io` has, in SQL: those of metadata servers. What object
     servers create and destroy follows from them."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from iodock.monitor.questions.counted import text
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 SEVERITIES = ("note", "warning", "error")
 """From the least to the greatest."""
@@ -30,8 +30,14 @@ class WantedEvents:
     """Only those of some file system."""
 
 
+def has_events(store: MonitorTables) -> bool:
+    """May there be any? Raises StoreError."""
+    catalogue = store.catalogue
+    return catalogue is not None and bool(catalogue.of("events", "fine"))
+
+
 def events(
-    store: MonitorStore,
+    store: MonitorTables,
     begin: int,
     end: int,
     served: Mapping[str, str],
@@ -48,7 +54,7 @@ def events(
     return store.table(sql, begin=begin, end=end, resolution="fine")
 
 
-def latest(store: MonitorStore, begin: int, end: int, served: Mapping[str, str]) -> pa.Table:
+def latest(store: MonitorTables, begin: int, end: int, served: Mapping[str, str]) -> pa.Table:
     """Of each machine, source and target the last event of each kind, as `events` has them. Raises
     StoreError."""
     sql = f"""

@@ -5,25 +5,28 @@ from __future__ import annotations
 import pyarrow as pa
 
 from iodock.monitor import summaries
-from iodock.monitor.questions.counted import metadata_operations
+from iodock.monitor.questions.counted import PLACES, SERVERS, metadata_operations, sums
 from iodock.monitor.questions.spans import HOUR, Span, spread
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
+from iodock.store.need import Need
 
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
+_CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io")
+"""Sources that say of which file system they are, and count without jobs."""
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
-def by_servers(store: MonitorStore, within: Span) -> pa.Table:
+def by_servers(store: MonitorTables, within: Span) -> pa.Table:
     """bucket, file_system, exact, read_bytes, write_bytes, metadata: growth in each step, as file servers
     count it by job."""
     summed = {**_MOVED, "metadata": "metadata"}
     return summaries.asked(
         store, summaries.SYSTEMS, within, lambda rows: spread(rows, "file_system", summed, within),
-        within.resolution,
+        within.resolution, Need(PLACES[SERVERS], sums(SERVERS)),
     )  # fmt: skip
 
 
-def by_clients(store: MonitorStore, within: Span) -> pa.Table:
+def by_clients(store: MonitorTables, within: Span) -> pa.Table:
     """The same as mounts and metadata targets count it without jobs, with `source`: llite_stats,
     mdt_md_stats, mountstats, mmpmon."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
@@ -36,10 +39,11 @@ def by_clients(store: MonitorStore, within: Span) -> pa.Table:
         "AND source NOT LIKE '%rpc_stats' "
         f"AND metric IN ('read_bytes', 'write_bytes', {operations})"
     )
-    return _asked(store, spread(rows, "file_system, source", values, within), within)
+    need = Need(_CLIENTS, ("read_bytes", "write_bytes", *metadata_operations()))
+    return _asked(store, spread(rows, "file_system, source", values, within), within, need)
 
 
-def waiting(store: MonitorStore, within: Span) -> pa.Table:
+def waiting(store: MonitorTables, within: Span) -> pa.Table:
     """bucket, host, target, exact, handled (requests), waited_us, queued and samples (their quotient is the
     mean length of the queue): growth in each step, by service of each metadata server."""
     metrics = {
@@ -51,10 +55,11 @@ def waiting(store: MonitorStore, within: Span) -> pa.Table:
     }
     listed = ", ".join(f"'{metric}'" for metric in metrics.values())
     rows = f"targets WHERE {_SERVICE} AND metric IN ({listed})"
-    return _asked(store, spread(rows, "host, target", values, within), within)
+    need = Need(("mds_stats",), tuple(metrics.values()))
+    return _asked(store, spread(rows, "host, target", values, within), within, need)
 
 
-def servers(store: MonitorStore, within: Span) -> pa.Table:
+def servers(store: MonitorTables, within: Span) -> pa.Table:
     """host, file_system (NULL: it serves none), read_ts: the last reading, ns since the epoch, of every
     machine in the last hour of the span, and its last step."""
     sql = """
@@ -69,10 +74,11 @@ def servers(store: MonitorStore, within: Span) -> pa.Table:
         FROM seen GROUP BY host ORDER BY host
     """
     begin = max(within.begin, within.end - within.step - HOUR)
-    return store.table(sql, begin=begin, end=within.end, resolution=within.sums)
+    need = Need(PLACES[SERVERS], is_presence=True)
+    return store.table(sql, begin=begin, end=within.end, resolution=within.sums, need=need)
 
 
-def served(store: MonitorStore, now: int) -> pa.Table:
+def served(store: MonitorTables, now: int) -> pa.Table:
     """host, file_system: machines that served one in the hour before NOW, ns since the epoch. Raises
     StoreError."""
     sql = """
@@ -82,26 +88,29 @@ def served(store: MonitorStore, now: int) -> pa.Table:
         ) WHERE file_system IS NOT NULL AND (source LIKE 'mdt%' OR source LIKE 'obdfilter%')
         QUALIFY row_number() OVER (PARTITION BY host ORDER BY file_system) = 1
     """
-    return store.table(sql, begin=now - HOUR, end=now, resolution="minute")
+    need = Need(PLACES[SERVERS], is_presence=True)
+    return store.table(sql, begin=now - HOUR, end=now, resolution="minute", need=need)
 
 
-def heard(store: MonitorStore, begin: int, end: int) -> pa.Table:
+def heard(store: MonitorTables, begin: int, end: int) -> pa.Table:
     """host: machines of which anything was read or that told an event. Raises StoreError."""
     sql = """
         SELECT DISTINCT host FROM (
             SELECT host FROM targets UNION ALL SELECT host FROM job_io UNION ALL SELECT host FROM events
         )
     """
-    return store.table(sql, begin=begin, end=end, resolution="minute")
+    need = Need(is_presence=True)
+    return store.table(sql, begin=begin, end=end, resolution="minute", need=need)
 
 
-def probed(store: MonitorStore, begin: int, end: int) -> pa.Table:
+def probed(store: MonitorTables, begin: int, end: int) -> pa.Table:
     """host, target: folders of which a probe made a round. Raises StoreError."""
     sql = "SELECT DISTINCT host, target FROM targets WHERE source = 'probe'"
-    return store.table(sql, begin=begin, end=end, resolution="minute")
+    need = Need(("probe",), is_presence=True)
+    return store.table(sql, begin=begin, end=end, resolution="minute", need=need)
 
 
-def probes(store: MonitorStore, within: Span) -> pa.Table:
+def probes(store: MonitorTables, within: Span) -> pa.Table:
     """bucket, file_system, host, target (the folder), response_us (the longest round), limit_us (NULL: none),
     failed, no_answer (operations): what probes saw in each step."""
     metrics = ("response_us", "limit_us", "failed", "no_answer")
@@ -111,8 +120,8 @@ def probes(store: MonitorStore, within: Span) -> pa.Table:
         FROM targets WHERE source = 'probe' AND is_level AND end_ts > {within.begin}
         GROUP BY ALL ORDER BY ALL
     """
-    return _asked(store, sql, within)
+    return _asked(store, sql, within, Need(("probe",), metrics))
 
 
-def _asked(store: MonitorStore, sql: str, within: Span) -> pa.Table:
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution)
+def _asked(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)

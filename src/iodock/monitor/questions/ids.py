@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from iodock.errors import RequestError
 from iodock.monitor.questions.counted import text
+from iodock.store.need import literally
 
 _PARTS = {"%j": "(?P<j>[^:]+?)", "%u": "(?P<u>[0-9]+)", "%H": "(?P<h>[^:]+?)", "%h": "(?P<h>[^:]+?)",
           "%e": "(?P<e>.+?)", "%g": "[0-9]+", "%p": "[0-9]+"}  # fmt: skip
@@ -43,6 +44,13 @@ class JobIds:
         least, behind = text(number), text(number + chr(ord(self.before) + 1))
         within = f"{column} >= {least} AND {column} < {behind}"
         return f"({within} AND ({exact} OR {self.number(column)} = {text(number)}))"
+
+    def pattern(self, number: str) -> str:
+        """A regular expression (RE2) that all ids of this job fit; others may, too."""
+        exact = literally(number)
+        if self.before is None:
+            return f"(?s:.*{exact}.*)"
+        return f"(?s:{exact}({literally(self.before)}.*)?)"
 
     def _part(self, name: str, column: str, otherwise: str) -> str:
         cases = []

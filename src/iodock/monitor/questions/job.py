@@ -14,12 +14,14 @@ from iodock.monitor.questions.counted import (
     metadata,
     metadata_operations,
     of_place,
+    sums,
     text,
 )  # fmt: skip
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen, user_of
 from iodock.monitor.questions.spans import HOUR, Span, overlap, spread
-from iodock.store.monitored import RESOLUTIONS, MonitorStore, counters
+from iodock.store.monitored import RESOLUTIONS, MonitorTables, counters
+from iodock.store.need import Need, literally
 
 HEAVIEST = 5
 """So many other jobs are told apart."""
@@ -33,6 +35,11 @@ class OneJob:
     number: str
     seen: Seen = field(default_factory=Seen)
 
+    def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
+        """Its rows."""
+        session = "" if self.number[:1].isdigit() else self.number
+        return Need(sources, metrics, (self.ids.pattern(self.number),), session)
+
     @property
     def condition(self) -> str:
         """In SQL, of a row of `job_io`."""
@@ -43,14 +50,15 @@ class OneJob:
         return f"{own} AND {self.seen.condition(user_of(self.ids))}"
 
 
-def extent(store: MonitorStore, job: OneJob, within: Span) -> tuple[int, int] | None:
+def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] | None:
     """First and last moment with a row; None: there is none that may be seen."""
-    found = _summed(store, f"SELECT min(begin_ts), max(end_ts) FROM job_io WHERE {job.condition}", within)
+    sql = f"SELECT min(begin_ts), max(end_ts) FROM job_io WHERE {job.condition}"
+    found = _summed(store, sql, within, job.need())
     begin, end = (column[0].as_py() for column in found.columns)
     return None if begin is None else (begin, end)
 
 
-def parts(store: MonitorStore, job: OneJob, within: Span) -> pa.Table:
+def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
     """Sums of every column, one scan for all: `part` is `place` (all that was counted at one place), `side`
     (metadata servers, `mdt`, or the others, `data`), `node` or `target`, and `name` which. Also users,
     commands and file_systems (lists of names), exact."""
@@ -73,10 +81,10 @@ def parts(store: MonitorStore, job: OneJob, within: Span) -> pa.Table:
         FROM found WHERE place IS NOT NULL
         GROUP BY GROUPING SETS ((place), (place, side), (place, node), (place, target)) ORDER BY place DESC
     """
-    return _summed(store, sql, within)
+    return _summed(store, sql, within, job.need())
 
 
-def over_time(store: MonitorStore, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
+def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
     """bucket, exact, read_bytes, write_bytes and every metadata operation: growth in each step."""
     read, write = _bytes(place)
     values = {"read_bytes": read, "write_bytes": write}
@@ -85,22 +93,24 @@ def over_time(store: MonitorStore, job: OneJob, within: Span, place: str = SERVE
         for name in metadata_operations()
     }
     rows = f"job_io WHERE {of_place(place)} AND {job.condition}"
-    return _curve(store, spread(rows, "1 AS all_of_it", values, within), within)
+    need = job.need(PLACES[place], sums(place))
+    return _curve(store, spread(rows, "1 AS all_of_it", values, within), within, need)
 
 
-def heaviest_others(store: MonitorStore, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
+def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
     """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1 on) and ids of the other jobs on these
     file systems that did most, whoever's they are: HEAVIEST by bytes and as many by metadata operations.
     `mine`: may be seen by name."""
     on = f"file_system IN ({_listed(file_systems)})"
-    if summaries.serve(store, within.sums):
+    summed = summaries.kept(store, within.sums)
+    if summed:
         return summaries.asked_of_jobs(
-            store, job.ids, within, lambda rows: _ranked(job, _of_summaries(job, rows, on))
+            summed, job.ids, within, lambda rows: _ranked(job, _of_summaries(job, rows, on))
         )
     # The finest rows of a day say no more about who did most, and are as many as all others together.
-    sums = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
+    level = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
     sql = _ranked(job, _of_rows(job, within, f"{of_place(SERVERS)} AND {on}"))
-    return _summed(store, sql, replace(within, sums=sums))
+    return _summed(store, sql, replace(within, sums=level), Need(PLACES[SERVERS], sums(SERVERS)))
 
 
 def _of_summaries(job: OneJob, rows: str, on: str) -> str:
@@ -139,7 +149,7 @@ def _ranked(job: OneJob, jobs: str) -> str:
     """
 
 
-def others_over_time(store: MonitorStore, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
+def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
     """bucket, id, exact, bytes, metadata: growth in each step, by id."""
     where = f"{_on(file_systems)} AND job IN ({_listed(ids)})"
     moved = "read_bytes + write_bytes"
@@ -148,9 +158,10 @@ def others_over_time(store: MonitorStore, ids: list[str], file_systems: list[str
         chosen = f"(SELECT *, job AS id FROM {rows} WHERE {where})"
         return spread(chosen, "id", {"bytes": moved, "metadata": operations}, within)
 
-    if within.step >= HOUR and summaries.serve(store, within.resolution):
+    if within.step >= HOUR and summaries.kept(store, within.resolution):
         return summaries.asked(store, summaries.OWNERS, within, lambda rows: sql(rows, "metadata"))
-    return _curve(store, sql("job_io", metadata()), within)
+    need = Need(PLACES[SERVERS], sums(SERVERS), tuple(map(literally, ids)) or ("",))
+    return _curve(store, sql("job_io", metadata()), within, need)
 
 
 def _listed(names: list[str]) -> str:
@@ -165,9 +176,9 @@ def _bytes(place: str) -> tuple[str, str]:
     return ("call_read_bytes", "call_write_bytes") if place == PROCESSES else ("read_bytes", "write_bytes")
 
 
-def _summed(store: MonitorStore, sql: str, within: Span) -> pa.Table:
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums)
+def _summed(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums, need=need)
 
 
-def _curve(store: MonitorStore, sql: str, within: Span) -> pa.Table:
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution)
+def _curve(store: MonitorTables, sql: str, within: Span, need: Need) -> pa.Table:
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.resolution, need=need)

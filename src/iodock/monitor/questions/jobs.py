@@ -7,10 +7,20 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from iodock.monitor import summaries
-from iodock.monitor.questions.counted import CGROUPS, PLACES, PROCESSES, SERVERS, metadata, of_place, text
+from iodock.monitor.questions.counted import (
+    CGROUPS,
+    PLACES,
+    PROCESSES,
+    SERVERS,
+    metadata,
+    of_place,
+    sums,
+    text,
+)
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import HOUR, SECOND, Span, overlap
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
+from iodock.store.need import Need
 
 SORTS = {
     "read_rate": "read_rate", "write_rate": "write_rate", "metadata_rate": "metadata_rate",
@@ -55,16 +65,18 @@ class Wanted:
     most: int = 100
 
 
-def jobs(store: MonitorStore, within: Span, ids: JobIds, wanted: Wanted) -> pa.Table:
+def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.Table:
     """job, user, command, file_systems, hosts (how many), read_bytes, write_bytes, metadata, seconds (first
     to last reading with growth), rates a second in that time, exact, begin_ts, end_ts; `total`: how many jobs
     there are before `most`."""
-    if summaries.serve(store, within.sums):
+    summed = summaries.kept(store, within.sums)
+    if summed:
         return summaries.asked_of_jobs(
-            store, ids, within, lambda rows: _rated(within, wanted, _of_summaries(wanted, rows))
+            summed, ids, within, lambda rows: _rated(within, wanted, _of_summaries(wanted, rows))
         )
     sql = _rated(within, wanted, _of_rows(within, ids, wanted))
-    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums)
+    need = Need(PLACES[wanted.place], sums(wanted.place))
+    return store.table(sql, begin=within.begin, end=within.end, resolution=within.sums, need=need)
 
 
 def _rated(within: Span, wanted: Wanted, summed: str) -> str:
@@ -147,11 +159,11 @@ def _looked_for(wanted: Wanted) -> str:
     return " AND ".join(conditions)
 
 
-def places(store: MonitorStore, within: Span) -> list[str]:
+def places(store: MonitorTables, within: Span) -> list[str]:
     """Where something was counted in the last hour of the span, and its last step."""
     sql = "SELECT DISTINCT source FROM job_io"
-    found = store.table(
-        sql, begin=max(within.begin, within.end - within.step - HOUR), end=within.end, resolution=within.sums
-    )
+    begin = max(within.begin, within.end - within.step - HOUR)
+    need = Need(tuple(kind for kinds in PLACES.values() for kind in kinds), is_presence=True)
+    found = store.table(sql, begin=begin, end=within.end, resolution=within.sums, need=need)
     sources = set(found.column(0).to_pylist())
     return [place for place, kinds in PLACES.items() if sources & set(kinds)]

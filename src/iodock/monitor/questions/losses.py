@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 MOST = 500
 
 
-def losses(store: MonitorStore, begin: int, end: int) -> pa.Table:
+def losses(store: MonitorTables, begin: int, end: int) -> pa.Table:
     """ts (of the last), host, name, source, target, detail, count: the newest first, alike ones of an hour
     together."""
     sql = f"""

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from iodock.monitor.questions.counted import CGROUPS, PROCESSES, SERVERS, metadata, of_place, text
+from iodock.monitor.questions.counted import CGROUPS, PROCESSES, SERVERS, metadata, of_place, sums, text
+from iodock.monitor.questions.counted import PLACES as SOURCES
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import user_of
 from iodock.monitor.questions.spans import SECOND, overlap, span
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
+from iodock.store.need import Need
 
 PLACES = (SERVERS, PROCESSES, CGROUPS)
 SORTS = ("read", "write", "metadata", "name")
@@ -53,7 +55,7 @@ def _after(choice: str, choices: tuple[str, ...]) -> str:
     return choices[(choices.index(choice) + 1) % len(choices)]
 
 
-def top(store: MonitorStore, end: int, ids: JobIds, wanted: TopWanted) -> pa.Table:
+def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Table:
     """name, user, command, file_systems, nodes (how many), read_rate and write_rate (bytes/s), metadata_rate
     (operations/s), exact, read_ts (last reading); of `total` there are the first `most`. END: ns since the
     epoch. Raises StoreError, QueryError."""
@@ -76,7 +78,8 @@ def top(store: MonitorStore, end: int, ids: JobIds, wanted: TopWanted) -> pa.Tab
             GROUP BY name ) SELECT *, count(*) OVER () AS total FROM summed WHERE {_having(wanted)} ORDER BY
             {_order(wanted)} LIMIT {wanted.most}
     """
-    return store.table(sql, begin=begin, end=end, resolution=within.resolution)
+    need = Need(SOURCES[wanted.place], sums(wanted.place))
+    return store.table(sql, begin=begin, end=end, resolution=within.resolution, need=need)
 
 
 def _node(ids: JobIds, place: str) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 
 from iodock.monitor import summaries
-from iodock.monitor.questions.counted import PROCESSES, SERVERS, of_place
+from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, of_place, sums
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen, user_of
 from iodock.monitor.questions.spans import HOUR, Span
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
+from iodock.store.need import Need
 
 
 def by_user(
-    store: MonitorStore, begin: int, end: int, ids: JobIds, seen: Seen, place: str = SERVERS
+    store: MonitorTables, begin: int, end: int, ids: JobIds, seen: Seen, place: str = SERVERS
 ) -> pa.Table:
     """user (NULL: nobody knows), file_system, jobs, read_bytes, write_bytes, reads, writes, metadata, exact:
     of all rows that ended in the span, ns since the epoch."""
@@ -21,9 +22,11 @@ def by_user(
         ("call_read_bytes", "call_write_bytes") if place == PROCESSES else ("read_bytes", "write_bytes")
     )
     within = Span(begin, end, HOUR, summaries.COARSEST, summaries.COARSEST)
+    need = Need(PLACES[place], (*sums(place), "reads", "writes"))
     return summaries.asked(
-        store, summaries.OWNERS, within, lambda rows: _sql(rows, within, ids, seen, place, (read, write))
-    )
+        store, summaries.OWNERS, within,
+        lambda rows: _sql(rows, within, ids, seen, place, (read, write)), need=need,
+    )  # fmt: skip
 
 
 def _sql(rows: str, within: Span, ids: JobIds, seen: Seen, place: str, moved: tuple[str, str]) -> str:

@@ -8,7 +8,7 @@ from iodock.language import N_
 from iodock.monitor.event_kinds import TITLES
 from iodock.monitor.notices import as_rows, means
 from iodock.monitor.questions import file_systems
-from iodock.monitor.questions.events import WantedEvents, events
+from iodock.monitor.questions.events import WantedEvents, events, has_events
 from iodock.monitor.questions.spans import SECOND, Span
 from iodock.portal.charts import Chart, Curve, Mark, values
 from iodock.portal.forms import shortened
@@ -89,7 +89,7 @@ def state(question: Question, within: Span, clients: bool = True) -> State:
 
 def _happened(question: Question, within: Span) -> Rows:
     store = question.store
-    if not store.catalogue.of("events", "fine"):
+    if not has_events(store):
         return []
     names = {
         str(row["host"]): str(row["file_system"]) for row in as_rows(file_systems.served(store, within.end))

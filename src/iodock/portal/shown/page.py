@@ -21,7 +21,7 @@ from iodock.portal.forms import RANGES, Asked
 from iodock.portal.people import seen_by
 from iodock.portal.tables import Table
 from iodock.settings import Overload
-from iodock.store.monitored import MonitorStore
+from iodock.store.monitored import MonitorTables
 
 NOTICES_EVERY_S = 10
 LAG_S = 15
@@ -50,7 +50,7 @@ class Remembered:
         self._notices: tuple[int, list[Notice]] | None = None
         self._degraded: tuple[int, list[Degraded]] | None = None
 
-    def notices(self, store: MonitorStore, now: int, limits: Overload) -> list[Notice]:
+    def notices(self, store: MonitorTables, now: int, limits: Overload) -> list[Notice]:
         """Of file systems that are not well."""
         with self._lock:
             if self._notices is None or now - self._notices[0] > NOTICES_EVERY_S * SECOND:
@@ -61,7 +61,7 @@ class Remembered:
                 self._notices = (now, found)
             return self._notices[1]
 
-    def degraded(self, store: MonitorStore, now: int) -> list[Degraded]:
+    def degraded(self, store: MonitorTables, now: int) -> list[Degraded]:
         """File systems that are degraded."""
         with self._lock:
             if self._degraded is None or now - self._degraded[0] > NOTICES_EVERY_S * SECOND:
@@ -86,7 +86,7 @@ class Reason:
 class Question:
     """Who asks what, of which store."""
 
-    store: MonitorStore
+    store: MonitorTables
     site: Site
     asked: Asked
     visitor: Visitor
@@ -120,7 +120,7 @@ class Question:
     @property
     def is_empty(self) -> bool:
         """Has nobody pushed anything yet?"""
-        return not self.store.catalogue.files
+        return self.store.is_empty
 
     @property
     def own(self) -> Mapping[str, str]:

@@ -1,0 +1,91 @@
+"""`--store` of the monitor's commands: a collector's folder, or a Prometheus that scrapes the agents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from iodock.errors import RequestError
+
+if TYPE_CHECKING:
+    from iodock.store.monitored import MonitorTables
+    from iodock.store.prometheus import PrometheusStore
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@dataclass(frozen=True)
+class Place:
+    """What `--store` and the options for it say."""
+
+    store: str
+    token: Path | None = None
+    user: str = ""
+    password: Path | None = None
+    authority: Path | None = None
+
+    @property
+    def is_prometheus(self) -> bool:
+        from iodock.store.prometheus import is_address
+
+        return is_address(self.store)
+
+    def opened(self) -> MonitorTables:
+        """To read. Raises RequestError."""
+        from iodock.store.monitored import MonitorStore
+
+        return self.prometheus() if self.is_prometheus else MonitorStore(self.folder())
+
+    def folder(self) -> Path:
+        """The collector's. Raises RequestError."""
+        if "://" in self.store:
+            raise RequestError(
+                f"--store {self.store}: neither a folder nor a Prometheus",
+                "a Prometheus is prometheus://HOST:PORT or prometheus+https://HOST:PORT",
+            )
+        if self.token or self.user or self.password or self.authority:
+            raise RequestError(
+                f"--store {self.store} is a folder: nobody is to be let in",
+                "--store-token, --store-user, --store-password and --store-ca are for a Prometheus",
+            )
+        folder = Path(self.store)
+        if folder.exists() and not folder.is_dir():
+            raise RequestError(f"--store {self.store}: not a folder")
+        return folder
+
+    def prometheus(self) -> PrometheusStore:
+        """Raises RequestError."""
+        from iodock.store.prometheus import Client, Credentials, PrometheusStore, parsed
+
+        address = parsed(self.store)
+        credentials = Credentials(self.token, self.user, self.password, self.authority)
+        credentials.check(address)
+        return PrometheusStore(Client(address, credentials))
+
+
+def store_options(help_text: str) -> Callable[[Function], Function]:
+    """`--store` and how to be let in there; the command gets `place`."""
+
+    def decorate(function: Function) -> Function:
+        for option in reversed(_options(help_text)):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def _options(help_text: str) -> list[Callable[[Function], Function]]:
+    return [
+        click.option("--store", required=True, metavar="DIR", help=help_text),
+        click.option("--store-token", type=_FILE, metavar="FILE", help="of a Prometheus: a bearer token"),
+        click.option("--store-user", default="", metavar="NAME", help="of a Prometheus: a user"),
+        click.option("--store-password", type=_FILE, metavar="FILE", help="and the user's password"),
+        click.option(
+            "--store-ca", type=_FILE, metavar="FILE", help="trust certificates of this authority (PEM)"
+        ),
+    ]
