@@ -17,8 +17,8 @@ from portal_site import OWN, Server, fill, portal
 HOSTILE = (
     "<script>alert(1)</script>",
     "'; DROP TABLE job_io; --", '" onmouseover="alert(1)', "../../etc/passwd", "..", ".",
-    "100%", "%2e%2e%2f", "a b\tc", "line\nbreak", "{{ 7*7 }}",
-    "${7*7}", "=cmd|' /C calc'!A0", "\\x41",
+    "100%", "%2e%2e%2f", "a b\tc", "line\nbreak", "{{ 1013*1013 }}",
+    "${1013*1013}", "=cmd|' /C calc'!A0", "\\x41",
     "?format=csv#x",
     "日本語", "\u202eevil", "x" * 10_000, "1:2", "::", "9:9:9:9", "e.1", "-",
     "&amp;", "a/b/c", "//evil.example/",
@@ -35,11 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def test_hostile_ids_are_shown_as_text(site: Server) -> None:
     status, text, _ = site.get("/jobs?top=1000")
     assert status == 200
-    assert (
-        "<script>alert" not in text
-        and 'onmouseover="' not in text
-        and "49" not in re.findall(r"\b49\b", text)
-    )
+    assert "<script>alert" not in text and 'onmouseover="' not in text and "1026169" not in text
     listed = list(csv.DictReader(io.StringIO(site.get("/jobs?top=1000&format=csv")[1])))
     assert len(listed) == len(HOSTILE) + 2
     assert not any(row["job"].startswith(("=", "+", "-", "@")) for row in listed)
