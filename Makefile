@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test check reference messages bench bpf wheel clean
+.PHONY: setup demo test test-slurm check reference messages bench bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -37,6 +37,12 @@ TESTS_AT_ONCE ?= 2
 test: setup
 	cargo test --workspace --quiet
 	$(BIN)/python -m pytest -n $(TESTS_AT_ONCE) --dist worksteal
+
+# A real Slurm of two nodes in temporary folders and namespaces, and jobs of known bytes: needs root and, of Debian,
+# slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
+test-slurm: setup
+	cargo build --release --quiet --locked -p iodock-agent
+	$(BIN)/python -m pytest -rs tests/whole_slurm.py
 
 check: setup
 	cargo fmt --check
