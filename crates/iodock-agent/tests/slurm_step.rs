@@ -195,7 +195,9 @@ fn steps_are_told_apart_for_the_collector_only() {
         let part = batches.iter().flat_map(|batch| &batch.parts).find(|part| part.source == "process_io")?;
         let steps =
             part.entries.iter().map(|entry| String::from_utf8_lossy(&entry.owner.session).into_owned());
-        Some(steps.collect())
+        let mut steps: Vec<String> = steps.collect();
+        steps.sort();
+        Some(steps)
     });
     assert_eq!(steps, ["step_0", "step_batch"]);
     let owner = "host=\"node7\",job=\"7\",user=\"sato\",known_by=\"environment\"";
