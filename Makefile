@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test test-prometheus check reference messages bench bpf wheel clean
+.PHONY: setup demo test test-prometheus test-slurm check reference messages bench bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -46,6 +46,12 @@ test-prometheus: setup
 		IODOCK_PROMETHEUS="$$program" $(BIN)/python -m pytest tests/test_prometheus_real.py; \
 	elif [ $$? = 3 ]; then echo "skipped: test-prometheus, there is no Prometheus to be had here"; \
 	else exit 1; fi
+
+# A real Slurm of two nodes in temporary folders and namespaces, and jobs of known bytes: needs root and, of Debian,
+# slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
+test-slurm: setup
+	cargo build --quiet --locked -p iodock-agent
+	$(BIN)/python -m pytest -rs tests/whole_slurm.py
 
 check: setup
 	cargo fmt --check

@@ -7,6 +7,7 @@ use crate::events::{LogRead, Seen};
 use crate::logs::Logs;
 use crate::sources::process_io::Remembered;
 use crate::sources::reading::now;
+use crate::sources::slurm_step::Sent;
 use crate::sources::tool::Tool;
 use crate::sources::{News, Opening, Reading, Report, Source, Terms};
 use iodock_samples::event::Event;
@@ -68,6 +69,7 @@ pub struct Collector {
     processes: Remembered,
     /// Of events. `None`: they are not told.
     memory: Option<Memory>,
+    records: Sent,
 }
 
 impl Collector {
@@ -103,8 +105,9 @@ impl Collector {
         let begin = Instant::now();
         let deadline = begin + options.deadline;
         let (root, limit, processes) = (options.root.clone(), options.jobs, self.processes.clone());
+        let records = self.records.clone();
         let logs = Arc::clone(&options.logs);
-        let terms = Terms { root, limit, deadline, round, processes, positions, logs };
+        let terms = Terms { root, limit, deadline, round, processes, positions, logs, records };
         self.left_behind.retain(|_, (thread, _)| !thread.is_finished());
         let started: Vec<_> = sources
             .iter()

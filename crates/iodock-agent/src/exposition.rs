@@ -217,7 +217,9 @@ fn labels(sample: &Sample) -> String {
     match owner.evidence {
         Evidence::Nobody => {}
         // An owner without an id is none of those without a label.
-        Evidence::Server | Evidence::Cgroup | Evidence::Environment => put(&mut labels, "job", &owner.job),
+        Evidence::Server | Evidence::Cgroup | Evidence::Environment | Evidence::Scheduler => {
+            put(&mut labels, "job", &owner.job)
+        }
         Evidence::Session => label(&mut labels, "session", &owner.session),
     }
     label(&mut labels, "user", &owner.user);

@@ -47,6 +47,11 @@ pub const COLUMNS: usize = TIME + 1;
 pub const WITHIN_OTHERS: &[&str] =
     &["read", "write", "samedir_rename", "crossdir_rename", "parallel_rename_file", "parallel_rename_dir"];
 
+/// Of all columns, in their order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    COUNTERS.iter().map(|(name, _)| *name).chain(["other", "time_us"])
+}
+
 /// Adds what the counters of one entry grew to a row's columns.
 pub fn add(names: &Names, grown: &[(Metric, u64)], row: &mut [u64; COLUMNS]) {
     for (column, (_, sources)) in COUNTERS.iter().enumerate() {
@@ -84,8 +89,7 @@ mod tests {
         let grown: Vec<_> = counters.iter().map(metric).collect();
         let mut row = [0; COLUMNS];
         add(&names, &grown, &mut row);
-        let columns = COUNTERS.iter().map(|(name, _)| *name).chain(["other", "time_us"]);
-        columns.zip(row).filter(|(_, value)| *value > 0).collect()
+        super::names().zip(row).filter(|(_, value)| *value > 0).collect()
     }
 
     #[test]

@@ -20,7 +20,9 @@ const AHEAD: i64 = 3600 * 1_000_000_000;
 /// 2000-01-01: a clock before that was never set.
 const LONG_AGO: i64 = 946_684_800_000_000_000;
 /// A snapshot's first bytes; the last is the version of what follows.
-const STATE: &[u8] = b"IODOCKM\x01";
+const STATE: &[u8] = b"IODOCKM\x02";
+/// Of stores that knew nothing of steps.
+const STATE_BEFORE: &[u8] = b"IODOCKM\x01";
 /// How much of the journal is read again after a crash, at most.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(600);
 
@@ -242,10 +244,12 @@ fn snapshot(folder: &Path, catalogue: &Catalogue) -> Result<Readings, MonitorErr
     let path = folder.join(name);
     let content = fs::read(&path).map_err(MonitorError::io(&path))?;
     let damaged = |why: String| MonitorError::NotAStore { path: path.clone(), why };
-    let Some(readings) = content.strip_prefix(STATE) else {
-        return Err(damaged("last readings of another version of iodock".into()));
+    let readings = match (content.strip_prefix(STATE), content.strip_prefix(STATE_BEFORE)) {
+        (Some(readings), _) => postcard::from_bytes(readings),
+        (None, Some(readings)) => Readings::without_steps(readings),
+        (None, None) => return Err(damaged("last readings of another version of iodock".into())),
     };
-    postcard::from_bytes(readings).map_err(|error| damaged(format!("damaged last readings: {error}")))
+    readings.map_err(|error| damaged(format!("damaged last readings: {error}")))
 }
 
 /// Saves the readings and begins a new segment of the journal. The catalogue may name them once the rows that came

@@ -15,6 +15,7 @@ mod journal;
 mod place;
 mod readings;
 mod rows;
+mod steps;
 
 pub use columns::{Counter, COUNTERS, WITHIN_OTHERS};
 pub use error::MonitorError;

@@ -1,9 +1,13 @@
 //! The last reading of every entry of every target, and what comes out of the next one: how much it grew.
 
+mod ended;
+
 use crate::falling::Share;
 use crate::interval::Interval;
 use crate::place::{Place, SenderId};
 use crate::rows::{EventRow, LossRow, Rows};
+use crate::steps::{self, Steps};
+use ended::ended_steps;
 use iodock_samples::batch::{Batch, Part, Receipt};
 use iodock_samples::event::Event;
 use iodock_samples::growth::{Before, Expiry, Growth, Reading};
@@ -21,6 +25,7 @@ const FORGOTTEN_SENDER: i64 = 60 * 86_400 * 1_000_000_000;
 pub struct Readings {
     senders: HashMap<SenderId, Sender>,
     targets: HashMap<Place, Target>,
+    steps: Steps,
 }
 
 /// What came of a sender.
@@ -66,6 +71,15 @@ struct Last {
 }
 
 impl Readings {
+    /// Of what a store without steps has kept.
+    ///
+    /// # Errors
+    /// It is damaged.
+    pub fn without_steps(bytes: &[u8]) -> Result<Readings, postcard::Error> {
+        let (senders, targets) = postcard::from_bytes(bytes)?;
+        Ok(Readings { senders, targets, steps: Steps::default() })
+    }
+
     /// The last batch of that sender that is in, 0 if there is none.
     pub fn applied(&self, sender: &SenderId) -> u64 {
         self.senders.get(sender).map_or(0, |sender| sender.applied)
@@ -97,13 +111,37 @@ impl Readings {
         }
         let event_row = |event: &Event| EventRow { host: batch.host.clone(), event: event.clone() };
         rows.events.extend(batch.events.iter().map(event_row));
-        for part in &batch.parts {
+        // Steps' totals first: what samples of the same round still give of those steps is in them.
+        let (totals, others): (Vec<_>, Vec<_>) =
+            batch.parts.iter().partition(|part| part.source == steps::SOURCE);
+        totals.into_iter().for_each(|part| self.take_totals(&Place::of(batch, part), part, rows));
+        for part in others {
             let place = Place::of(batch, part);
             let target = match self.targets.get_mut(&place) {
                 Some(target) => target,
                 None => self.targets.entry(place.clone()).or_default(),
             };
+            let known = rows.jobs.len();
             target.take(&place, part, rows);
+            if part.source == steps::SAMPLES {
+                self.steps.sampled(known, &mut rows.jobs);
+            }
+        }
+    }
+
+    /// Each entry is the total of a step that has ended, and complete in itself.
+    fn take_totals(&mut self, place: &Place, part: &Part, rows: &mut Rows) {
+        let numbers: Vec<Name> = (0..part.names.len()).map(Name::numbered).collect();
+        // A part was checked when it came.
+        let Ok(names) = part.interned() else { return };
+        for entry in &part.entries {
+            let values = here(entry, &numbers);
+            let Some(settled) = self.steps.settle(place, part.time, entry, &names, &values) else { continue };
+            let samples = Place { source: steps::SAMPLES.into(), ..place.clone() };
+            if let Some(target) = self.targets.get_mut(&samples) {
+                target.expect_end(&entry.owner, part, &values, settled.was_sampled);
+            }
+            rows.jobs.extend(settled.row);
         }
     }
 
@@ -111,6 +149,7 @@ impl Readings {
     pub fn forget_old(&mut self, now: i64) {
         self.targets.retain(|_, target| now.saturating_sub(target.heard) < FORGOTTEN);
         self.senders.retain(|_, sender| now.saturating_sub(sender.heard) < FORGOTTEN_SENDER);
+        self.steps.forget_old(now, FORGOTTEN, FORGOTTEN_SENDER);
     }
 }
 
@@ -155,7 +194,8 @@ impl Target {
         let names = self.interned();
         // An agent's clock that was set back must not make intervals that end before they begin.
         let begin = self.time.map_or(part.time, |time| time.min(part.time));
-        let share = self.share_of_falling(part, &numbers);
+        let ended = self.entries.remove(&ended_steps()).filter(|_| part.trend == Trend::Falls);
+        let share = self.share_of_falling(part, &numbers, ended.as_ref());
         let mut grown = Vec::new();
         for entry in &part.entries {
             let values = here(entry, &numbers);
@@ -260,7 +300,7 @@ impl Target {
 
     /// Of sums that fall: how much of what owners grew is new. Who waits for a process that ended takes over all
     /// that it did, so what some lose is taken from what others gain.
-    fn share_of_falling(&self, part: &Part, numbers: &[Name]) -> Option<Share> {
+    fn share_of_falling(&self, part: &Part, numbers: &[Name], ended: Option<&Last>) -> Option<Share> {
         if part.trend != Trend::Falls || self.time.is_none() {
             return None;
         }
@@ -271,7 +311,9 @@ impl Target {
                 share.add(metric, last.map_or(0, |last| last.value(metric)), value);
             }
         }
-        for last in part.gone.iter().filter_map(|owner| self.entries.get(owner)) {
+        let unlisted = self.unlisted(part);
+        let gone = part.gone.iter().chain(&unlisted).filter_map(|owner| self.entries.get(owner));
+        for last in gone.chain(ended) {
             last.values.iter().for_each(|&(metric, value)| share.add(metric, value, 0));
         }
         Some(share)

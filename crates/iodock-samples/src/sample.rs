@@ -187,6 +187,8 @@ pub enum Evidence {
     Environment,
     /// No job: user, login session and command.
     Session,
+    /// The scheduler's daemon says so.
+    Scheduler,
 }
 
 impl Evidence {
@@ -197,6 +199,7 @@ impl Evidence {
             Evidence::Cgroup => "cgroup",
             Evidence::Environment => "environment",
             Evidence::Session => "session",
+            Evidence::Scheduler => "scheduler",
         }
     }
 }
@@ -207,6 +210,7 @@ pub struct Owner {
     pub evidence: Evidence,
     pub job: Vec<u8>,
     pub user: Vec<u8>,
+    /// Outside jobs the login session; of a job, where it is known, which of its steps.
     pub session: Vec<u8>,
     pub command: Vec<u8>,
 }

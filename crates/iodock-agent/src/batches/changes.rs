@@ -34,6 +34,15 @@ struct Seen {
     reading: u32,
 }
 
+/// What became of a reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Entries that could not be sent.
+    pub left_out: u64,
+    /// All its pieces are in the round, or none was needed.
+    pub is_taken: bool,
+}
+
 /// One reading of a target, compared with the last one. Gives its pieces to the round as they get ready.
 pub struct Comparison {
     known: Known,
@@ -91,8 +100,8 @@ impl Comparison {
         }
     }
 
-    /// The target was read to its end, or not. Gives how many entries could not be sent.
-    pub fn end(mut self, names: &Names, is_complete: bool) -> u64 {
+    /// The target was read to its end, or not.
+    pub fn end(mut self, names: &Names, is_complete: bool) -> Ended {
         if is_complete {
             self.find_gone(names);
             self.give(names, true);
@@ -106,7 +115,7 @@ impl Comparison {
         if self.is_taken {
             self.round.put_back(&self.part, self.known);
         }
-        self.left_out
+        Ended { left_out: self.left_out, is_taken: self.is_taken }
     }
 
     fn find_gone(&mut self, names: &Names) {

@@ -6,7 +6,7 @@ mod owners;
 #[cfg(test)]
 mod tests;
 
-pub use changes::{Comparison, Known};
+pub use changes::{Comparison, Ended, Known};
 
 use crate::sample::Trend;
 use crate::spool::Spool;
@@ -139,6 +139,16 @@ impl Round {
         }
         drop(state);
         Some(Comparison::new(known, self.clone(), part))
+    }
+
+    /// The number of the last batch that was made.
+    pub fn made(&self) -> u64 {
+        self.batches.spool.made()
+    }
+
+    /// All batches up to that number are safe on the disk, or lost for good.
+    pub fn safe(&self) -> u64 {
+        self.batches.spool.safe()
     }
 
     /// False if the round is over.

@@ -2,8 +2,14 @@
 
 use crate::sample::{Evidence, Owner};
 
-const EVIDENCES: [Evidence; 5] =
-    [Evidence::Nobody, Evidence::Server, Evidence::Cgroup, Evidence::Environment, Evidence::Session];
+const EVIDENCES: [Evidence; 6] = [
+    Evidence::Nobody,
+    Evidence::Server,
+    Evidence::Cgroup,
+    Evidence::Environment,
+    Evidence::Session,
+    Evidence::Scheduler,
+];
 
 /// Another owner gives other bytes.
 pub fn write_owner(owner: &Owner, bytes: &mut Vec<u8>) {

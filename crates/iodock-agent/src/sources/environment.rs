@@ -1,7 +1,8 @@
 //! Environments of processes, read by threads of their own: the kernel takes a lock of the process's memory for
 //! it, and a process that hangs in a page fault of a dead file system holds that lock for ever.
 
-use super::{is_gone, jobs};
+use super::is_gone;
+use super::jobs::{self, Job};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ const MOST_STUCK: usize = 4;
 /// What an environment says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Job(Vec<u8>),
+    Job(Job),
     /// None that is known, or it may not be read.
     NoJob,
     /// The process has ended.

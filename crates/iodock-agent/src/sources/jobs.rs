@@ -11,9 +11,50 @@ fn is_id(text: &[u8]) -> bool {
         && text.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-[]@+".contains(byte))
 }
 
+/// Whose a process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Job {
+    pub id: Vec<u8>,
+    /// Of Slurm: `step_0`, `step_batch`, `step_extern`; else empty.
+    pub step: Vec<u8>,
+}
+
 /// The job in /proc/PID/cgroup: any line (`0::/path`, `5:memory:/path`) may tell it.
-pub fn of_cgroups(text: &[u8]) -> Option<Vec<u8>> {
-    text.split(|&byte| byte == b'\n').find_map(|line| of_path(line.splitn(3, |&byte| byte == b':').nth(2)?))
+pub fn of_cgroups(text: &[u8]) -> Option<Job> {
+    text.split(|&byte| byte == b'\n').find_map(|line| {
+        let path = line.splitn(3, |&byte| byte == b':').nth(2)?;
+        of_path(path).map(|id| Job { id, step: step_of_path(path) })
+    })
+}
+
+/// `step_0` of `/slurm/uid_1000/job_123/step_0/task_0`.
+fn step_of_path(path: &[u8]) -> Vec<u8> {
+    let mut parts = path.split(|&byte| byte == b'/').skip_while(|part| !part.starts_with(b"job_"));
+    let step = parts.nth(1).and_then(|part| part.strip_prefix(b"step_"));
+    step.and_then(step_named).unwrap_or_default()
+}
+
+/// What a step is called here; `None` if it is no step's name. Numbers: slurm.h.
+pub fn step_named(name: &[u8]) -> Option<Vec<u8>> {
+    let name: &[u8] = match name {
+        b"4294967290" => b"interactive",
+        b"4294967291" => b"batch",
+        b"4294967292" => b"extern",
+        other => other,
+    };
+    let is_number = (1..=10).contains(&name.len()) && name.iter().all(u8::is_ascii_digit);
+    (is_number || [&b"batch"[..], b"extern", b"interactive"].contains(&name))
+        .then(|| [b"step_", name].concat())
+}
+
+/// The step that a slurmstepd has, of its command line: `slurmstepd: [123.batch]`.
+pub fn of_title(title: &[u8]) -> Option<Job> {
+    let rest = title.strip_prefix(b"slurmstepd: [")?;
+    let name = &rest[..rest.iter().position(|&byte| byte == b']')?];
+    let dot = name.iter().position(|&byte| byte == b'.')?;
+    // Of a heterogeneous job the part follows: `123.0+1`.
+    let step = name[dot + 1..].split(|&byte| byte == b'+').next().and_then(step_named)?;
+    is_id(&name[..dot]).then(|| Job { id: name[..dot].to_vec(), step })
 }
 
 /// The job that a cgroup's path names.
@@ -63,11 +104,17 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 
 const VARIABLES: [&[u8]; 4] = [b"SLURM_JOB_ID=", b"PBS_JOBID=", b"PJM_JOBID=", b"SLURM_JOBID="];
 
-/// The job in /proc/PID/environ.
-pub fn of_environment(text: &[u8]) -> Option<Vec<u8>> {
-    VARIABLES.iter().find_map(|variable| {
+/// The job in /proc/PID/environ. What has a Slurm job and no step is its batch script's.
+pub fn of_environment(text: &[u8]) -> Option<Job> {
+    let value = |variable: &[u8]| {
         let mut entries = text.split(|&byte| byte == 0);
-        entries.find_map(|entry| entry.strip_prefix(*variable)).filter(|id| is_id(id)).map(<[u8]>::to_vec)
+        entries.find_map(|entry| entry.strip_prefix(variable))
+    };
+    VARIABLES.iter().find_map(|variable| {
+        let id = value(variable).filter(|id| is_id(id))?.to_vec();
+        let is_slurm = variable.starts_with(b"SLURM");
+        let step = is_slurm.then(|| step_named(value(b"SLURM_STEP_ID=").unwrap_or(b"batch")));
+        Some(Job { id, step: step.flatten().unwrap_or_default() })
     })
 }
 
@@ -116,10 +163,30 @@ mod tests {
 
     #[test]
     fn ids_of_the_environment_are_checked() {
-        let id = |text: &[u8]| of_environment(text).map(|id| String::from_utf8(id).expect("text"));
+        let id = |text: &[u8]| of_environment(text).map(|job| String::from_utf8(job.id).expect("text"));
         assert_eq!(id(b"HOME=/root\0PJM_JOBID=30005\0").as_deref(), Some("30005"));
         assert_eq!(id(b"PBS_JOBID=12.server\0SLURM_JOB_ID=7\0").as_deref(), Some("7"));
         assert_eq!(id(b"SLURM_JOB_ID=7\"} 1\n\0"), None);
         assert_eq!(id(b"MY_SLURM_JOB_ID=7\0"), None);
+    }
+
+    #[test]
+    fn steps_are_called_the_same_whoever_says_it() {
+        let step = |job: Option<Job>| String::from_utf8(job.expect("a job").step).expect("text");
+        let of = |path: &str| step(of_cgroups(format!("0::{path}\n").as_bytes()));
+        assert_eq!(of("/system.slice/slurmstepd.scope/job_4711/step_batch/user/task_0"), "step_batch");
+        assert_eq!(of("/slurm_n1/uid_0/job_4711/step_17/task_0"), "step_17");
+        assert_eq!(of("/slurm_n1/uid_0/job_4711"), "");
+        assert_eq!(of("/slurm_n1/uid_0/job_4711/step_../x"), "");
+        assert_eq!(step(of_environment(b"SLURM_JOB_ID=7\0SLURM_STEP_ID=3\0")), "step_3");
+        assert_eq!(step(of_environment(b"SLURM_JOB_ID=7\0SLURM_STEP_ID=4294967290\0")), "step_interactive");
+        assert_eq!(step(of_environment(b"SLURM_JOB_ID=7\0SLURM_STEP_ID=3;x\0")), "");
+        assert_eq!(step(of_environment(b"SLURM_JOB_ID=7\0")), "step_batch");
+        assert_eq!(step(of_environment(b"PBS_JOBID=7\0SLURM_STEP_ID=3\0")), "");
+        assert_eq!(step(of_title(b"slurmstepd: [4711.batch]\0\0")), "step_batch");
+        assert_eq!(step(of_title(b"slurmstepd: [4711.0+1]")), "step_0");
+        for title in [&b"slurmstepd infinity"[..], b"slurmstepd: [x.0]", b"slurmstepd: [7.0", b"sh: [7.0]"] {
+            assert_eq!(of_title(title), None);
+        }
     }
 }

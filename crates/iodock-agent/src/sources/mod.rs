@@ -21,6 +21,7 @@ pub mod probe;
 pub mod process_io;
 pub mod reading;
 pub mod rpc_stats;
+pub mod slurm_step;
 pub(crate) mod small_file;
 mod stat;
 pub mod system_log;
@@ -48,6 +49,7 @@ pub const ALL: &[Source] = &[
     ("cgroup-io", cgroup_io::read),
     ("diskstats", diskstats::read),
     ("process-io", process_io::read),
+    ("slurm-step", slurm_step::read),
     ("md", md::read),
     ("multipath", multipath::read),
     ("network", network::read),

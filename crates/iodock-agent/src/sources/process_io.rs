@@ -4,24 +4,29 @@
 //! nothing twice at one moment. It is no counter that only grows: what ends without being waited for within
 //! its job leaves the sum.
 //!
+//! slurmstepd waits for a step's processes, so what it has taken over from them is the step's: all but what its own
+//! threads did.
+//!
 //! Between rounds it is remembered whose a process is, as finding out costs more than its counters: its start time,
 //! command and the place of its code tell whether it is the same program still.
 
 use super::environment::Answer;
+use super::jobs::Job;
 use super::small_file::SmallFile;
 use super::stat::Life;
-use super::users::Users;
+use super::users::{self, Users};
 use super::{environment, is_gone, jobs, stat, News, Reading};
 use crate::lines::Faults;
 use crate::sample::{Entry, Evidence, Names, Owner, Quantity};
 use iodock_counters::numbers::whole;
 use iodock_counters::process_io::{self, FIELDS};
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-type Values = [u64; FIELDS.len()];
+pub type Values = [u64; FIELDS.len()];
 
 /// What [`FIELDS`] are here. `*_call` counts everything that read and write calls moved, cached data, pipes
 /// and sockets too; `*_device` what went to and from devices.
@@ -39,6 +44,7 @@ const METRICS: [(&str, Quantity); FIELDS.len()] = [
 const NEW_ROUNDS: u32 = 3;
 /// An older one every so many rounds, not all in the same.
 const ASKED_AGAIN: u64 = 6;
+const STEP_DAEMON: &[u8] = b"slurmstepd";
 
 /// Between rounds; a round that hangs has taken it with it.
 pub type Remembered = Arc<Mutex<Memory>>;
@@ -58,6 +64,8 @@ struct Known {
     rounds: u32,
     /// Its environment is known.
     is_asked: bool,
+    /// The process of Slurm that has started a step.
+    is_step_daemon: bool,
 }
 
 pub fn read(reading: &Reading) {
@@ -72,6 +80,7 @@ pub fn read(reading: &Reading) {
         }
     }
     all.ask_environments(reading);
+    all.give_daemons_their_steps();
     let processes = all.report(reading);
     *memory() = Memory { round, processes };
 }
@@ -81,6 +90,8 @@ struct Process {
     number: u64,
     folder: PathBuf,
     known: Known,
+    /// Of its counters, what is not told.
+    own: Values,
 }
 
 #[derive(Default)]
@@ -108,7 +119,10 @@ impl Processes {
             return;
         }
         match self.known(number, &folder, values) {
-            Some(known) => self.found.push(Process { number, folder, known }),
+            Some(known) => {
+                let own = if known.is_step_daemon { self.own(&folder) } else { Values::default() };
+                self.found.push(Process { number, folder, known, own });
+            }
             None => self.gone += 1,
         }
     }
@@ -127,31 +141,78 @@ impl Processes {
         let life = Life::of(&stat);
         let before = before.filter(|before| life.follows(&before.life));
         let Some(before) = before else {
-            let owner = self.owner(folder, &stat)?;
-            return Some(Known { life, owner, values, rounds: 1, is_asked: false });
+            let (owner, is_step_daemon) = self.owner(folder, &stat)?;
+            return Some(Known { life, owner, values, rounds: 1, is_asked: false, is_step_daemon });
         };
         let rounds = before.rounds.saturating_add(1);
         if is_old && !turn {
             return Some(Known { values, rounds, ..before });
         }
-        let owner = self.owner(folder, &stat)?;
-        // What its environment said is so still.
+        let (owner, is_step_daemon) = self.owner(folder, &stat)?;
+        // What its environment said is so still, and whose the processes were that it has waited for.
         let is_said = before.owner.evidence == Evidence::Environment;
+        let is_same_step = owner.job == before.owner.job && owner.session == before.owner.session;
         let owner = match owner.evidence {
             Evidence::Session if is_said => Owner { user: owner.user, ..before.owner },
+            _ if is_step_daemon && is_same_step => before.owner,
             _ => owner,
         };
-        Some(Known { owner, values, rounds, ..before })
+        Some(Known { owner, values, rounds, is_step_daemon, ..before })
     }
 
-    fn owner(&mut self, folder: &Path, stat: &[u8]) -> Option<Owner> {
-        let user = self.users.of_status(self.small.read(&folder.join("status")).ok()?);
+    /// And whether it is a step's slurmstepd.
+    fn owner(&mut self, folder: &Path, stat: &[u8]) -> Option<(Owner, bool)> {
+        let status = self.small.read(&folder.join("status")).ok()?;
+        let is_daemon = stat::command(stat) == STEP_DAEMON && users::is_root(status);
+        let user = self.users.of_status(status);
+        let owned = |evidence, job: Job, user| Owner {
+            evidence,
+            job: job.id,
+            user,
+            session: job.step,
+            ..Owner::default()
+        };
+        // Its cgroup may be the job's, as a whole.
+        let title = if is_daemon { self.small.content(&folder.join("cmdline")) } else { &[] };
+        if let Some(job) = jobs::of_title(title) {
+            return Some((owned(Evidence::Scheduler, job, Vec::new()), true));
+        }
         if let Some(job) = jobs::of_cgroups(self.small.content(&folder.join("cgroup"))) {
-            return Some(Owner { evidence: Evidence::Cgroup, job, user, ..Owner::default() });
+            return Some((owned(Evidence::Cgroup, job, user), false));
         }
         let session = stat::session(self.small.content(&folder.join("sessionid")), stat);
         let command = stat::command(stat).to_vec();
-        Some(Owner { evidence: Evidence::Session, user, session, command, ..Owner::default() })
+        Some((Owner { evidence: Evidence::Session, user, session, command, ..Owner::default() }, false))
+    }
+
+    /// What a process's threads did. Read after the process's counters: too much is subtracted rather than too little.
+    fn own(&mut self, folder: &Path) -> Values {
+        let mut sum = Values::default();
+        for thread in fs::read_dir(folder.join("task")).into_iter().flatten().flatten() {
+            let mut values = Values::default();
+            // A thread that ends meanwhile is no fault, and a line that can't be read was counted already.
+            read_values(self.small.content(&thread.path().join("io")), &mut values, &mut Faults::default());
+            sum.iter_mut().zip(values).for_each(|(sum, value)| *sum = sum.saturating_add(value));
+        }
+        sum
+    }
+
+    /// A slurmstepd is root's, but has one owner with the processes that it waits for: what they lose when they
+    /// end, and it gains, must be one sum.
+    fn give_daemons_their_steps(&mut self) {
+        let mut owners = HashMap::new();
+        for process in self.found.iter().filter(|process| !process.known.is_step_daemon) {
+            let owner = &process.known.owner;
+            if owner.has_job() && !owner.session.is_empty() {
+                owners.entry((owner.job.clone(), owner.session.clone())).or_insert_with(|| owner.clone());
+            }
+        }
+        for process in self.found.iter_mut().filter(|process| process.known.is_step_daemon) {
+            let owner = &mut process.known.owner;
+            if let Some(found) = owners.get(&(owner.job.clone(), owner.session.clone())) {
+                owner.clone_from(found);
+            }
+        }
     }
 
     /// For those without a job's cgroup.
@@ -185,9 +246,9 @@ impl Processes {
                 Some(sums) => sums,
                 None => sums.entry(process.known.owner.clone()).or_default(),
             };
-            sums.iter_mut()
-                .zip(process.known.values)
-                .for_each(|(sum, value)| *sum = sum.saturating_add(value));
+            let done = process.known.values.iter().zip(process.own);
+            let done = done.map(|(value, own)| value.saturating_sub(own));
+            sums.iter_mut().zip(done).for_each(|(sum, value)| *sum = sum.saturating_add(value));
         }
         let entries: Vec<Entry> =
             sums.iter().filter_map(|(owner, values)| entry(owner, values, &mut names)).collect();
@@ -219,7 +280,8 @@ impl Process {
             other => return other != Some(Answer::Gone),
         };
         let user = std::mem::take(&mut self.known.owner.user);
-        self.known.owner = Owner { evidence: Evidence::Environment, job, user, ..Owner::default() };
+        let (evidence, command) = (Evidence::Environment, Vec::new());
+        self.known.owner = Owner { evidence, job: job.id, user, session: job.step, command };
         // Another process that has its number since may have said it: its job must not get these bytes.
         let start = self.known.life.start;
         small.read(&self.folder.join("stat")).is_ok_and(|stat| stat::start_time(stat) == start)
@@ -237,7 +299,8 @@ fn read_values(text: &[u8], values: &mut Values, faults: &mut Faults) {
     }
 }
 
-fn entry(owner: &Owner, values: &Values, names: &mut Names) -> Option<Entry> {
+/// Of that owner, with those values in the order of [`FIELDS`].
+pub fn entry(owner: &Owner, values: &Values, names: &mut Names) -> Option<Entry> {
     let mut entry = Entry { owner: owner.clone(), ..Entry::default() };
     for ((operation, quantity), &value) in METRICS.iter().zip(values) {
         entry.push(names.intern(operation.as_bytes())?, *quantity, value);

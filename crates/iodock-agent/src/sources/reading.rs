@@ -1,9 +1,10 @@
 //! What a source gets to read with: files below the root, and an ear for what it says.
 
 use super::process_io::Remembered;
+use super::slurm_step::Sent;
 use super::tool::Tool;
 use super::{is_gone, Parse, Parsed, Report, Target};
-use crate::batches::{Comparison, Round};
+use crate::batches::{Comparison, Ended, Round};
 use crate::events::{LogRead, Seen};
 use crate::lines::{each_line, Faults};
 use crate::logs::Logs;
@@ -56,6 +57,7 @@ pub struct Terms {
     pub positions: Option<Arc<BTreeMap<String, String>>>,
     /// What else is read than what is known by its place.
     pub logs: Arc<Logs>,
+    pub records: Sent,
 }
 
 /// One round of one source.
@@ -83,6 +85,16 @@ impl Reading {
     /// What was learnt about processes in rounds before.
     pub fn processes(&self) -> &Remembered {
         &self.terms.processes
+    }
+
+    /// Records that rounds before have sent.
+    pub fn records(&self) -> &Sent {
+        &self.terms.records
+    }
+
+    /// Where changes are kept for the collector.
+    pub fn round(&self) -> Option<&Round> {
+        self.terms.round.as_ref()
     }
 
     pub fn tool(&self) -> &Tool {
@@ -234,39 +246,50 @@ impl Reading {
         self.whole(report, names.clone(), entries);
     }
 
-    /// Reports sums over what is there now, which fall when it ends.
-    pub fn sums(&self, source: &'static str, names: Names, entries: &[Entry], faults: Faults) {
+    /// Reports sums over what is there now, which fall when it ends. Whether the round has taken them.
+    pub fn sums(&self, source: &'static str, names: Names, entries: &[Entry], faults: Faults) -> bool {
         let report = Report { trend: Trend::Falls, faults: Some(faults), ..Report::new(source, now()) };
-        self.whole(report, names, entries);
+        self.whole(report, names, entries)
     }
 
-    fn whole<'a>(&self, mut report: Report, names: Names, entries: impl IntoIterator<Item = &'a Entry>) {
+    fn whole<'a>(
+        &self,
+        mut report: Report,
+        names: Names,
+        entries: impl IntoIterator<Item = &'a Entry>,
+    ) -> bool {
         let (mut ranking, mut all) = (Ranking::new(self.terms.limit), Ranking::new(usize::MAX));
         let place = (report.file_system.as_str(), report.target.as_str());
         let mut comparison = self.compare(report.source, place, report.trend, report.time);
+        let mut shown = Ranking::new(usize::MAX);
         for entry in entries {
-            ranking.add(entry);
+            shown.add(&without_step(entry));
             comparison.iter().for_each(|_| all.add(entry));
         }
+        shown.finish().listed.iter().for_each(|entry| ranking.add(entry));
         // Each owner once: a service may have several cgroups.
         for entry in &all.finish().listed {
             comparison.iter_mut().for_each(|comparison| comparison.entry(entry, &names));
         }
-        self.compared(comparison, &names, true);
+        let is_taken = self.compared(comparison, &names, true);
         (report.names, report.table) = (names, ranking.finish());
         self.report(report);
+        is_taken
     }
 
     fn compare(&self, source: &str, place: (&str, &str), trend: Trend, time: i64) -> Option<Comparison> {
         self.terms.round.as_ref()?.compare(source, place, trend, time)
     }
 
-    fn compared(&self, comparison: Option<Comparison>, names: &Names, is_complete: bool) {
-        let left_out = comparison.map_or(0, |comparison| comparison.end(names, is_complete));
+    /// Whether the round has taken all of it.
+    fn compared(&self, comparison: Option<Comparison>, names: &Names, is_complete: bool) -> bool {
+        let Some(comparison) = comparison else { return false };
+        let Ended { left_out, is_taken } = comparison.end(names, is_complete);
         if left_out > 0 {
             let what = "entries that are there twice, or too long, and are not sent";
             self.say(News::Remark(format!("{what}: {left_out}")));
         }
+        is_taken
     }
 
     /// Reports what could not be read of a source's files, also where nothing could.
@@ -277,6 +300,15 @@ impl Reading {
     fn report(&self, report: Report) {
         self.say(News::Report(Box::new(report)));
     }
+}
+
+/// A job's steps are told apart for the collector only: they would be as many series as there are steps.
+fn without_step(entry: &Entry) -> Entry {
+    let mut entry = entry.clone();
+    if entry.owner.has_job() {
+        entry.owner.session.clear();
+    }
+    entry
 }
 
 /// ns since the epoch, by this machine's clock.

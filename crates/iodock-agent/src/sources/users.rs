@@ -53,10 +53,24 @@ impl Users {
 
     /// The real user's name in /proc/PID/status, else its number.
     pub fn of_status(&self, status: &[u8]) -> Vec<u8> {
-        let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
-        let number = line.and_then(|line| words(line).next()).unwrap_or_default();
+        self.of_number(real(status))
+    }
+
+    /// That user's name, else its number.
+    pub fn of_number(&self, number: &[u8]) -> Vec<u8> {
         self.0.get(number).map_or_else(|| number.to_vec(), Vec::clone)
     }
+}
+
+/// Whether a process, by its /proc/PID/status, is root's.
+pub fn is_root(status: &[u8]) -> bool {
+    real(status) == b"0"
+}
+
+/// The real user's number in /proc/PID/status.
+fn real(status: &[u8]) -> &[u8] {
+    let line = status.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"Uid:"));
+    line.and_then(|line| words(line).next()).unwrap_or_default()
 }
 
 fn content(path: &Path) -> io::Result<Vec<u8>> {

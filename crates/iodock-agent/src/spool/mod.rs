@@ -147,6 +147,17 @@ impl Spool {
         shared.next - 1
     }
 
+    /// The number of the last batch that was made.
+    pub fn made(&self) -> u64 {
+        self.shared().next - 1
+    }
+
+    /// All batches up to that number are safe on the disk, kept by the collector, or lost and counted.
+    pub fn safe(&self) -> u64 {
+        let shared = self.shared();
+        shared.segments.iter().map(|segment| segment.last).fold(shared.kept, u64::max)
+    }
+
     /// Batches that were lost since the spool was made.
     pub fn lost(&self) -> u64 {
         self.shared().lost

@@ -4,6 +4,18 @@ use super::*;
 use crate::rows::JobRow;
 use iodock_samples::sample::Evidence;
 
+/// For tests of steps, too.
+impl Readings {
+    pub fn steps_known(&self) -> usize {
+        self.steps.known()
+    }
+
+    /// As a store without steps kept them.
+    pub fn without_its_steps(&self) -> impl Serialize + '_ {
+        (&self.senders, &self.targets)
+    }
+}
+
 const SECOND: i64 = 1_000_000_000;
 
 /// An entry: job, bytes written, when it began (s), when it was used last (s).
@@ -254,6 +266,19 @@ fn bytes_that_a_waiting_process_takes_over_count_once() {
     readings.apply(&batch(3, Part { gone: vec![owner("dd")], ..waited }), &mut rows);
     let all: u64 = written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum();
     assert!((98..=100).contains(&all), "{all}");
+}
+
+/// An agent that was started again does not know who was there before: it sends all that is.
+#[test]
+fn bytes_that_were_taken_over_count_once_after_a_restart_of_the_agent_too() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let falling = |time, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, true, jobs) };
+    readings.apply(&batch(1, falling(100, &[("shell", 10, None, 100)])), &mut rows);
+    readings.apply(&batch(2, falling(110, &[("shell", 10, None, 110), ("dd", 500, None, 110)])), &mut rows);
+    written(&mut rows);
+    readings.apply(&batch(3, falling(120, &[("shell", 517, None, 120)])), &mut rows);
+    let all: u64 = written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum();
+    assert_eq!(all, 7);
 }
 
 #[test]

@@ -9,7 +9,8 @@ from functools import cache
 SERVERS, PROCESSES, CGROUPS = "servers", "processes", "cgroups"
 PLACES = {
     SERVERS: ("mdt_job_stats", "obdfilter_job_stats"),
-    PROCESSES: ("process_io",),
+    # Of a step's total only what samples had not given has a row: together they are the total.
+    PROCESSES: ("process_io", "slurm_step"),
     CGROUPS: ("cgroup_io",),
 }
 """Place -> kinds of sources whose rows may be added up."""

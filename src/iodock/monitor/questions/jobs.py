@@ -121,7 +121,7 @@ _BY_JOB = """
         number IS NOT NULL AS is_job,
         string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,
         count(DISTINCT coalesce(
-            client, CASE WHEN source IN ('process_io', 'cgroup_io') THEN host END
+            client, CASE WHEN source IN ('process_io', 'slurm_step', 'cgroup_io') THEN host END
         )) AS hosts,
         sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
         bool_and(exact) AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts

@@ -1,0 +1,164 @@
+//! Totals of job steps, as a scheduler's plugin took them at their end, against what samples of their processes gave:
+//! of a total only what is missing there becomes a row, so that both together are the total
+//! (docs/decisions/0013-a-steps-total-minus-its-samples.md).
+
+use crate::columns::{self, COLUMNS};
+use crate::place::{Place, SenderId};
+use crate::rows::JobRow;
+use iodock_samples::sample::{Entry, Metric, Names};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Of totals, and of the samples that they complete.
+pub const SOURCE: &str = "slurm_step";
+pub const SAMPLES: &str = "process_io";
+/// A job that was requeued has a step's number again; so many runs of one are told apart.
+const MOST_RUNS: usize = 8;
+
+/// Those whose samples came lately, or whose total did.
+#[derive(Default, Serialize, Deserialize)]
+pub struct Steps(HashMap<StepId, Step>);
+
+/// A step on a node.
+#[derive(PartialEq, Eq, Hash, Serialize, Deserialize)]
+struct StepId {
+    sender: SenderId,
+    job: Vec<u8>,
+    step: Vec<u8>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Step {
+    /// What samples gave since the last total, by the column's name.
+    sampled: HashMap<String, u64>,
+    /// Whose totals came, the last one behind.
+    runs: Vec<Run>,
+    /// ns since the epoch, by the agent's clock.
+    heard: i64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Run {
+    began: i64,
+    ended: i64,
+}
+
+/// A total that had not come before.
+pub struct Settled {
+    /// What samples had not given; `None`: nothing.
+    pub row: Option<JobRow>,
+    /// There were samples of it.
+    pub was_sampled: bool,
+}
+
+impl StepId {
+    /// `None` of what is no step's.
+    fn of(place: &Place, owner: &iodock_samples::sample::Owner) -> Option<StepId> {
+        let sender = || SenderId { spool: place.spool, host: place.host.clone() };
+        let is_step = owner.has_job() && !owner.session.is_empty();
+        is_step.then(|| StepId { sender: sender(), job: owner.job.clone(), step: owner.session.clone() })
+    }
+}
+
+impl Steps {
+    /// Notes what the rows from `first` on give of steps, and removes those whose step's total is here already.
+    pub fn sampled(&mut self, first: usize, rows: &mut Vec<JobRow>) {
+        let new = rows.split_off(first);
+        rows.extend(new.into_iter().filter(|row| self.note(row)));
+    }
+
+    /// Whether the row is to stay.
+    fn note(&mut self, row: &JobRow) -> bool {
+        let Some(id) = StepId::of(&row.place, &row.owner) else { return true };
+        let Some(step) = self.0.get_mut(&id) else {
+            if row.counters.iter().any(|value| *value > 0) {
+                self.0.entry(id).or_default().add(row);
+            }
+            return true;
+        };
+        let is_over = step.runs.last().is_some_and(|run| row.begin < run.ended);
+        if !is_over {
+            step.add(row);
+        }
+        !is_over
+    }
+
+    /// Takes a step's total; `None` if it was here before. VALUES: the entry's. TIME: when it was read, by the
+    /// agent's clock.
+    pub fn settle(
+        &mut self,
+        place: &Place,
+        time: i64,
+        entry: &Entry,
+        names: &Names,
+        values: &[(Metric, u64)],
+    ) -> Option<Settled> {
+        let id = StepId::of(place, &entry.owner)?;
+        let (began, ended) = (entry.start_time?, entry.updated?);
+        let step = self.0.entry(id).or_default();
+        if step.runs.iter().any(|run| run.began == began) {
+            return None;
+        }
+        let was_sampled = !step.sampled.is_empty();
+        let counters = step.missing(names, values);
+        step.end(Run { began, ended }, time);
+        // A clock that was set meanwhile must not make intervals that end before they begin, or in the future.
+        let end = ended.min(time);
+        let row = JobRow {
+            begin: began.clamp(0, end.max(0)),
+            end: end.max(0),
+            place: place.clone(),
+            owner: entry.owner.clone(),
+            is_exact: true,
+            counters,
+        };
+        let row = Some(row).filter(|row| row.counters.iter().any(|value| *value > 0));
+        Some(Settled { row, was_sampled })
+    }
+
+    #[cfg(test)]
+    pub fn known(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Forgets steps of which nothing came for so long before `now`: those that have ended, and others. All ns.
+    pub fn forget_old(&mut self, now: i64, ended: i64, others: i64) {
+        self.0.retain(|_, step| {
+            let patience = if step.sampled.is_empty() { ended } else { others };
+            now.saturating_sub(step.heard) < patience
+        });
+    }
+}
+
+impl Step {
+    fn add(&mut self, row: &JobRow) {
+        self.heard = row.end;
+        for (name, value) in columns::names().zip(row.counters).filter(|(_, value)| *value > 0) {
+            let sum = self.sampled.entry(name.into()).or_default();
+            *sum = sum.saturating_add(value);
+        }
+    }
+
+    /// Of a total, what samples did not give.
+    fn missing(&self, names: &Names, values: &[(Metric, u64)]) -> [u64; COLUMNS] {
+        let mut counters = [0; COLUMNS];
+        columns::add(names, values, &mut counters);
+        for (name, counter) in columns::names().zip(&mut counters) {
+            *counter = counter.saturating_sub(self.sampled.get(name).copied().unwrap_or(0));
+        }
+        counters
+    }
+
+    fn end(&mut self, run: Run, time: i64) {
+        self.sampled.clear();
+        if self.runs.len() >= MOST_RUNS {
+            self.runs.remove(0);
+        }
+        self.runs.push(run);
+        self.runs.sort_by_key(|run| run.ended);
+        self.heard = time;
+    }
+}
+
+#[cfg(test)]
+mod tests;

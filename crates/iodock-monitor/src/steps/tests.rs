@@ -1,0 +1,189 @@
+//! Totals of steps and samples of their processes, in any order: together they are the total, once.
+
+use crate::place::SenderId;
+use crate::readings::Readings;
+use crate::rows::Rows;
+use iodock_samples::batch::{Batch, Part};
+use iodock_samples::sample::{Entry, Evidence, Metric, Names, Owner, Quantity, Trend};
+
+const SECOND: i64 = 1_000_000_000;
+const STEP: &str = "step_batch";
+
+/// A collector that gets one agent's batches.
+#[derive(Default)]
+struct Node {
+    readings: Readings,
+    rows: Rows,
+    sequence: u64,
+}
+
+/// Whose, and bytes that were asked for.
+type Sum = (Owner, u64);
+
+fn job(step: &str, evidence: Evidence) -> Owner {
+    let user = if evidence == Evidence::Scheduler { "" } else { "alice" };
+    Owner { evidence, job: b"7".into(), session: step.into(), user: user.into(), command: Vec::new() }
+}
+
+fn sampled() -> Owner {
+    job(STEP, Evidence::Cgroup)
+}
+
+fn init() -> Owner {
+    Owner { evidence: Evidence::Session, command: b"init".into(), ..Owner::default() }
+}
+
+fn part(source: &str, time: i64, sums: &[Sum], times: Option<(i64, i64)>) -> Part {
+    let mut names = Names::default();
+    // Numbers of names are another part's own.
+    names.intern(source.as_bytes()).expect("a name");
+    let read = names.intern(b"read_call").expect("a name");
+    let entry = |(owner, bytes): &Sum| Entry {
+        owner: owner.clone(),
+        values: vec![(Metric::new(read, Quantity::Bytes), *bytes)],
+        start_time: times.map(|(began, _)| began * SECOND),
+        updated: times.map(|(_, ended)| ended * SECOND),
+    };
+    Part {
+        source: source.into(),
+        trend: Trend::Falls,
+        time: time * SECOND,
+        last: true,
+        names: names.texts().map(str::to_owned).collect(),
+        entries: sums.iter().map(entry).collect(),
+        ..Part::default()
+    }
+}
+
+/// Samples of processes; who is named and not there is gone.
+fn processes(time: i64, sums: &[Sum], gone: &[Owner]) -> Part {
+    Part { full: time == 100, gone: gone.to_vec(), ..part("process_io", time, sums, None) }
+}
+
+fn total(time: i64, bytes: u64, (began, ended): (i64, i64)) -> Part {
+    part("slurm_step", time, &[(job(STEP, Evidence::Scheduler), bytes)], Some((began, ended)))
+}
+
+impl Node {
+    fn new() -> Node {
+        let mut node = Node::default();
+        node.push(vec![processes(100, &[], &[])]);
+        node
+    }
+
+    fn push(&mut self, parts: Vec<Part>) {
+        self.sequence += 1;
+        let time = parts.iter().map(|part| part.time).max().unwrap_or_default();
+        let batch = Batch {
+            spool: [1; 16],
+            sequence: self.sequence,
+            host: "n1".into(),
+            time,
+            parts,
+            ..Batch::default()
+        };
+        self.readings.apply(&batch, &mut self.rows);
+    }
+
+    /// Bytes of the job, and of everybody.
+    fn sums(&self) -> (u64, u64) {
+        let bytes = |row: &crate::rows::JobRow| row.counters[4];
+        let of_job = self.rows.jobs.iter().filter(|row| row.owner.job == b"7").map(bytes).sum();
+        (of_job, self.rows.jobs.iter().map(bytes).sum())
+    }
+}
+
+#[test]
+fn of_a_total_what_samples_did_not_give_is_a_row() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![total(120, 1000, (105, 115)), processes(120, &[(init(), 1000)], &[sampled()])]);
+    let row = node.rows.jobs.iter().find(|row| row.place.source == "slurm_step").expect("a row");
+    assert_eq!((row.begin, row.end, row.is_exact), (105 * SECOND, 115 * SECOND, true));
+    assert_eq!(row.counters[4], 700);
+    // What init took over is the step's, not a second time init's.
+    assert_eq!(node.sums(), (1000, 1000));
+}
+
+#[test]
+fn a_step_between_two_readings_has_its_total() {
+    let mut node = Node::new();
+    node.push(vec![total(110, 1000, (105, 106)), processes(110, &[(init(), 1000)], &[])]);
+    assert_eq!(node.sums(), (1000, 1000));
+}
+
+#[test]
+fn a_total_counts_once_however_often_it_comes() {
+    let mut node = Node::new();
+    node.push(vec![total(110, 1000, (105, 106))]);
+    node.push(vec![Part { full: true, ..total(120, 1000, (105, 106)) }]);
+    assert_eq!(node.sums(), (1000, 1000));
+}
+
+#[test]
+fn samples_that_come_behind_the_total_are_in_it() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    // Its slurmstepd is there still, with more than was seen before.
+    node.push(vec![processes(120, &[(sampled(), 990)], &[]), total(120, 1000, (105, 119))]);
+    node.push(vec![processes(130, &[(init(), 1000)], &[sampled()])]);
+    assert_eq!(node.sums().0, 1000);
+    assert!(node.sums().1 <= 1010, "{:?}", node.sums());
+}
+
+#[test]
+fn a_total_that_comes_a_round_later_counts_what_is_missing() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![processes(120, &[], &[sampled()])]);
+    node.push(vec![
+        total(130, 1000, (105, 119)),
+        processes(130, &[(job("step_0", Evidence::Cgroup), 50)], &[]),
+    ]);
+    // Nothing of the other step's is taken away.
+    assert_eq!(node.sums().0, 1050);
+}
+
+#[test]
+fn steps_of_a_job_are_apart_and_samples_that_gave_more_stay() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300), (job("step_0", Evidence::Cgroup), 500)], &[])]);
+    node.push(vec![total(120, 200, (105, 119))]);
+    // Of a lower bound that was too much nothing is taken back.
+    assert_eq!(node.sums().0, 800);
+    assert!(node.rows.jobs.iter().all(|row| row.place.source == "process_io"));
+}
+
+#[test]
+fn a_job_that_was_requeued_has_both_runs() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![total(120, 1000, (105, 115)), processes(120, &[], &[sampled()])]);
+    node.push(vec![processes(130, &[(sampled(), 40)], &[])]);
+    node.push(vec![total(140, 70, (121, 135)), processes(140, &[], &[sampled()])]);
+    node.push(vec![total(150, 1000, (105, 115)), total(150, 70, (121, 135))]);
+    assert_eq!(node.sums().0, 1070);
+}
+
+#[test]
+fn what_is_known_of_steps_survives_a_restart_and_is_forgotten_one_day() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    let saved = postcard::to_stdvec(&node.readings).expect("a snapshot");
+    node.readings = postcard::from_bytes(&saved).expect("readable");
+    node.push(vec![total(120, 1000, (105, 115))]);
+    assert_eq!(node.sums().0, 1000);
+    node.readings.forget_old(120 * SECOND + 7 * 86_400 * SECOND);
+    assert_eq!(node.readings.steps_known(), 0);
+}
+
+#[test]
+fn a_snapshot_from_before_there_were_steps_is_taken() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    let mut saved = postcard::to_stdvec(&node.readings.without_its_steps()).expect("a snapshot");
+    let readings = Readings::without_steps(&saved).expect("readable");
+    assert_eq!(readings.applied(&SenderId { spool: [1; 16], host: "n1".into() }), 2);
+    saved.truncate(saved.len() / 2);
+    assert!(Readings::without_steps(&saved).is_err());
+}
