@@ -32,6 +32,7 @@ MOST_ROWS = 20_000_000
 """Of a file: of more upkeep makes none."""
 PAGES = (
     "/", "/?range=6h", "/?range=1d", "/?range=7d", "/?range=30d",
+    "/?range=15m&end={end}", "/jobs?range=15m&end={end}", "/jobs?range=1h&end={end}",
     "/jobs", "/jobs?range=1h", "/jobs?range=6h", "/jobs?range=1d", "/jobs?range=7d", "/jobs?range=30d",
     "/jobs/{live}", "/jobs/{past}", "/jobs/{old}", "/jobs/{old}?range=30d", "/events", "/use",
 )  # fmt: skip
@@ -154,7 +155,9 @@ def main() -> None:
     for (table, resolution), files in sorted(catalogue.files.items()):
         print(f"{table:8} {resolution:12} {sum(file.rows for file in files):>12,} rows in {len(files)} files")
     today = time.time_ns() // DAY
-    names = {
+    newest = max(file.end for files in catalogue.files.values() for file in files)
+    names: dict[str, object] = {
+        "end": time.strftime("%Y-%m-%dT%H:%M", time.localtime(newest // SECOND)),
         "live": today * 100_000 + 3,
         "past": (today - 1) * 100_000 + 3,
         "old": (today - 20) * 100_000 + 3,

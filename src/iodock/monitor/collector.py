@@ -16,7 +16,7 @@ from iodock.monitor.summaries import summarise
 from iodock.store.monitored import MonitorStore
 
 FLUSH_EVERY_S = 5.0
-ROLL_EVERY_S = 600.0
+ROLL_EVERY_S = 120.0
 
 Tell = Callable[[str], None]
 """Gets one line for whoever runs the collector."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,32 +84,39 @@ OWNERS = Kind("owners", _owners)
 def of_jobs(ids: JobIds) -> Kind:
     """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
-    return Kind(f"jobs-{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
+    # The letter: of the columns.
+    return Kind(f"jobs-b{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
 
 def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     """begin_ts, end_ts (first and last of the rows that end in one day), place, job, is_job (else it is a
     session), user, command, file_system, exact, read_bytes and write_bytes as the place counts them,
-    metadata, ids and clients (lists). SHARE: so much of each row counts."""
+    reads, writes, metadata, ids and clients (lists). SHARE: so much of each row counts."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
     moved = ", ".join(
-        f"""sum((CASE WHEN {of_place(PROCESSES)} THEN "call_{name}" ELSE "{name}" END) * share)::DOUBLE
-            AS "{name}" """
+        f"""sum(CASE WHEN {of_place(PROCESSES)} THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
         for name in _MOVED
     )
+    sums = ", ".join(f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata"))
+    counts = ("reads", "writes", "metadata")
+    # Added up by id first: to take an id apart costs more than to add.
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
             owner AS "user", min(command) AS command, file_system,
-            bool_and(exact) AS exact, {moved}, sum(metadata * share)::DOUBLE AS metadata,
+            bool_and(exact) AS exact, {moved}, {", ".join(f"sum({name}) AS {name}" for name in counts)},
             list(DISTINCT id) AS ids, list(DISTINCT client) AS clients
         FROM (
-            SELECT *, job AS id, {share} AS share, CASE {cases} END AS place,
+            SELECT *, job AS id, CASE {cases} END AS place,
                 coalesce("user", {ids.user()}) AS owner, job IS NOT NULL AS is_job,
                 coalesce({ids.number()}, session, '') AS name,
                 CASE WHEN {of_place(SERVERS)} THEN {ids.host()} ELSE host END AS client
-            FROM ({owners})
+            FROM (
+                SELECT (end_ts - 1) // {DAY} AS day, host, source, file_system, job, "user", session, command,
+                    min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, bool_and(exact) AS exact, {sums}
+                FROM ({owners}) GROUP BY day, host, source, file_system, job, "user", session, command
+            )
         ) WHERE place IS NOT NULL
-        GROUP BY (end_ts - 1) // {DAY}, place, name, is_job, owner, file_system ORDER BY job, end_ts
+        GROUP BY day, place, name, is_job, owner, file_system ORDER BY job, end_ts
     """
 
 
@@ -171,10 +178,22 @@ def asked(
     return store.table(sql(f"({rows})"), begin=within.begin, end=within.end, resolution=resolution, need=need)
 
 
-def asked_of_jobs(store: MonitorStore, ids: JobIds, within: Span, sql: Callable[[str], str]) -> pa.Table:
-    """The same over rows as `_jobs` has them, of which there is as much as lies in the span. Raises
+def asked_of_jobs(
+    store: MonitorTables,
+    ids: JobIds,
+    within: Span,
+    sql: Callable[[str], str],
+    need: Need = EVERYTHING,
+    cut_days: bool = False,
+) -> pa.Table:
+    """The same over rows as `_jobs` has them, of which there is as much as lies in the span. CUT_DAYS: of the
+    days that the span cuts each job's share of its own time, which is quicker than to read its hours. Raises
     StoreError, QueryError."""
-    return _asked(store, within, lambda: sql(f"({_rows_of_jobs(store, ids, within)})"), COARSEST)
+    if isinstance(store, MonitorStore):
+        rows_of = _shares_of_days if cut_days else _rows_of_jobs
+        return _asked(store, within, lambda: sql(f"({rows_of(store, ids, within)})"), COARSEST)
+    rows = _jobs(ids, _owners("SELECT * FROM job_io"), overlap(within))
+    return store.table(sql(f"({rows})"), begin=within.begin, end=within.end, resolution=COARSEST, need=need)
 
 
 def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution: str) -> pa.Table:
@@ -188,16 +207,29 @@ def _asked(store: MonitorStore, within: Span, sql: Callable[[], str], resolution
         return once()
 
 
+def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
+    share = overlap(within)
+    counts = ("read_bytes", "write_bytes", "reads", "writes", "metadata")
+    shares = ", ".join(f"{name} * {share} AS {name}" for name in counts)
+    return f"SELECT * REPLACE ({shares}) FROM ({_rows(store, of_jobs(ids), within, COARSEST)})"
+
+
 def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
     """Whole days as they were summed up, the first and the last by their hours."""
+    day = f"(end_ts - 1) // {DAY}"
     first, behind = -(-within.begin // DAY), within.end // DAY
-    edges = f"(end_ts - 1) // {DAY} NOT BETWEEN {first} AND {behind - 1}"
-    owners = f"SELECT * FROM ({_rows(store, OWNERS, within, COARSEST)}) WHERE {edges}"
-    parts = [_jobs(ids, owners, overlap(within))]
+    edges = [(within.begin, within.end)]
+    parts = []
     if first < behind:
-        whole = Span(first * DAY, behind * DAY, within.step, within.resolution, within.sums)
-        inner = f"(end_ts - 1) // {DAY} BETWEEN {first} AND {behind - 1}"
-        parts += [f"SELECT * FROM ({_rows(store, of_jobs(ids), whole, COARSEST)}) WHERE {inner}"]
+        edges = [(within.begin, first * DAY), (behind * DAY, within.end)]
+        whole = replace(within, begin=first * DAY, end=behind * DAY)
+        rows = _rows(store, of_jobs(ids), whole, COARSEST)
+        parts = [f"SELECT * FROM ({rows}) WHERE {day} BETWEEN {first} AND {behind - 1}"]
+    for begin, end in edges:
+        if begin < end:
+            owners = _rows(store, OWNERS, replace(within, begin=begin, end=end), COARSEST)
+            of_edge = f"SELECT * FROM ({owners}) WHERE {day} BETWEEN {begin // DAY} AND {(end - 1) // DAY}"
+            parts.append(_jobs(ids, of_edge, overlap(within)))
     return " UNION ALL BY NAME ".join(f"SELECT * FROM ({part})" for part in parts)
 
 

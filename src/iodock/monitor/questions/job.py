@@ -34,6 +34,8 @@ class OneJob:
     ids: JobIds
     number: str
     seen: Seen = field(default_factory=Seen)
+    lived: tuple[int, int] | None = None
+    """Where its rows are, ns since the epoch, if that is known: no other file is read."""
 
     def need(self, sources: tuple[str, ...] = (), metrics: tuple[str, ...] = ()) -> Need:
         """Its rows."""
@@ -52,8 +54,14 @@ class OneJob:
 
 def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] | None:
     """First and last moment with a row; None: there is none that may be seen."""
-    sql = f"SELECT min(begin_ts), max(end_ts) FROM job_io WHERE {job.condition}"
-    found = _summed(store, sql, within, job.need())
+
+    def sql(rows: str) -> str:
+        return f"SELECT min(begin_ts), max(end_ts) FROM {rows} WHERE {job.condition}"
+
+    if summaries.kept(store, within.sums):
+        found = summaries.asked(store, summaries.OWNERS, within, sql)
+    else:
+        found = _summed(store, sql("job_io"), within, job.need())
     begin, end = (column[0].as_py() for column in found.columns)
     return None if begin is None else (begin, end)
 
@@ -81,7 +89,7 @@ def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
         FROM found WHERE place IS NOT NULL
         GROUP BY GROUPING SETS ((place), (place, side), (place, node), (place, target)) ORDER BY place DESC
     """
-    return _summed(store, sql, within, job.need())
+    return _summed(store, sql, _while_it_lived(job, within), job.need())
 
 
 def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
@@ -94,7 +102,16 @@ def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERV
     }
     rows = f"job_io WHERE {of_place(place)} AND {job.condition}"
     need = job.need(PLACES[place], sums(place))
-    return _curve(store, spread(rows, "1 AS all_of_it", values, within), within, need)
+    curve = spread(rows, "1 AS all_of_it", values, within)
+    return _curve(store, curve, _while_it_lived(job, within), need)
+
+
+def _while_it_lived(job: OneJob, within: Span) -> Span:
+    if job.lived is None:
+        return within
+    # An hour more: growth is that since the reading before.
+    begin, end = job.lived[0] - HOUR, job.lived[1] + HOUR
+    return replace(within, begin=max(within.begin, begin), end=min(within.end, end))
 
 
 def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_systems: list[str]) -> pa.Table:
@@ -104,8 +121,9 @@ def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_system
     on = f"file_system IN ({_listed(file_systems)})"
     summed = summaries.kept(store, within.sums)
     if summed:
+        # Who did most does not hang on the hours at either end.
         return summaries.asked_of_jobs(
-            summed, job.ids, within, lambda rows: _ranked(job, _of_summaries(job, rows, on))
+            summed, job.ids, within, lambda rows: _with_ids(job, rows, on), cut_days=within.step >= HOUR
         )
     # The finest rows of a day say no more about who did most, and are as many as all others together.
     level = within.sums if within.sums == RESOLUTIONS[0] else summaries.COARSEST
@@ -113,12 +131,20 @@ def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_system
     return _summed(store, sql, replace(within, sums=level), Need(PLACES[SERVERS], sums(SERVERS)))
 
 
-def _of_summaries(job: OneJob, rows: str, on: str) -> str:
+def _with_ids(job: OneJob, rows: str, on: str) -> str:
+    """The ids of those few only: lists of all others' would take longer than the sums."""
+    jobs = (
+        'SELECT job, "user", sum(bytes) AS bytes, sum(metadata) AS metadata FROM others GROUP BY job, "user"'
+    )
     return f"""
-        SELECT job, "user", sum(read_bytes + write_bytes) AS bytes, sum(metadata) AS metadata,
-            list_distinct(flatten(list(ids))) AS ids
-        FROM {rows} WHERE place = {text(SERVERS)} AND is_job AND {on} AND job <> {text(job.number)}
-        GROUP BY job, "user"
+        WITH others AS MATERIALIZED (
+            SELECT job, "user", read_bytes + write_bytes AS bytes, metadata, ids FROM {rows}
+            WHERE place = {text(SERVERS)} AND is_job AND {on} AND job <> {text(job.number)}
+        ), heaviest AS ({_ranked(job, jobs)})
+        SELECT *, (
+            SELECT list_distinct(flatten(list(ids))) FROM others
+            WHERE others.job = heaviest.job AND others."user" IS NOT DISTINCT FROM heaviest."user"
+        ) AS ids FROM heaviest ORDER BY by_bytes
     """
 
 

@@ -99,7 +99,7 @@ def _of_summaries(wanted: Wanted, rows: str) -> str:
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     return f"""
         SELECT job, "user", min(command) AS command, is_job,
-            string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,
+            nullif(array_to_string(list_sort(list_distinct(list(file_system))), ', '), '') AS file_systems,
             len(list_distinct(flatten(list(clients)))) AS hosts,
             sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
             bool_and(exact) AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts

@@ -13,6 +13,8 @@ POINTS = 300
 """At most so many steps on an axis."""
 _STEPS_S = (10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400)
 _FOREVER = 1 << 63
+_MANY_ROWS = 5_000_000
+"""A second for two cores, or nearly."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,16 @@ def span(begin: int, end: int, catalogue: Catalogue | None = None) -> Span:
     length = max(end - begin, 10 * SECOND)
     kept = _kept_from(begin, catalogue) if catalogue else 0
     curves = RESOLUTIONS[max(kept, (length > 2 * HOUR) + (length > 2 * DAY))]
-    sums = RESOLUTIONS[max(kept, (length > HOUR // 2) + (length > HOUR))]
+    short = length <= HOUR // 2 and not (catalogue and _is_much(catalogue, begin, end))
+    sums = RESOLUTIONS[max(kept, (not short) + (length > HOUR))]
     step = _step(length, {"fine": 10, "minute": 60, "ten_minutes": 600}[curves])
     first, last = (end - length) // step * step, -(-end // step) * step
     return Span(first, last, step, curves, sums)
+
+
+def _is_much(catalogue: Catalogue, begin: int, end: int) -> bool:
+    """Would the finest sums take a while?"""
+    return sum(file.rows for file in catalogue.chosen("job_io", RESOLUTIONS[0], begin, end)) > _MANY_ROWS
 
 
 def _kept_from(begin: int, catalogue: Catalogue) -> int:

@@ -31,7 +31,7 @@ def shown(question: Question, number: str) -> Shown:
     # Stored ids have no control characters: they are escaped.
     if not number or any(letter < " " or letter == "\x7f" for letter in number):
         raise NotThere
-    job = OneJob(question.site.ids, number, question.seen)
+    job = _lived(question, OneJob(question.site.ids, number, question.seen))
     within = _span(question, job)
     parts = as_rows(questions.parts(question.store, job, within))
     totals = [row for row in parts if row["part"] == "place"]
@@ -60,21 +60,24 @@ def shown(question: Question, number: str) -> Shown:
     )  # fmt: skip
 
 
-def _span(question: Question, job: OneJob) -> Span:
-    """The job's whole time, or what is asked for. Raises NotThere."""
-    catalogue, now = question.store.catalogue, question.asked.now
-    end = question.asked.end or now - LAG_S * SECOND
-    chosen = question.asked.length("")
-    if chosen:
-        found = question.within(chosen)
-        if questions.extent(question.store, job, span(end - _LOOKED_BACK, end, catalogue)) is None:
-            raise NotThere
-        return found
-    moments = questions.extent(question.store, job, span(end - _LOOKED_BACK, end, catalogue))
+def _lived(question: Question, job: OneJob) -> OneJob:
+    """With the time in which it did anything. Raises NotThere."""
+    end = question.asked.end or question.asked.now - LAG_S * SECOND
+    looked_at = span(end - _LOOKED_BACK, end, question.store.catalogue)
+    moments = questions.extent(question.store, job, looked_at)
     if moments is None:
         raise NotThere
-    begin = max(moments[0], end - _LOOKED_BACK)
-    return span(begin - _MARGIN, min(moments[1] + _MARGIN, end), catalogue)
+    return replace(job, lived=moments)
+
+
+def _span(question: Question, job: OneJob) -> Span:
+    """The job's whole time, or what is asked for."""
+    chosen = question.asked.length("")
+    if chosen or job.lived is None:
+        return question.within(chosen)
+    end = question.asked.end or question.asked.now - LAG_S * SECOND
+    begin = max(job.lived[0], end - _LOOKED_BACK)
+    return span(begin - _MARGIN, min(job.lived[1] + _MARGIN, end), question.store.catalogue)
 
 
 def _own(question: Question, job: OneJob, within: Span, place: str) -> list[Chart]:
