@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,10 +152,22 @@ def _read(place: Place, serving: _Serving) -> None:
         serving.until(wake, app)
 
 
+_M_ARENA_MAX = -8
+"""See mallopt(3)."""
+
+
+def _few_arenas() -> None:
+    """glibc gives each thread a heap of its own, and what was freed in one serves no other: a collector that
+    takes pushes in several threads would grow for hours."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+
+
 def _collect(place: Place, keep: Keep, serving: _Serving) -> None:
     from iodock.monitor.collector import Collector
     from iodock.portal.app import application
 
+    _few_arenas()
     collector = Collector(place.folder(), keep, serving.site.ids)
     batches, torn = collector.replayed
     if batches or torn:
