@@ -113,3 +113,57 @@ def test_where_there_is_no_room_for_the_buffers(tmp_path: Path) -> None:
 def test_where_few_files_may_be_open_another_way_is_taken(tmp_path: Path) -> None:
     captured, _ = recorded(tmp_path, "true", limit="ulimit -n 14")
     assert (captured["how"], captured["why"]) == ("ptrace", "machine")
+
+
+APPENDS = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+int main(void)
+{
+	char bytes[100] = "";
+	struct iovec some = {bytes, 11};
+	int file = open("appended", O_RDWR | O_CREAT | O_TRUNC, 0666);
+	write(file, bytes, 50);
+	lseek(file, 5, SEEK_SET);
+	return pwritev2(file, &some, 1, -1, RWF_APPEND) != 11 || write(file, bytes, 4) != 4;
+}
+"""
+
+
+@pytest.mark.parametrize("way", ["ptrace", "rewrite", "outside"])
+def test_a_write_that_appends_by_its_flag_has_no_offset(tmp_path: Path, way: str) -> None:
+    (tmp_path / "append.c").write_text(APPENDS)
+    subprocess.run(["gcc", "-o", tmp_path / "append", tmp_path / "append.c"], check=True, timeout=60)
+    recorded(tmp_path, "--backend", from_outside() if way == "outside" else way, tmp_path / "append")
+    sql = (
+        "SELECT call, offset_bytes, bytes FROM calls_seen WHERE file LIKE '%/appended' AND bytes > 0 "
+        "ORDER BY ts"
+    )
+    command = [*IODOCK, "query", str(tmp_path / "run.iodock"), sql, "--format", "json"]
+    found = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)["rows"]
+    assert [(row["call"], row["offset_bytes"], row["bytes"]) for row in found] == [
+        ("write", 0, 50), ("pwritev2", None, 11), ("write", None, 4),
+    ]  # fmt: skip
+
+
+def test_the_program_has_the_environment_that_it_would_have_alone(tmp_path: Path) -> None:
+    given = {"PATH": os.environ["PATH"], "B": "2", "A": "1"}
+    command = [*IODOCK, "record", "--quiet", "--backend", "ptrace", "-o", "e.iodock", "--", "env"]
+    done = subprocess.run(
+        command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+    )
+    # Python itself adds a locale where none is set.
+    assert done.stdout.splitlines() == [f"{name}={value}" for name, value in given.items()]
+
+
+def test_the_programs_status_is_kept_where_the_check_up_fails(tmp_path: Path) -> None:
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('of another Python')\n")
+    surroundings = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [*IODOCK, "record", "-o", "s.iodock", "--", "sh", "-c", "exit 4"]
+    done = subprocess.run(
+        command, env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 4
+    assert "a Python package can't be loaded: of another Python" in done.stderr

@@ -87,3 +87,12 @@ def test_a_rank_without_a_part_is_named(tmp_path: Path) -> None:
     script = f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then sleep 1; else {recorder}; fi"
     assert run([*MPIRUN, "sh", "-c", script], tmp_path).returncode == 0
     assert "(rank 2)" in loss_cures(tmp_path / "run.iodock")["missing-ranks"]
+
+
+def test_ranks_replace_a_store_together(tmp_path: Path, ranks: Path) -> None:
+    ranks_of_processes = "SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank"
+    command = [*MPIRUN, *IODOCK, "record", "--quiet", "--force", "-o", "run.iodock", str(ranks)]
+    for _ in range(4):
+        done = run(command, tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert [row["rank"] for row in rows(tmp_path / "run.iodock", ranks_of_processes)] == [0, 1, 2, 3]

@@ -61,6 +61,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
         silent=tuple(silent),
         remarks=(*_remarks(facts, kept), *usual.remarks(), *_probes(facts)),
         next_step=_next_step(facts, kept),
+        losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
     )
 
 

@@ -131,6 +131,8 @@ class Diagnosis:
     """What must be known to read the costs."""
     next_step: Message
     """Which step of the method comes next, and why."""
+    losses: tuple[tuple[str, int, str], ...] = ()
+    """What is not in the store: name, how many, cure."""
 
     @property
     def worth_changing(self) -> tuple[Finding, ...]:

@@ -37,14 +37,14 @@ impl Plans {
 
 fn plan_of(spec: &CallSpec) -> u64 {
     let mut bits = plan::RECORDED;
-    if is_small(spec.roles) {
+    if is_small(spec.registers()) {
         bits |= plan::SMALL;
-        bits |= if spec.roles.get(3) == Some(&Role::Offset) { plan::POSITIONED } else { 0 };
+        bits |= if spec.registers().get(3) == Some(&Role::Offset) { plan::POSITIONED } else { 0 };
     }
     bits |= if spec.action == Action::Exit { plan::EXITS } else { 0 };
     bits |= if spec.action == Action::Map { plan::MAPS } else { 0 };
     // exec's own names come with the exec itself where it succeeds.
-    let pieces = spec.roles.iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
+    let pieces = spec.registers().iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
     for (index, (piece, argument)) in pieces.filter(|(piece, _)| *piece != Piece::None).enumerate() {
         assert!(index < plan::MOST_PIECES, "{}: too many pieces", spec.name);
         bits |= (piece as u64 | argument << 5) << (plan::PIECES + 8 * index as u32);

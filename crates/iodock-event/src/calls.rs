@@ -179,6 +179,17 @@ impl CallSpec {
         matches!(self.name, "io_uring_read" | "io_uring_write" | "io_uring_fsync")
     }
 
+    /// The roles as live recorders find the arguments, in registers: of preadv2 and pwritev2 the kernel takes the
+    /// offset in two halves, of which a tracer prints one number.
+    pub fn registers(&self) -> &'static [Role] {
+        match self.name {
+            "pwritev2" | "pwritev64v2" => {
+                &[Role::Fd, Role::Vector, Role::Skip, Role::Offset, Role::Skip, Role::Flags]
+            }
+            _ => self.roles,
+        }
+    }
+
     pub fn has_role(&self, role: Role) -> bool {
         self.roles.contains(&role)
     }

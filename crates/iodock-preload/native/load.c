@@ -55,15 +55,22 @@ static struct link *modules(char **environment)
 	return 0;
 }
 
-/* As it was given to exec. */
-static const char *program_name(char **environment)
+/* As it was given to exec; where that depends on a working directory, as the kernel tells it. */
+static const char *program_name(char **environment, char *room, u64 bytes)
 {
 	while (*environment)
 		environment++;
 	u64 *pair = (u64 *)(environment + 1);
 	while (pair[0] != AT_NULL && pair[0] != AT_EXECFN)
 		pair += 2;
-	return pair[0] == AT_EXECFN ? (const char *)pair[1] : "";
+	const char *name = pair[0] == AT_EXECFN ? (const char *)pair[1] : "";
+	if (name[0] == '/')
+		return name;
+	long count = kernel3(SYS_readlink, "/proc/self/exe", room, bytes - 1);
+	if (failed(count))
+		return name;
+	room[count] = 0;
+	return room;
 }
 
 /* Writes where the build id is and returns its length, 0 for none. */
@@ -318,8 +325,9 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	long answer = mark(MARK_LOADING);
 	if (answer == STAY_OFF)
 		return;
+	char room[MODULE_NAME + 1];
 	/* Where no site is known (another libc) nothing would be seen. */
-	u32 works = map_session(path) && patch_all(modules(environment), program_name(environment));
+	u32 works = map_session(path) && patch_all(modules(environment), program_name(environment, room, sizeof(room)));
 	if (answer == 0)
 		mark(works ? MARK_LOADED : MARK_FAILED);
 	if (works)

@@ -45,7 +45,7 @@ impl Shapes {
 fn shape(id: CallId, name: &str) -> Shape {
     let spec = id.spec();
     let mut shape = Shape { kind: kind(spec.action, name), ..Shape::default() };
-    for (role, &argument) in shape.roles.iter_mut().zip(spec.roles) {
+    for (role, &argument) in shape.roles.iter_mut().zip(spec.registers()) {
         *role = role_of(argument, name);
     }
     shape

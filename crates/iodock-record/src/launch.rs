@@ -1,8 +1,8 @@
 //! Finding a program as execvp does, and starting it so that a tracer is there before its first call.
 
 use crate::error::{RecordError, Refusal};
-use std::ffi::{CString, OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, ptr};
@@ -41,16 +41,10 @@ impl Program {
                 RecordError::NotFound(Refusal::new("an argument holds a NUL byte", "leave it out"))
             })
         };
-        let environment = env::vars_os().filter_map(|(name, value)| {
-            let mut pair = name.into_vec();
-            pair.push(b'=');
-            pair.extend_from_slice(value.as_bytes());
-            CString::new(pair).ok()
-        });
         Ok(Program {
             c_path: text(path.as_os_str())?,
             c_arguments: command.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?,
-            c_environment: environment.collect(),
+            c_environment: environment(),
             arguments: command.to_vec(),
             complete: false,
             mask: signal_mask(),
@@ -79,6 +73,31 @@ impl Program {
     pub fn command_text(&self) -> Vec<u8> {
         self.arguments.iter().map(|argument| argument.as_bytes()).collect::<Vec<_>>().join(&0)
     }
+}
+
+extern "C" {
+    static environ: *const *const libc::c_char;
+}
+
+/// Ours, entry by entry and in its order, as a program would find it without us. Python itself has put `LC_CTYPE` there
+/// where no locale was set (PEP 538); another locale changes what programs do.
+fn environment() -> Vec<CString> {
+    let own = std::fs::read("/proc/self/environ").unwrap_or_default();
+    let was_given = own.is_empty() || own.split(|&byte| byte == 0).any(|pair| pair.starts_with(b"LC_CTYPE="));
+    let coerced = [&b"LC_CTYPE=C.UTF-8"[..], b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8"];
+    let mut found = Vec::new();
+    // SAFETY: a list of NUL-terminated texts that ends with NULL; nobody changes it while a recording begins.
+    unsafe {
+        let mut pair = environ;
+        while !pair.is_null() && !(*pair).is_null() {
+            let text = CStr::from_ptr(*pair);
+            if was_given || !coerced.contains(&text.to_bytes()) {
+                found.push(text.to_owned());
+            }
+            pair = pair.add(1);
+        }
+    }
+    found
 }
 
 fn signal_mask() -> libc::sigset_t {

@@ -70,9 +70,12 @@ impl Part {
     }
 
     fn make(&mut self, force: bool) -> Result<(), Claim> {
-        if let Some(parent) = self.store.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        let parent = self.store.parent().filter(|parent| !parent.as_os_str().is_empty());
+        if let Some(parent) = parent {
             fs::create_dir_all(parent)?;
         }
+        // Ranks that replace a store must not take what another one has just made for what was there before.
+        let _alone = (force && self.ranks.is_some()).then(|| locked(parent.unwrap_or(Path::new("."))));
         match fs::create_dir(&self.store) {
             Ok(()) => {}
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.into()),
@@ -160,6 +163,14 @@ fn wait_for(lock: &File) -> std::io::Result<()> {
         Some(libc::ENOSYS | libc::ENOLCK | libc::EOPNOTSUPP) => Ok(()),
         _ => Err(error),
     }
+}
+
+/// Locks a folder until what is returned is dropped; where its file system has no locks, nothing is locked.
+fn locked(folder: &Path) -> Option<File> {
+    let folder = File::open(folder).ok()?;
+    // SAFETY: a descriptor that is ours.
+    unsafe { libc::flock(folder.as_raw_fd(), libc::LOCK_EX) };
+    Some(folder)
 }
 
 /// --force replaces stores, nothing else.

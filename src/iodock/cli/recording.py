@@ -8,7 +8,6 @@ import sys
 
 from iodock import recording
 from iodock.cli.streams import say
-from iodock.errors import IodockError
 
 TYPE_CHECKING = False
 """As typing's, whose import takes as long as Python's own start."""
@@ -125,7 +124,8 @@ def _after(recorded: RecordSummary, store: str, lang: str | None, quiet: bool) -
         _finish(store, lang, quiet)
     except KeyboardInterrupt:
         say(f"note: interrupted; {store} becomes whole when it is next opened")
-    except (IodockError, OSError, ValueError) as error:
+    except Exception as error:
+        # Also a fault of ours, or of a package that is not the one we were made for: the program has run.
         from iodock.cli.run import say_error
 
         say_error(error)

@@ -108,6 +108,9 @@ def say_error(error: BaseException) -> None:
         message, hint = "not enough memory", "choose fewer rows, with filters or --top"
     elif isinstance(error, OSError):
         message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
+    elif isinstance(error, ImportError) and not isinstance(error, ModuleNotFoundError):
+        message = f"a Python package can't be loaded: {error}"
+        hint = "is PYTHONPATH set for another Python? unset it"
     elif isinstance(error, ImportError) and error.name:
         message, hint = f"the Python package {error.name} is missing", "make setup, or pip install iodock"
     else:

@@ -18,6 +18,7 @@ from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_text import print_findings
 from iodock.views.labels import COLUMNS, PARTS
 from iodock.views.lines import print_sentence
+from iodock.views.losses import print_losses
 from iodock.views.overview import overview_of
 from iodock.views.verdict import Cost, Overview
 
@@ -107,7 +108,7 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
         if top.lines:
             console.print()
             _print_table(kind, top, checkup, console, text)
-    _print_losses(checkup, console, text)
+    print_losses(checkup.losses, console, text)
     _print_next(checkup, console, text)
 
 
@@ -202,25 +203,6 @@ def _shown(line: Line, column: str) -> str:
     if column == "bytes":
         return NOTHING if line.bytes is None else BYTES.text(line.bytes)
     return f"{getattr(line, column):,}"
-
-
-def _print_losses(checkup: Checkup, console: Console, text: Language) -> None:
-    if not checkup.losses:
-        return
-    console.print()
-    for name, count, cure in checkup.losses[:3]:
-        print_sentence(console, _loss(name, count, cure, text))
-    more = len(checkup.losses) - 3
-    if more > 0:
-        print_sentence(
-            console,
-            text.ngettext("{n} more loss is in the report", "{n} more losses are in the report", more),
-        )
-
-
-def _loss(name: str, count: int, cure: str, text: Language) -> str:
-    cure = text.gettext(cure)
-    return text.gettext("not seen: {count} {name}: {cure}", count=f"{count:,}", name=visible(name), cure=cure)
 
 
 def _print_next(checkup: Checkup, console: Console, text: Language) -> None:

@@ -28,6 +28,10 @@ def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
         "findings": [_finding(finding, text) for finding in diagnosis.findings],
         "remarks": [say(remark, text) for remark in diagnosis.remarks],
         "next_step": say(diagnosis.next_step, text),
+        "losses": [
+            {"name": name, "count": count, "cure": text.gettext(cure)}
+            for name, count, cure in diagnosis.losses
+        ],
         "silent": [{"rule": one.rule, "why": say(one.why, text)} for one in diagnosis.silent],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"

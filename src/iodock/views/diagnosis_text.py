@@ -10,6 +10,7 @@ from iodock.language import N_, Language
 from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_words import SEVERITIES, cost_text, say
 from iodock.views.lines import print_sentence
+from iodock.views.losses import print_losses
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +41,7 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> N
     """Writes the diagnosis to a rich console, as wide as that is."""
     print_sentence(console, say(diagnosis.verdict.text, text), "bold")
     print_findings(diagnosis, console, text)
+    print_losses(diagnosis.losses, console, text)
     console.print()
     print_sentence(console, say(diagnosis.next_step, text))
 

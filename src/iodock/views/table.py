@@ -146,6 +146,8 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
     if column.type == "map":
         pairs = value.items() if isinstance(value, dict) else value
         return " ".join(f"{name} {count:,}" for name, count in pairs)
+    if isinstance(value, dict):
+        return visible(", ".join(f"{name}: {one}" for name, one in value.items()))
     if isinstance(value, list):
         return " → ".join(visible(str(one).rsplit("/", 1)[-1]) for one in value)
     if column.name == "share":

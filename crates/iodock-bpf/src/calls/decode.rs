@@ -115,7 +115,7 @@ impl Decoder {
         finish(&mut raw, result);
         let pieces = record.pieces(GENERAL_WORDS);
         let mut next = 0;
-        for (&role, &value) in call.spec().roles.iter().zip(arguments) {
+        for (&role, &value) in call.spec().registers().iter().zip(arguments) {
             plain(&mut raw, role, value);
             if piece(role, call.spec()) != Piece::None {
                 pointed(&mut raw, role, pieces.get(next).copied().flatten(), result, batch);
@@ -130,7 +130,7 @@ impl Decoder {
         let mut raw = RawCall::new(self.call_id(call.number)?, call.tid);
         raw.phase = Phase::Enter;
         raw.start = self.time(call.start);
-        for (&role, &value) in raw.call.spec().roles.iter().zip(&call.arguments) {
+        for (&role, &value) in raw.call.spec().registers().iter().zip(&call.arguments) {
             plain(&mut raw, role, value);
         }
         Some(raw)
@@ -141,7 +141,7 @@ impl Decoder {
         let call = self.call_id(record.number())?;
         let mut raw = RawCall::new(call, record.tid());
         raw.start = self.time(record.time()) - record.words[2] as i64;
-        for (&role, &value) in call.spec().roles.iter().zip(&record.words[4..GENERAL_WORDS]) {
+        for (&role, &value) in call.spec().registers().iter().zip(&record.words[4..GENERAL_WORDS]) {
             plain(&mut raw, role, value);
         }
         Some(raw)

@@ -105,7 +105,7 @@ fn descriptors<'a>(
     number: usize,
     arguments: &'a [u64; 5],
 ) -> impl Iterator<Item = i32> + 'a {
-    let roles = decoder.call_id(number).map_or(&[][..], |call| call.spec().roles);
+    let roles = decoder.call_id(number).map_or(&[][..], |call| call.spec().registers());
     let held = |role: &Role| matches!(role, Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2);
     let named = roles.iter().zip(arguments).filter(move |(role, _)| held(role));
     named.map(|(_, &value)| value as i32).filter(|&fd| fd >= 0)

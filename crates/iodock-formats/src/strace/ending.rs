@@ -34,6 +34,8 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> Opti
     match lexer.peek() {
         0 if lexer.at_end() => {}
         b'<' => raw.result_text = result_name(lexer, batch),
+        // Two lines that ran together: neither result nor duration is to be trusted.
+        b' ' if memmem::find(lexer.rest(), b") = ").is_some() => return None,
         b' ' => after_number(lexer, raw),
         _ => return None,
     }

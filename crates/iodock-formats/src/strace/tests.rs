@@ -275,6 +275,17 @@ fn cut_lines_are_not_calls() {
 }
 
 #[test]
+fn two_lines_in_one_are_no_call() {
+    for line in [
+        r#"write(3, ""..., 48) = 48 <0.000049>1 1795338799.3 write(3, ""..., 49) = 49 <0.000075>"#,
+        r#"write(3, "abc", 3) = 31 1795338799.3 read(3, "x", 10) = 10 <0.5>"#,
+        r#"write(3, "abc", 3) = -1 ENOSPC (No space1 1795338799.3 read(3, "x", 10) = 10 <0.5>"#,
+    ] {
+        assert!(try_call(line).is_none(), "{line}");
+    }
+}
+
+#[test]
 fn a_duration_is_no_result() {
     for line in ["close(3) = <0.5>", "close(3) =<0.5>", "close(3)=  <0.5>", "close(3) = ", "close(3) ="] {
         assert!(try_call(line).is_none(), "{line}");

@@ -20,7 +20,7 @@ pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInf
     call.texts.clear();
     call.items.clear();
     let spec = id.spec();
-    for (index, &role) in spec.roles.iter().enumerate().take(6) {
+    for (index, &role) in spec.registers().iter().enumerate().take(6) {
         let value = info.arguments[index];
         match role {
             Role::Skip | Role::SeekPointer | Role::NewPair | Role::StatBuffer | Role::Completions => {}
@@ -181,7 +181,7 @@ pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
     if result < 0 {
         return;
     }
-    for (index, &role) in call.raw.call.spec().roles.iter().enumerate().take(6) {
+    for (index, &role) in call.raw.call.spec().registers().iter().enumerate().take(6) {
         let address = call.arguments[index];
         match role {
             Role::StatBuffer => stat(&mut call.raw, tid, address),
