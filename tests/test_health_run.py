@@ -16,7 +16,7 @@ import pytest
 
 from health_places import ALONE, COMMAND, contents, health, loop_ext4, others_files, small_tmpfs, started
 from iodock.errors import RequestError
-from iodock.health import workload
+from iodock.health import engine, workload
 from iodock.health.classes import CLASSES, Choice, cells, shuffled
 from iodock.health.measurements_json import read
 from iodock.health.ranks import Job, job_of
@@ -440,3 +440,16 @@ def test_under_mpirun(place: Path) -> None:
     found = read(place.parent / "ranks.json")
     assert {cell.processes for cell in found.cells} == {2, 4} and contents(place) == before
     assert found.protocol.settings["ranks"] == 2
+
+
+def test_a_signal_between_two_engines_is_not_lost() -> None:
+    """An engine is waited for undisturbed; what asks for the end meanwhile ends the check-up after it."""
+    told: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    try:
+        with engine._undisturbed():
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert told == []
+        assert told == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -118,14 +118,19 @@ def _close(stdin: IO[str]) -> None:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Signals that ask to end wait: what is being removed has to go."""
+    """Signals that ask to end wait: what is being removed has to go. Where an end is on its way already, they
+    have nothing to add."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDING}
+    is_ending = sys.exc_info()[0] is not None
+    waiting: list[int] = []
+    before = {number: signal.signal(number, lambda told, _: waiting.append(told)) for number in _ENDING}
     try:
         yield
     finally:
         for number, handler in before.items():
             # None: it was not Python that set it.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if waiting and not is_ending:
+        signal.raise_signal(waiting[0])
