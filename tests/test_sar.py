@@ -92,6 +92,15 @@ def test_nothing_is_spread_over_the_time_a_machine_was_off(tmp_path: Path) -> No
     assert sums(tmp_path / "store") == sums(tmp_path / "whole")
 
 
+def test_a_reading_without_load_has_none(tmp_path: Path) -> None:
+    document = json.loads(RECORDED.read_text())
+    del document["sysstat"]["hosts"][0]["statistics"][0]["queue"]
+    (tmp_path / "x.json").write_text(json.dumps(document))
+    ran("--store", tmp_path / "store", tmp_path / "x.json")
+    load = [row["value"] for row in rows(tmp_path / "store") if row["metric"] == "load1_percent"]
+    assert load == [round(one["queue"]["ldavg-1"] * 100) for one in statistics()[1:]]
+
+
 def test_an_older_sadf_names_sectors(tmp_path: Path) -> None:
     """As sysstat 10 writes it: no rkB, `avgqu-sz`, numbers for names."""
     disk = {"disk-device": "dev8-0", "tps": 10.0, "rd_sec": 2048.0, "wr_sec": 0.0, "avgqu-sz": 0.5,
@@ -119,6 +128,9 @@ def test_an_older_sadf_names_sectors(tmp_path: Path) -> None:
         (b'{"sysstat": {"hosts": []}}', "no readings"),
         (b'{"sysstat": {"hosts": [{"nodename": "a", "statistics": [{"timestamp": 7}]}]}}', "not as sadf"),
         (b"\x96\xd5\x75\x21\0\0\0", "sadf"),
+        (b'{"a":' + b"[" * 100_000, "neither JSON nor"),
+        (RECORDED.read_bytes().replace(b'"tps": ', b'"tps": 1e300, "x": '), "not as sadf"),
+        (RECORDED.read_bytes().replace(b'"tps": ', b'"tps": Infinity, "x": '), "not as sadf"),
     ],
 )
 def test_what_is_no_recording_is_told(tmp_path: Path, content: bytes, words: str) -> None:

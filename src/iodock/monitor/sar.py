@@ -117,7 +117,7 @@ def read(path: Path) -> list[Frames]:
     try:
         hosts = document["sysstat"]["hosts"]
         found = [frames for host in hosts if (frames := _host(path, host))]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, IndexError, AttributeError) as error:
         raise RequestError(
             f"{path}: not as sadf writes it: {type(error).__name__} {error}", "sadf -j FILE -- -A writes one"
         ) from error
@@ -135,7 +135,7 @@ def _document(path: Path) -> Any:
         content = _converted(path)
     try:
         return json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(
             f"{path}: neither JSON nor a file of sadc: {error}", "sadf -j FILE -- -A > FILE.json makes one"
         ) from error
@@ -200,6 +200,7 @@ def _moment(path: Path, stamp: dict[str, Any]) -> tuple[int, int]:
 
 
 def _take(counters: _Counters, reading: dict[str, Any], seconds: float, cores: int) -> None:
+    counters.levels.clear()
     for disk in reading.get("disk", []):
         _grow(counters, ("sar_disk", disk["disk-device"]), disk, _DISK, seconds)
     network = reading.get("network", {})
