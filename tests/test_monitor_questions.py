@@ -131,6 +131,28 @@ def test_summaries_change_no_answer(tmp_path: Path, behind: int) -> None:
     assert summed[4][0]["write_bytes"] == 145 * 600
 
 
+@pytest.mark.parametrize("zone", [0, 15 * HOUR])
+def test_months_together_have_all_that_was_done(tmp_path: Path, zone: int) -> None:
+    """Also what was read across midnight, and after an agent was away for days, on a day with other rows;
+    where midnight is that of UTC and where not."""
+    midnight = (time.time_ns() // DAY - 7) * DAY + zone
+    steps = [0, 1000, 1700, 1700 + 3 * 86_400, 1700 + 3 * 86_400 + 7200]
+    collector = collected(tmp_path, midnight - 1500 * SECOND, steps)
+    for _ in range(2):
+        roll(collector.store, collector._intake, time.time_ns())
+    for is_summed in (False, True):
+        if is_summed:
+            assert summarise(collector.store, IDS)
+        spans = [
+            (midnight - 3 * DAY, midnight),
+            (midnight, midnight + DAY),
+            (midnight + DAY, midnight + 6 * DAY),
+        ]
+        found = [use.by_user(collector.store, *one, IDS, Seen()).to_pylist() for one in spans]
+        assert sum(row["write_bytes"] for rows in found for row in rows) == pytest.approx(600 * 4)
+        assert [row["jobs"] for rows in found for row in rows] == [1, 1, 1]
+
+
 def test_a_missing_or_broken_off_summary_costs_nothing_but_time(tmp_path: Path) -> None:
     store, begin = rolled(tmp_path)
     summarise(store, IDS)

@@ -215,7 +215,8 @@ def _shares_of_days(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
 
 
 def _rows_of_jobs(store: MonitorStore, ids: JobIds, within: Span) -> Rows:
-    """Whole days as they were summed up, the first and the last by their hours."""
+    """Whole days as they were summed up, the first and the last by their hours. A row that ends in a whole
+    day counts there and nowhere else: spans that follow each other have all of it together."""
     day = f"(end_ts - 1) // {DAY}"
     first, behind = -(-within.begin // DAY), within.end // DAY
     edges = [(within.begin, within.end)]
