@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -117,3 +119,18 @@ def others_files(folder: Path) -> None:
     if os.geteuid() == 0:
         for path in [*folder.rglob("*")]:
             os.chown(path, 65534, 65534)
+
+
+def measured(folder: Path, *arguments: object, **options: object) -> dict[str, Any]:
+    done = health("run", folder, *arguments, "--format", "json", cwd=folder.parent, **options)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def place_among_others(folder: Path) -> Path:
+    """A folder with files that a check-up must leave alone."""
+    place = folder / "place"
+    place.mkdir()
+    others_files(place)
+    return place
