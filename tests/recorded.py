@@ -38,6 +38,17 @@ def record(cwd: Path, *arguments: object, **options: Any) -> subprocess.Complete
     return run([*IODOCK, "record", "--quiet", "-o", "run.iodock", *arguments], cwd, **options)
 
 
+def bpf_unavailable() -> str | None:
+    """Why this machine can't record with BPF."""
+    if sys.platform != "linux" or os.uname().machine != "x86_64":
+        return "bpf is for x86-64 Linux"
+    found = json.loads(
+        subprocess.run([*IODOCK, "doctor", "--format", "json"], capture_output=True, check=True).stdout
+    )
+    bpf = next(row for row in found if row["topic"] == "BPF")
+    return None if bpf["state"] == "good" else f"no BPF here: {bpf['found']}"
+
+
 def rows(store: Path, sql: str) -> list[dict[str, Any]]:
     done = run([*IODOCK, "query", store, sql, "--format", "json"], store.parent)
     assert done.returncode == 0, done.stderr

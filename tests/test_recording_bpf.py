@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from recorded import bpf_unavailable
+
 IODOCK = [sys.executable, "-m", "iodock"]
 ROOT = Path(__file__).parent.parent
 # A call that names two files has two rows.
@@ -44,16 +46,6 @@ SQLITE = (
 SHELL = "i=0; while [ $i -lt 10 ]; do /bin/true; v=$(cat /etc/hostname); i=$((i+1)); done"
 # Calls that strace -c does not count, or that depend on how long a program waited.
 UNCOMPARED = {"exit", "exit_group", "mmap", "futex"}
-
-
-def unavailable() -> str | None:
-    if sys.platform != "linux" or os.uname().machine != "x86_64":
-        return "bpf is for x86-64 Linux"
-    found = json.loads(
-        subprocess.run([*IODOCK, "doctor", "--format", "json"], capture_output=True, check=True).stdout
-    )
-    bpf = next(row for row in found if row["topic"] == "BPF")
-    return None if bpf["state"] == "good" else f"no BPF here: {bpf['found']}"
 
 
 def programs(folder: Path) -> dict[str, list[str]]:
@@ -89,7 +81,7 @@ def recorded(command: list[str], store: Path) -> dict[str, tuple[int, int]]:
 
 
 def test_calls_and_errors_are_those_of_strace(tmp_path: Path) -> None:
-    reason = unavailable() or (None if shutil.which("strace") else "strace is not installed")
+    reason = bpf_unavailable() or (None if shutil.which("strace") else "strace is not installed")
     if reason:
         pytest.skip(reason)
     for name, command in programs(tmp_path).items():
@@ -103,7 +95,7 @@ def test_calls_and_errors_are_those_of_strace(tmp_path: Path) -> None:
 
 
 def test_nothing_was_dropped_and_the_store_says_how(tmp_path: Path) -> None:
-    if reason := unavailable():
+    if reason := bpf_unavailable():
         pytest.skip(reason)
     recorded(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=100000"], tmp_path / "run.iodock")
     manifest = json.loads((tmp_path / "run.iodock" / "manifest.json").read_text())
@@ -161,7 +153,7 @@ def waiting() -> subprocess.Popen[bytes]:
 
 
 def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
-    if reason := unavailable():
+    if reason := bpf_unavailable():
         pytest.skip(reason)
     running = waiting()
     calls = followed(["--backend", "bpf", "-p", str(running.pid)], tmp_path / "run.iodock", running)
@@ -170,7 +162,7 @@ def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
 
 
 def test_all_of_a_cgroup(tmp_path: Path) -> None:
-    if reason := unavailable():
+    if reason := bpf_unavailable():
         pytest.skip(reason)
     roots = [path.parent for path in Path("/sys/fs/cgroup").glob("**/cgroup.procs")]
     if not roots:
@@ -201,7 +193,7 @@ while time.monotonic() < until:
 
 
 def test_a_killed_recorder_leaves_all_but_the_last_moment(tmp_path: Path) -> None:
-    if reason := unavailable():
+    if reason := bpf_unavailable():
         pytest.skip(reason)
     program = tmp_path / "paced.py"
     program.write_text(PACED)
@@ -243,7 +235,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_on_a_full_disk_every_call_is_kept_or_counted(small_disk: Path, tmp_path: Path) -> None:
-    if reason := unavailable():
+    if reason := bpf_unavailable():
         pytest.skip(reason)
     program = "import os\nfor i in range(300000): os.write(1, b'x' * (i % 97))\nraise SystemExit(9)"
     store = small_disk / "run.iodock"
@@ -302,7 +294,7 @@ def go_compiler() -> str | None:
 
 def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
     compiler = go_compiler()
-    reason = unavailable() or (None if compiler and shutil.which("strace") else "no Go or no strace here")
+    reason = bpf_unavailable() or (None if compiler and shutil.which("strace") else "no Go or no strace here")
     if reason or not compiler:
         pytest.skip(reason or "")
     (tmp_path / "files.go").write_text(GO)
@@ -330,7 +322,7 @@ def test_a_go_program_is_seen_whole(tmp_path: Path) -> None:
 
 
 def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    if reason := unavailable():
+    if reason := bpf_unavailable():
         pytest.skip(reason)
     command = [*IODOCK, "record", "--cgroup", "no/such/group", "-o", str(tmp_path / "s")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -339,7 +331,7 @@ def test_a_cgroup_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_requests_inside_an_io_uring(tmp_path: Path) -> None:
-    reason = unavailable() or (None if shutil.which("fio") else "fio is not installed")
+    reason = bpf_unavailable() or (None if shutil.which("fio") else "fio is not installed")
     if reason:
         pytest.skip(reason)
     sizes = [

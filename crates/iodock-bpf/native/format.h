@@ -60,6 +60,7 @@ enum piece {
 	PIECE_MESSAGE,
 	PIECE_BLOCKS,
 	PIECE_EVENTS,
+	PIECE_MESSAGES,
 };
 
 /* A task that is followed; zero where none is. Size and result are those of its small record before. */

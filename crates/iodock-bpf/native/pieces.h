@@ -61,6 +61,22 @@ INLINE u32 put_message(struct chunk *chunk, u32 at, u32 index, u64 address)
 	return put_vector(chunk, at, index, vector[0], vector[1]);
 }
 
+#define CONTROL_LIMIT 1040
+
+/* The control data of a message: at 32 in its header, its length at 40. */
+INLINE u32 put_control(struct chunk *chunk, u32 at, u32 index, u64 address)
+{
+	u64 control[2];
+	/* What is checked must be what is used. */
+	KEEP(at);
+	if (at > CHUNK - CONTROL_LIMIT - 8 || read_user(control, sizeof control, (void *)(address + 32)))
+		return at;
+	u32 size = (control[1] > CONTROL_LIMIT ? CONTROL_LIMIT : (u32)control[1]) & 0x7ff;
+	if (!size || size > CONTROL_LIMIT || read_user(chunk->bytes + at + 8, size, (void *)control[0]))
+		return at;
+	return put_head(chunk, at, index, size);
+}
+
 #define BLOCK 64
 /* More at a time are not looked into: the verifier follows each of them. */
 #define BLOCK_LIMIT 128
@@ -98,6 +114,22 @@ INLINE u32 put_events(struct chunk *chunk, u32 at, u32 index, u64 address, s64 c
 	return put_head(chunk, at, index, failed ? -1 : (s64)size);
 }
 
+#define MULTI_MESSAGE 64
+/* More at a time are not looked into. */
+#define MULTI_MESSAGE_LIMIT 256
+
+/* The struct mmsghdr of each message that went or came. */
+INLINE u32 put_messages(struct chunk *chunk, u32 at, u32 index, u64 address, s64 count)
+{
+	if (at > CHUNK - MULTI_MESSAGE_LIMIT * MULTI_MESSAGE - 8)
+		return at;
+	u32 size = (count > MULTI_MESSAGE_LIMIT ? MULTI_MESSAGE_LIMIT : (u32)count) * MULTI_MESSAGE & 0x7fff;
+	if (size > MULTI_MESSAGE_LIMIT * MULTI_MESSAGE)
+		return at;
+	long failed = size ? read_user(chunk->bytes + at + 8, size, (void *)address) : 0;
+	return put_head(chunk, at, index, failed ? -1 : (s64)size);
+}
+
 /* Appends one piece of the record at `base`; where the record ends then. A function of its own, of which the
  * verifier takes nothing for granted: so it looks at it once, and not along every way that leads here. */
 __attribute__((noinline)) u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 piece)
@@ -120,7 +152,7 @@ __attribute__((noinline)) u32 put_piece(struct chunk *chunk, u32 base, u32 at, u
 	if (what == PIECE_VECTOR)
 		return put_vector(chunk, at, index, address, arguments[2]);
 	if (what == PIECE_MESSAGE)
-		return put_message(chunk, at, index, address);
+		return put_control(chunk, put_message(chunk, at, index, address), index + 1, address);
 	if (what == PIECE_BLOCKS)
 		return put_blocks(chunk, at, index, address, arguments[1]);
 	if (result < 0)
@@ -131,6 +163,8 @@ __attribute__((noinline)) u32 put_piece(struct chunk *chunk, u32 base, u32 at, u
 		return put_bytes(chunk, at, index, address, 56);
 	if (what == PIECE_EVENTS)
 		return put_events(chunk, at, index, address, result);
+	if (what == PIECE_MESSAGES)
+		return put_messages(chunk, at, index, address, result);
 	return at;
 }
 

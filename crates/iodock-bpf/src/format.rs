@@ -104,12 +104,14 @@ pub enum Piece {
     Word,
     /// I/O vectors, counted by the third argument.
     Vector,
-    /// The I/O vectors of a message header.
+    /// The I/O vectors of a message header, and as the next piece its control data.
     Message,
     /// Control blocks of io_submit, counted by the second argument: the address and 64 bytes of each.
     Blocks,
     /// The events that io_getevents gave, as many as its result says.
     Events,
+    /// The messages that sendmmsg and recvmmsg moved, as many as the result says.
+    Messages,
 }
 
 /// Offsets in a `struct slot`: one followed task.

@@ -71,6 +71,7 @@ pub fn piece(role: Role, spec: &CallSpec) -> Piece {
         Role::StatBuffer => Piece::Stat,
         Role::ControlBlocks => Piece::Blocks,
         Role::Completions => Piece::Events,
+        Role::Messages => Piece::Messages,
         _ => Piece::None,
     }
 }

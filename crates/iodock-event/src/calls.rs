@@ -52,8 +52,11 @@ pub enum Action {
     /// Bytes in from a socket; no position.
     Receive,
     Send,
-    /// sendmmsg, recvmmsg: the result counts messages, not bytes.
-    MultiMessage,
+    /// recvmmsg, sendmmsg: the result counts messages; `items` have their bytes.
+    ReceiveMany,
+    SendMany,
+    /// vmsplice: from memory into a pipe, or out of its other end.
+    PipeMemory,
     /// sendfile, copy_file_range, splice, tee: in at `fd`, out at `fd2`.
     Transfer,
     AsyncSubmit,
@@ -90,6 +93,8 @@ pub enum Action {
     NewIoUring,
     /// A new descriptor of which we know nothing more.
     NewUnnamed,
+    /// pidfd_getfd: descriptor `argument` of the process behind `fd`.
+    NewFromProcess,
     Fork,
     Vfork,
     Clone,
@@ -121,8 +126,10 @@ pub enum Role {
     Size,
     /// iovec array -> `requested` (sum)
     Vector,
-    /// msghdr -> `requested` (sum)
+    /// msghdr -> `requested` (sum); `items` (descriptors passed)
     Message,
+    /// mmsghdr array -> `items` (bytes of each message, descriptors passed)
+    Messages,
     /// -> `offset`
     Offset,
     /// `[n]` or NULL -> `offset`
@@ -286,12 +293,12 @@ pub static CALLS: &[CallSpec] = &[
     call("recv", "recv", C::Data, A::Receive, &[R::Fd, R::Skip, R::Size]),
     call("recvfrom", "recv", C::Data, A::Receive, &[R::Fd, R::Skip, R::Size]),
     call("recvmsg", "recv", C::Data, A::Receive, &[R::Fd, R::Message]),
-    call("recvmmsg", "recv", C::Data, A::MultiMessage, &[R::Fd, R::Skip]),
-    call("recvmmsg_time64", "recv", C::Data, A::MultiMessage, &[R::Fd, R::Skip]),
+    call("recvmmsg", "recv", C::Data, A::ReceiveMany, &[R::Fd, R::Messages]),
+    call("recvmmsg_time64", "recv", C::Data, A::ReceiveMany, &[R::Fd, R::Messages]),
     call("send", "send", C::Data, A::Send, &[R::Fd, R::Skip, R::Size]),
     call("sendto", "send", C::Data, A::Send, &[R::Fd, R::Skip, R::Size]),
     call("sendmsg", "send", C::Data, A::Send, &[R::Fd, R::Message]),
-    call("sendmmsg", "send", C::Data, A::MultiMessage, &[R::Fd, R::Skip]),
+    call("sendmmsg", "send", C::Data, A::SendMany, &[R::Fd, R::Messages]),
     call("so_socketcall", "so_socketcall", C::Other, A::None, &[]),
     call("mq_timedreceive", "recv", C::Data, A::None, &[R::Fd]),
     call("mq_timedreceive_time64", "recv", C::Data, A::None, &[R::Fd]),
@@ -302,7 +309,7 @@ pub static CALLS: &[CallSpec] = &[
     call("copy_file_range", "copy_file_range", C::Data, A::Transfer, &[R::Fd, R::OffsetPointer, R::Fd2, R::OffsetPointer2, R::Size]),
     call("splice", "splice", C::Data, A::Transfer, &[R::Fd, R::OffsetPointer, R::Fd2, R::OffsetPointer2, R::Size]),
     call("tee", "tee", C::Data, A::Transfer, &[R::Fd, R::Fd2, R::Size]),
-    call("vmsplice", "vmsplice", C::Data, A::None, &[R::Fd, R::Vector]),
+    call("vmsplice", "vmsplice", C::Data, A::PipeMemory, &[R::Fd, R::Vector]),
     call("sendfilev", "sendfile", C::Data, A::None, &[R::Skip, R::Fd]),
     call("sendfilev64", "sendfile", C::Data, A::None, &[R::Skip, R::Fd]),
     call("io_submit", "io_submit", C::Data, A::AsyncSubmit, &[R::Skip, R::Skip, R::ControlBlocks]),
@@ -514,8 +521,8 @@ pub static CALLS: &[CallSpec] = &[
     call("inotify_init", "inotify_init", C::Metadata, A::NewInotify, &[]),
     call("inotify_init1", "inotify_init", C::Metadata, A::NewInotify, &[R::Flags]),
     call("fanotify_init", "fanotify_init", C::Metadata, A::NewInotify, &[R::Flags]),
-    call("pidfd_open", "pidfd_open", C::Other, A::NewPidfd, &[]),
-    call("pidfd_getfd", "pidfd_getfd", C::Other, A::NewUnnamed, &[]),
+    call("pidfd_open", "pidfd_open", C::Other, A::NewPidfd, &[R::Argument]),
+    call("pidfd_getfd", "pidfd_getfd", C::Other, A::NewFromProcess, &[R::Fd, R::Argument]),
     call("pidfd_send_signal", "pidfd_send_signal", C::Other, A::None, &[R::Fd]),
     call("userfaultfd", "userfaultfd", C::Other, A::NewUnnamed, &[]),
     call("perf_event_open", "perf_event_open", C::Other, A::NewUnnamed, &[]),

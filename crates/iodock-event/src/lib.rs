@@ -7,6 +7,7 @@
 
 pub mod calls;
 pub mod constants;
+pub mod control;
 pub mod errnos;
 pub mod event;
 pub mod fault;

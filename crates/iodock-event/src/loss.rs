@@ -33,6 +33,7 @@ losses! {
     UnknownParent "unknown-parent" "no fork or clone of these processes is in the log: trace the parent too, with -f",
     TruncatedPaths "truncated-paths" "the tracer cut these names: re-run strace with a larger -s",
     UnknownOffsets "unknown-offsets" "the order of these threads' calls is not known: re-run strace with -ttt -T",
+    PassedDescriptors "passed-descriptors" "these were handed to other processes over a socket (SCM_RIGHTS), and both move one position from then on: offsets through them are not known",
     CoverageMemory "coverage-memory" "which bytes were read or written before was given up for these accesses: raise --coverage-memory",
     MappedContents "mapped-contents" "what was read and written through these maps is not known: iodock record samples page faults in maps of data, with --page-faults always in all",
     IoUringContents "io-uring-contents" "requests inside an io_uring are not calls, so no tracer of calls sees them",

@@ -97,7 +97,7 @@ pub struct RawCall {
     pub fd_text: Text,
     pub fd2_text: Text,
     pub result_text: Text,
-    /// Control blocks of io_submit, completions of io_getevents.
+    /// Control blocks of io_submit, completions of io_getevents; of messages what [`AsyncItem`] says.
     pub items: Items,
     pub call: CallId,
     /// `ErrnoId::NONE` unless the source names one.
@@ -214,7 +214,8 @@ pub enum Record {
 
 /// One control block handed to io_submit (`bytes` asked for), or one completion got from io_getevents
 /// (`bytes` transferred, negative for an errno). `key` is what joins them: the block's address where the
-/// source shows it, else its `data`.
+/// source shows it, else its `data`. Of sendmmsg and recvmmsg one message, with the `bytes` transferred; of
+/// all calls of messages also each descriptor passed with one (`SCM_RIGHTS`), in `fd`.
 #[derive(Clone, Copy, Debug)]
 pub struct AsyncItem {
     pub key: u64,
@@ -222,6 +223,18 @@ pub struct AsyncItem {
     pub write: bool,
     pub bytes: i64,
     pub offset: i64,
+}
+
+impl AsyncItem {
+    /// A message that moved `bytes`, UNKNOWN if the source does not show it.
+    pub fn message(bytes: i64) -> AsyncItem {
+        AsyncItem { key: 0, fd: NO_FD, write: false, bytes, offset: UNKNOWN }
+    }
+
+    /// A descriptor that came or went with a message.
+    pub fn passed(fd: i32) -> AsyncItem {
+        AsyncItem { fd, ..AsyncItem::message(UNKNOWN) }
+    }
 }
 
 /// A successful fork, vfork or clone that this batch shows: known before its records are tracked, so

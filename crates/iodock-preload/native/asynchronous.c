@@ -1,4 +1,4 @@
-/* Requests of asynchronous I/O (libaio), as they are submitted, and as they are done. A part of record.c, kept apart for reading.
+/* What calls do many of at a time: requests of asynchronous I/O (libaio), as they are submitted, and as they are done; messages. A part of record.c, kept apart for reading.
  *
  * The kernel has read the control blocks, but another thread may have got their ends meanwhile, and given them back: they are read as the
  * kernel would. */
@@ -82,16 +82,39 @@ static u8 *put_events(u8 *at, const u64 *event, u64 count)
 	return at;
 }
 
+#define MESSAGE_BYTES 64 /* struct mmsghdr: the message, and at 56 its bytes */
+
+/* Bytes, and the control data where it passes descriptors and there is room. */
+static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count)
+{
+	for (; count; count--, message += MESSAGE_BYTES) {
+		const u8 *control;
+		u64 bytes = passing(message, &control);
+		if (bytes > (u64)(limit - at) - count * ITEM_BYTES)
+			bytes = 0;
+		at = put(put(at, *(const u32 *)(message + 56)), bytes);
+		at = put_bytes(at, control, bytes);
+	}
+	return at;
+}
+
+static inline int has_items(const struct shape *shape)
+{
+	return shape->roles[1] == ROLE_MESSAGES || shape->roles[2] == ROLE_BLOCKS || shape->roles[3] == ROLE_EVENTS;
+}
+
 /* They are made where the record's text will stand, or behind it. */
 static __attribute__((noinline)) void gather_items(struct state *state, u32 level, const struct shape *shape,
 						   const u64 *arguments, struct fields *f, u64 now, s64 result)
 {
 	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
-	u64 bytes = count * ITEM_BYTES;
+	u64 bytes = count * ITEM_BYTES + CONTROL_LIMIT;
 	if (!room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now))
 		return;
 	u8 *first = state->streams[level].at + PLAIN_LIMIT, *end;
-	if (shape->roles[2] == ROLE_BLOCKS)
+	if (shape->roles[1] == ROLE_MESSAGES)
+		end = put_messages(first, first + bytes, (const u8 *)arguments[1], count);
+	else if (shape->roles[2] == ROLE_BLOCKS)
 		end = put_blocks(first, (struct blocks *)(((u64)first + bytes + 7) & ~7ul), arguments[2], count);
 	else
 		end = put_events(first, (const u64 *)arguments[3], count);

@@ -97,6 +97,30 @@ static u64 vector_sum(const u64 *vector, u64 count)
 	return sum;
 }
 
+#define CONTROL_HEADER 16
+/* The kernel passes no more than 253 descriptors with one message. */
+#define CONTROL_LIMIT 1040
+#define PASSED_DESCRIPTORS (1ul << 32 | 1) /* SOL_SOCKET, SCM_RIGHTS */
+
+/* The control data of a message (struct user_msghdr: at 32, its length at 40) if it passes descriptors; how long it is, or 0. */
+static u64 passing(const u8 *message, const u8 **control)
+{
+	u64 size = *(const u64 *)(message + 40), here, next;
+	*control = *(const u8 *const *)(message + 32);
+	if (!*control)
+		return 0;
+	size = size < CONTROL_LIMIT ? size : CONTROL_LIMIT;
+	for (u64 at = 0; at + CONTROL_HEADER <= size; at += next) {
+		if (*(const u64 *)(*control + at + 8) == PASSED_DESCRIPTORS)
+			return size;
+		here = *(const u64 *)(*control + at);
+		next = (here + 7) & ~7ul;
+		if (here < CONTROL_HEADER || here > CONTROL_LIMIT)
+			break;
+	}
+	return 0;
+}
+
 /* What the roles of a call say. */
 struct fields {
 	u32 has, more;
@@ -128,6 +152,8 @@ static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *ne
 		break;
 	case ROLE_MESSAGE:
 		f->has |= HAS_SIZE, f->size = vector_sum(*(const u64 *const *)(pointer + 16), *(const u64 *)(pointer + 24));
+		f->text_bytes = passing(pointer, &f->text);
+		f->more |= f->text_bytes ? MORE_TEXT : 0;
 		break;
 	case ROLE_PAIR:
 		f->has |= HAS_FD, f->fd = ((const s32 *)pointer)[0];

@@ -169,7 +169,7 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	gather(&fields, shape, arguments, result);
 	if (unlikely(result < 0 && result != -EFAULT && !fields.path))
 		refused_paths(state, level, shape, arguments, &fields, end);
-	if (unlikely(result > 0 && (shape->roles[2] == ROLE_BLOCKS || shape->roles[3] == ROLE_EVENTS)))
+	if (unlikely(result > 0 && has_items(shape)))
 		gather_items(state, level, shape, arguments, &fields, end, result);
 	u8 name[NAME_BYTES];
 	if (unlikely(arguments[1] == TIOCGPTPEER && result >= 0 && shape == &session->shapes[SYS_ioctl]))

@@ -15,7 +15,7 @@ typedef u16 __attribute__((aligned(1), may_alias)) unaligned_u16;
 typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 5
+#define SESSION_VERSION 6
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -59,6 +59,7 @@ enum role {
 	ROLE_STATX,
 	ROLE_BLOCKS, /* of io_submit, behind their number */
 	ROLE_EVENTS, /* that io_getevents has got */
+	ROLE_MESSAGES, /* of sendmmsg and recvmmsg */
 };
 
 /* Of programs that are executed: what the recorder can trace. */

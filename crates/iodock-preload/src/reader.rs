@@ -3,6 +3,7 @@
 pub use crate::entries::*;
 use crate::format::*;
 use crate::shapes::Shapes;
+use iodock_event::control::each_passed;
 use iodock_event::{AsyncItem, NO_FD, UNKNOWN};
 
 /// A chunk's header.
@@ -285,12 +286,32 @@ impl ChunkReader {
             let count = self.number()? as usize;
             let end = self.at.checked_add(count).filter(|&end| end <= self.bytes.len())?;
             while self.at < end {
-                let item = if shape.has(Role::Blocks) { self.request() } else { self.completion() };
-                record.items.push(item?);
+                if shape.has(Role::Message) {
+                    self.passed(count, &mut record.items)?;
+                } else if shape.has(Role::Messages) {
+                    self.message(&mut record.items)?;
+                } else {
+                    let item = if shape.has(Role::Blocks) { self.request() } else { self.completion() };
+                    record.items.push(item?);
+                }
             }
             self.at = end;
         }
         Some(())
+    }
+
+    /// The descriptors in `count` bytes of control data.
+    fn passed(&mut self, count: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
+        let end = self.at.checked_add(count)?;
+        each_passed(self.bytes.get(self.at..end)?, |fd| items.push(AsyncItem::passed(fd)));
+        self.at = end;
+        Some(())
+    }
+
+    fn message(&mut self, items: &mut Vec<AsyncItem>) -> Option<()> {
+        items.push(AsyncItem::message(i64::try_from(self.number()?).ok()?));
+        let count = self.number()? as usize;
+        self.passed(count, items)
     }
 
     fn request(&mut self) -> Option<AsyncItem> {

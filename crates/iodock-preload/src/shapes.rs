@@ -87,6 +87,7 @@ fn role_of(argument: Argument, name: &str) -> Role {
         Argument::CloneFlags | Argument::Arguments | Argument::Skip => Role::None,
         Argument::ControlBlocks => Role::Blocks,
         Argument::Completions => Role::Events,
+        Argument::Messages => Role::Messages,
     }
 }
 

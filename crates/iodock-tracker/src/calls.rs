@@ -7,8 +7,8 @@ use crate::{text_of, time_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
 use iodock_event::{
-    Action, Batch, CallSpec, ErrnoId, FileKind, LossKind, Outcome, Phase, RawCall, Role, Text, AT_FDCWD,
-    NONE, UNKNOWN,
+    Action, AsyncItem, Batch, CallSpec, ErrnoId, FileKind, LossKind, Outcome, Phase, RawCall, Role, Text,
+    AT_FDCWD, NONE, UNKNOWN,
 };
 
 /// A call's line of the table, boiled down to what is asked of it every time.
@@ -94,6 +94,12 @@ pub(crate) struct Ending<'a> {
 impl Ending<'_> {
     pub fn succeeded(&self) -> bool {
         self.raw.outcome == Outcome::Succeeded
+    }
+
+    /// What the call's structures hold, one by one.
+    pub fn items(&self) -> &[AsyncItem] {
+        let start = self.raw.items.start as usize;
+        self.batch.items.get(start..start + self.raw.items.count as usize).unwrap_or_default()
     }
 }
 
@@ -195,7 +201,9 @@ impl Tracker {
             Action::Read | Action::Write | Action::PositionedRead | Action::PositionedWrite => {
                 self.read_or_write(&ending, subject, &mut row)
             }
-            Action::Receive | Action::Send => self.receive_or_send(&ending, &mut row),
+            Action::Receive | Action::Send | Action::ReceiveMany | Action::SendMany | Action::PipeMemory => {
+                self.receive_or_send(&ending, subject, &mut row)
+            }
             Action::Seek | Action::SeekResult => self.seek(&ending, subject, &mut row),
             Action::Map => self.map(&ending, subject, &mut row),
             Action::AsyncSubmit => self.submit(&ending),
@@ -282,8 +290,8 @@ impl Tracker {
             self.losses.add(LossKind::UnknownDescriptors, 1);
         }
         let mut description = Description::new(self.new_handle(), file);
-        let copied = self.tasks.tables[self.tasks.live[live].table].copied;
-        description.seekable = !copied && (kind.has_path() || kind == FileKind::Unknown);
+        let foreign = self.tasks.tables[self.tasks.live[live].table].foreign;
+        description.seekable = !foreign && (kind.has_path() || kind == FileKind::Unknown);
         self.install(live, fd, description, false)
     }
 
@@ -344,6 +352,7 @@ impl Tracker {
             Action::ChangeDirectory | Action::ChangeDirectoryFd => self.change_directory(live, subject),
             Action::ChangeRoot => self.change_root(live, subject),
             Action::Unshare => self.unshare(live, raw.flags),
+            Action::NewFromProcess => self.get_from_process(ending, subject),
             Action::None if raw.flags & AT_REMOVEDIR != 0 && meta.path => {
                 self.names.set_kind(subject.file, FileKind::Directory)
             }

@@ -18,6 +18,10 @@ pub struct Description {
     /// Does it have a position that this tracker can follow?
     pub seekable: bool,
     pub append: bool,
+    /// Of a pipe: is it the end that is read from?
+    pub read_end: bool,
+    /// Of a pidfd: the process, 0 where not known.
+    pub process: u32,
     /// Did several tasks use it whose order the source can't tell?
     pub unordered: bool,
     pub last: LastAccess,
@@ -32,6 +36,8 @@ impl Description {
             position: UNKNOWN,
             seekable: false,
             append: false,
+            read_end: false,
+            process: 0,
             unordered: false,
             last: LastAccess::default(),
         }
@@ -80,9 +86,9 @@ const DENSE: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct FdTable {
     pub references: u32,
-    /// Did a fork copy it? Then what lies behind a descriptor never seen opened may be shared with
-    /// another table without our knowing.
-    pub copied: bool,
+    /// Did a fork copy it, or did it get descriptors from other processes? Then what lies behind one never
+    /// seen opened may be shared with another table without our knowing.
+    pub foreign: bool,
     dense: Vec<u32>,
     sparse: FxHashMap<i32, u32>,
 }
@@ -162,6 +168,11 @@ impl FdTable {
 
     /// A copy for a child; the caller holds its references.
     pub fn copy(&self) -> FdTable {
-        FdTable { references: 1, copied: self.copied, dense: self.dense.clone(), sparse: self.sparse.clone() }
+        FdTable {
+            references: 1,
+            foreign: self.foreign,
+            dense: self.dense.clone(),
+            sparse: self.sparse.clone(),
+        }
     }
 }

@@ -226,8 +226,10 @@ impl Tracker {
             Action::NewUnnamed => (FileKind::Other, &b"other"[..]),
             _ => return,
         };
-        if let Some(fd) = i32::try_from(raw.result).ok().filter(|&fd| fd >= 0) {
-            self.install_special(live, fd, (kind, name), raw.result_text, batch, close_on_exec);
+        let Some(fd) = i32::try_from(raw.result).ok().filter(|&fd| fd >= 0) else { return };
+        self.install_special(live, fd, (kind, name), raw.result_text, batch, close_on_exec);
+        if action == Action::NewPidfd {
+            self.new_pidfd_of(live, fd, raw.argument);
         }
     }
 
@@ -235,6 +237,7 @@ impl Tracker {
     pub(crate) fn new_pidfd(&mut self, live: u32, raw: &RawCall, batch: &Batch) {
         if raw.flags & CLONE_PIDFD != 0 && raw.outcome == Outcome::Succeeded && raw.fd >= 0 {
             self.install_special(live, raw.fd, (FileKind::Pidfd, b"pidfd"), raw.fd_text, batch, true);
+            self.new_pidfd_of(live, raw.fd, raw.result);
         }
     }
 
@@ -243,7 +246,8 @@ impl Tracker {
         let close_on_exec = raw.flags & O_CLOEXEC != 0;
         for (fd, note) in [(raw.fd, raw.fd_text), (raw.fd2, raw.fd2_text)] {
             if fd >= 0 {
-                self.install_special(live, fd, (kind, name), note, batch, close_on_exec);
+                let slot = self.install_special(live, fd, (kind, name), note, batch, close_on_exec);
+                self.descriptions.get_mut(slot).read_end = kind == FileKind::Pipe && fd == raw.fd;
             }
         }
     }
@@ -266,7 +270,7 @@ impl Tracker {
         note: Text,
         batch: &Batch,
         close_on_exec: bool,
-    ) {
+    ) -> u32 {
         let noted = match Note::of(batch.text(note)) {
             // anon_inode:[...] says no more than the kind.
             Note::Other(text) if !text.starts_with(b"anon_inode:") => text,
@@ -274,7 +278,7 @@ impl Tracker {
         };
         let file = self.names.file(SHARED, kind, false, noted);
         let description = Description::new(self.new_handle(), file);
-        self.install(live, fd, description, close_on_exec);
+        self.install(live, fd, description, close_on_exec)
     }
 }
 

@@ -14,6 +14,7 @@ mod descriptors;
 mod files;
 mod io_time;
 mod maps;
+mod messages;
 mod names;
 mod paths;
 mod patterns;

@@ -308,7 +308,7 @@ impl Tasks {
     }
 
     fn copy_table(&mut self, table: u32, descriptions: &mut Descriptions) -> u32 {
-        self.tables[table].copied = true;
+        self.tables[table].foreign = true;
         let copy = self.tables[table].copy();
         for (_, slot) in copy.iter() {
             descriptions.hold(slot);

@@ -93,15 +93,6 @@ impl Tracker {
         }
     }
 
-    /// Sockets: bytes, but no place.
-    pub(crate) fn receive_or_send(&mut self, ending: &Ending, row: &mut EventRow) {
-        let receives = ending.meta.action == Action::Receive;
-        row.direction = if receives { Direction::Read } else { Direction::Write } as u8;
-        if ending.succeeded() && ending.raw.result >= 0 {
-            row.bytes = self.credible(ending.raw.result, MOST_MOVED);
-        }
-    }
-
     pub(crate) fn seek(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
         if !ending.succeeded() {
             return;

@@ -67,11 +67,9 @@ impl Tracker {
 
     /// io_submit: what will complete later.
     pub(crate) fn submit(&mut self, ending: &Ending) {
-        let Ending { live, batch, raw, .. } = *ending;
+        let Ending { live, raw, .. } = *ending;
         let (Outcome::Succeeded, Ok(accepted)) = (raw.outcome, usize::try_from(raw.result)) else { return };
-        let start = raw.items.start as usize;
-        let items = batch.items.get(start..start + raw.items.count as usize).unwrap_or_default();
-        for item in items.iter().take(accepted) {
+        for item in ending.items().iter().take(accepted) {
             let task = &self.tasks.live[live];
             let (process, slot) = (task.process, self.tasks.tables[task.table].get(item.fd));
             let (file, handle, appends) = match slot.map(|slot| self.descriptions.get(slot)) {
@@ -90,12 +88,9 @@ impl Tracker {
     /// io_getevents: one row for each request that is done; the call itself is counted once, so all but
     /// the first are its other ends.
     pub(crate) fn completions(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
-        let Ending { live, batch, raw, .. } = *ending;
-        let start = raw.items.start as usize;
-        let items = batch.items.get(start..start + raw.items.count as usize).unwrap_or_default();
-        let process = self.tasks.live[live].process;
+        let process = self.tasks.live[ending.live].process;
         let first_row = out.len();
-        for item in items.iter().filter(|_| ending.succeeded()) {
+        for item in ending.items().iter().filter(|_| ending.succeeded()) {
             let submitted = self.tasks.processes[process].submitted.as_mut();
             let Some(request) = submitted.and_then(|submitted| submitted.complete(item.key)) else {
                 self.losses.add(LossKind::AsyncUnmatched, 1);

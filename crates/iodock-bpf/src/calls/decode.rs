@@ -5,6 +5,7 @@ use crate::format::{Kind, Piece, STRING_LIMIT};
 use crate::plans::{piece, Plans};
 use crate::record::{Copied, Record};
 use iodock_event::constants::O_CLOEXEC;
+use iodock_event::control::each_passed;
 use iodock_event::{
     Action, AsyncItem, Batch, CallId, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD,
     UNKNOWN,
@@ -17,6 +18,7 @@ const GENERAL_WORDS: usize = 10;
 
 const BLOCK_BYTES: usize = 72;
 const EVENT_BYTES: usize = 32;
+const MESSAGE_BYTES: usize = 64;
 
 /// What the small records of a call hold.
 #[derive(Clone, Copy)]
@@ -120,6 +122,9 @@ impl Decoder {
             if piece(role, call.spec()) != Piece::None {
                 pointed(&mut raw, role, pieces.get(next).copied().flatten(), result, batch);
                 next += 1;
+                if let (Role::Message, Some(Some(Copied::Bytes(control)))) = (role, pieces.get(next)) {
+                    raw.items = passed(batch, control);
+                }
             }
         }
         Some(raw)
@@ -219,6 +224,7 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
         Role::NewPair => (raw.fd, raw.fd2) = pair(bytes),
         Role::StatBuffer => stat(raw, bytes),
         Role::ControlBlocks => raw.items = items(batch, bytes.chunks_exact(BLOCK_BYTES).map(control_block)),
+        Role::Messages => raw.items = items(batch, bytes.chunks_exact(MESSAGE_BYTES).map(message)),
         Role::Completions => raw.items = items(batch, bytes.chunks_exact(EVENT_BYTES).map(completion)),
         _ => {}
     }
@@ -259,6 +265,18 @@ fn items(batch: &mut Batch, items: impl Iterator<Item = AsyncItem>) -> Items {
     let start = batch.items.len();
     batch.items.extend(items);
     Items { start: start as u32, count: (batch.items.len() - start) as u32 }
+}
+
+/// The descriptors that a message passes.
+fn passed(batch: &mut Batch, control: &[u8]) -> Items {
+    let start = batch.items.len();
+    each_passed(control, |fd| batch.items.push(AsyncItem::passed(fd)));
+    Items { start: start as u32, count: (batch.items.len() - start) as u32 }
+}
+
+/// `struct mmsghdr`: the bytes at 56.
+fn message(message: &[u8]) -> AsyncItem {
+    AsyncItem::message(i64::from(word(message, 56) as u32))
 }
 
 /// A block's address, then its `struct iocb`: operation at 16, descriptor at 20, length at 32, offset at 40.

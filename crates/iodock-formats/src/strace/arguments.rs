@@ -43,7 +43,8 @@ fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall
         Role::OffsetPointer => set(&mut raw.offset, pointed_offset(lexer)),
         Role::OffsetPointer2 => set(&mut raw.offset2, pointed_offset(lexer)),
         Role::Vector => set(&mut raw.requested, structures::vector(*lexer)),
-        Role::Message => set(&mut raw.requested, structures::message(*lexer)),
+        Role::Message => structures::message(*lexer, raw, batch),
+        Role::Messages => raw.items = structures::messages(*lexer, batch),
         Role::HowFlags => raw.flags = structures::named_flags(*lexer),
         Role::CloneFlags => {
             raw.flags = structures::named_flags(*lexer);

@@ -83,15 +83,63 @@ pub fn vector(mut lexer: Lexer<'_>) -> Option<i64> {
     (complete && known).then_some(sum)
 }
 
-/// Sum of the lengths of a message's vector.
-pub fn message(mut lexer: Lexer<'_>) -> Option<i64> {
-    let mut sum = None;
-    each_field(&mut lexer, |Field { name, value }| {
-        if name == b"msg_iov" {
-            sum = vector(value);
-        }
+/// The sum of the lengths of a message's vector, and the descriptors that go with it.
+pub fn message(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
+    let start = batch.items.len();
+    each_field(&mut lexer, |Field { name, value }| match name {
+        b"msg_iov" => raw.requested = vector(value).unwrap_or(raw.requested),
+        b"msg_control" => control(value, batch),
+        _ => {}
     });
-    sum
+    raw.items = items_from(start, batch);
+}
+
+/// sendmmsg's and recvmmsg's `[{msg_hdr={...}, msg_len=42}, ...]`: what each moved, and their descriptors.
+pub fn messages(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
+    let start = batch.items.len();
+    each_element(&mut lexer, |element| {
+        each_field(element, |Field { name, mut value }| match name {
+            b"msg_len" => batch.items.push(AsyncItem::message(value.integer().unwrap_or(UNKNOWN))),
+            b"msg_hdr" => {
+                each_field(&mut value, |Field { name, value }| {
+                    if name == b"msg_control" {
+                        control(value, batch);
+                    }
+                });
+            }
+            _ => {}
+        })
+    });
+    items_from(start, batch)
+}
+
+/// `[{cmsg_len=20, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3]}]`; versions before 4.12 show
+/// one without the outer brackets, and its data as `{3}` without a name.
+fn control(mut lexer: Lexer<'_>, batch: &mut Batch) {
+    if lexer.rest().starts_with(b"{cmsg_len") {
+        control_message(&mut lexer, batch);
+    } else {
+        each_element(&mut lexer, |element| control_message(element, batch));
+    }
+}
+
+fn control_message(lexer: &mut Lexer<'_>, batch: &mut Batch) -> bool {
+    let mut rights = false;
+    each_field(lexer, |Field { name, mut value }| match name {
+        b"cmsg_type" => rights = value.word() == b"SCM_RIGHTS",
+        b"cmsg_data" | b"" if rights => {
+            each_element(&mut value, |fd| {
+                let (number, _) = descriptor(fd, batch);
+                batch.items.push(AsyncItem::passed(number));
+                number != NO_FD
+            });
+        }
+        _ => {}
+    })
+}
+
+fn items_from(start: usize, batch: &Batch) -> Items {
+    Items { start: start as u32, count: (batch.items.len() - start) as u32 }
 }
 
 /// The flags of clone (`..., flags=...`), clone3 and openat2 (`{flags=...}`), or the plain ones of

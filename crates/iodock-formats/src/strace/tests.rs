@@ -134,6 +134,34 @@ fn descriptors_with_names() {
 }
 
 #[test]
+fn messages_and_the_descriptors_that_go_with_them() {
+    let items = |line: &str| {
+        let read = call(line);
+        read.batch.items.iter().map(|item| (item.fd, item.bytes)).collect::<Vec<_>>()
+    };
+    let message = |control: &str| {
+        let rest = r#"msg_name=NULL, msg_namelen=0, msg_iov=[{iov_base="x", iov_len=1}], msg_iovlen=1, "#;
+        format!("{{{rest}msg_control={control}, msg_controllen=24, msg_flags=0}}")
+    };
+    for control in [
+        "[{cmsg_len=24, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3, 4</a]>]}]",
+        "[{cmsg_len=24, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, [3, 4]}]",
+        "{cmsg_len=24, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, {3, 4}}",
+        "[{cmsg_len=28, cmsg_level=SOL_SOCKET, cmsg_type=SCM_CREDENTIALS, cmsg_data={pid=9, uid=0, gid=0}}, \
+         {cmsg_len=24, cmsg_level=SOL_SOCKET, cmsg_type=SCM_RIGHTS, cmsg_data=[3, 4]}]",
+    ] {
+        let line = format!("sendmsg(3, {}, 0) = 1", message(control));
+        assert_eq!(items(&line), [(3, UNKNOWN), (4, UNKNOWN)], "{line}");
+        let line = format!("recvmmsg(3, [{{msg_hdr={}, msg_len=7}}], 1, 0, NULL) = 1", message(control));
+        assert_eq!(items(&line), [(3, UNKNOWN), (4, UNKNOWN), (NO_FD, 7)], "{line}");
+    }
+    let two =
+        r#"[{msg_hdr={msg_name=NULL, msg_iov=[]}, msg_len=5}, {msg_hdr={msg_name=NULL}, msg_len=6}, ...]"#;
+    assert_eq!(items(&format!("sendmmsg(3, {two}, 9, 0) = 9")), [(NO_FD, 5), (NO_FD, 6)]);
+    assert_eq!(items("sendmmsg(3, 0x7fff, 2, 0) = 2"), []);
+}
+
+#[test]
 fn quantities() {
     let asked = |line: &str| call(line).raw.requested;
     for line in [

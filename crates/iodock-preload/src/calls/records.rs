@@ -356,7 +356,7 @@ fn changes_descriptors(action: Action) -> bool {
             | Action::PositionedWrite
             | Action::Receive
             | Action::Send
-            | Action::MultiMessage
+            | Action::PipeMemory
             | Action::Transfer
             | Action::Seek
             | Action::SeekResult

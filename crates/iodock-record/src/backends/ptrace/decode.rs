@@ -4,6 +4,7 @@ use super::memory::{self, Read};
 use super::request::CallInfo;
 use super::tasks::Call;
 use iodock_event::constants::O_CLOEXEC;
+use iodock_event::control::{each_passed, CONTROL_LIMIT};
 use iodock_event::{Action, AsyncItem, LossKind, Losses, RawCall, Role, Text, NO_FD, UNKNOWN};
 
 /// execve's arguments are kept up to here.
@@ -23,7 +24,12 @@ pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInf
     for (index, &role) in spec.registers().iter().enumerate().take(6) {
         let value = info.arguments[index];
         match role {
-            Role::Skip | Role::SeekPointer | Role::NewPair | Role::StatBuffer | Role::Completions => {}
+            Role::Skip
+            | Role::SeekPointer
+            | Role::NewPair
+            | Role::StatBuffer
+            | Role::Completions
+            | Role::Messages => {}
             Role::Fd | Role::DirFd => call.raw.fd = value as i32,
             Role::Fd2 | Role::DirFd2 => call.raw.fd2 = value as i32,
             Role::Size => call.raw.requested = i64::try_from(value).unwrap_or(i64::MAX),
@@ -71,7 +77,7 @@ fn pointed(call: &mut Call, role: Role, tid: u32, address: u64, info: &CallInfo)
         Role::OffsetPointer2 => call.raw.offset2 = offset(tid, address),
         Role::HowFlags => call.raw.flags = memory::read_u64(tid, address).unwrap_or(0),
         Role::Vector => call.raw.requested = vector_sum(call, tid, address, info.arguments[2]),
-        Role::Message => call.raw.requested = message_sum(call, tid, address),
+        Role::Message => message(call, tid, address),
         Role::Arguments => call.raw.argv = arguments(call, tid, address),
         Role::ControlBlocks => control_blocks(call, tid, address, info.arguments[1]),
         _ => {}
@@ -105,13 +111,49 @@ fn vector_sum(call: &mut Call, tid: u32, address: u64, count: u64) -> i64 {
     i64::try_from(lengths.fold(0u64, u64::saturating_add)).unwrap_or(i64::MAX)
 }
 
-/// `struct user_msghdr`: the vectors at 16, their number at 24.
-fn message_sum(call: &mut Call, tid: u32, address: u64) -> i64 {
-    let mut header = [0; 32];
+/// `struct user_msghdr`: the vectors at 16, their number at 24, the control data at 32, its length at 40.
+const MESSAGE_HEADER: usize = 56;
+
+fn message(call: &mut Call, tid: u32, address: u64) {
+    let mut header = [0; MESSAGE_HEADER];
     if !memory::read_exact(tid, address, &mut header) {
-        return UNKNOWN;
+        return;
     }
-    vector_sum(call, tid, word(&header, 16), word(&header, 24))
+    call.raw.requested = vector_sum(call, tid, word(&header, 16), word(&header, 24));
+    if call.raw.call.spec().action == Action::Send {
+        passed(call, tid, &header);
+    }
+}
+
+/// The descriptors that the control data of a message passes.
+fn passed(call: &mut Call, tid: u32, header: &[u8]) {
+    let length = usize::min(word(header, 40) as usize, CONTROL_LIMIT);
+    if length == 0 {
+        return;
+    }
+    call.scratch.resize(length, 0);
+    let read = memory::read_some(tid, word(header, 32), &mut call.scratch);
+    each_passed(&call.scratch[..read], |fd| call.items.push(AsyncItem::passed(fd)));
+}
+
+/// The `struct mmsghdr`s of sendmmsg and recvmmsg, as many as the result says: the message, and its bytes at
+/// 56.
+fn messages(call: &mut Call, tid: u32, address: u64, count: i64) {
+    let mut message = [0; 64];
+    for index in 0..u64::min(count as u64, VECTOR_LIMIT as u64) {
+        if !memory::read_exact(tid, address.wrapping_add(index * 64), &mut message) {
+            break;
+        }
+        passed(call, tid, &message[..MESSAGE_HEADER]);
+        call.items.push(AsyncItem::message(i64::from(half(&message, MESSAGE_HEADER) as u32)));
+    }
+}
+
+fn received(call: &mut Call, tid: u32, address: u64) {
+    let mut header = [0; MESSAGE_HEADER];
+    if memory::read_exact(tid, address, &mut header) {
+        passed(call, tid, &header);
+    }
 }
 
 fn arguments(call: &mut Call, tid: u32, address: u64) -> Text {
@@ -188,6 +230,8 @@ pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
             Role::NewPair => pair(&mut call.raw, tid, address),
             Role::Completions => completions(call, tid, address, result),
             Role::SeekPointer => call.raw.offset = offset(tid, address),
+            Role::Messages => messages(call, tid, address, result),
+            Role::Message if call.raw.call.spec().action == Action::Receive => received(call, tid, address),
             _ => {}
         }
     }
