@@ -63,6 +63,20 @@ def test_import_names_and_refuses(imported: Path) -> None:
     assert good("import", "run.log", "-o", "run-2.iodock", "--force", cwd=folder) == "run-2.iodock\n"
 
 
+def test_import_takes_each_log_once(imported: Path, tmp_path: Path) -> None:
+    log = imported.parent / "run.log"
+    (tmp_path / "link.log").symlink_to(log)
+    done = iodock("import", log, "link.log", cwd=tmp_path)
+    assert done.returncode == 2 and "link.log is the same log as" in done.stderr
+    assert os.listdir(tmp_path) == ["link.log"]
+
+
+def test_a_byte_order_mark_costs_no_line(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(LOG, encoding="utf-8-sig")
+    done = iodock("import", "run.log", "--cwd", "/work", cwd=tmp_path)
+    assert "strace: 7 calls" in done.stderr and "note:" not in done.stderr
+
+
 def test_import_from_a_pipe(tmp_path: Path) -> None:
     assert good("import", "-", "-q", input=LOG, cwd=tmp_path) == "stdin.iodock\n"
 
@@ -171,6 +185,8 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (["show", "summary"], 2, ["Missing argument", "hint: iodock show summary --help"]),
         (["shw"], 2, ["No such command", "hint: iodock --help"]),
         (["query", "{store}", " "], 2, ["the question is empty", "hint: "]),
+        (["query", "{store}", "SELECT 1; SELECT 2"], 2, ["several questions", "one at a time"]),
+        (["import", "-", "-"], 2, ["- is given twice"]),
         (["query", "{store}", "SELEC 1"], 1, ["hint: tables: events"]),
         (["query", "{store}", "SELECT nothing FROM events"], 1, ["nothing"]),
         (["explain", "total_tim_ns"], 2, ["did you mean total_time_ns"]),

@@ -54,6 +54,7 @@ def import_logs(
 ) -> Imported:
     """Imports logs (`-` is standard input) into a new store. Raises IodockError; nothing of the store is
     left then."""
+    _each_once(logs)
     with native_errors():
         found = _native.import_logs(
             list(logs),
@@ -66,6 +67,26 @@ def import_logs(
             progress=progress,
         )
     return imported(found)
+
+
+def _each_once(logs: Sequence[str]) -> None:
+    """The same log twice would count every call twice. Raises RequestError."""
+    seen: dict[tuple[int, int] | str, str] = {}
+    for log in logs:
+        first = seen.setdefault(_identity(log), log)
+        if log != first:
+            raise RequestError(f"{log} is the same log as {first}", "give each log once")
+    if len(seen) < len(logs):
+        twice = next(log for log in logs if logs.count(log) > 1)
+        raise RequestError(f"{twice} is given twice", "give each log once")
+
+
+def _identity(log: str) -> tuple[int, int] | str:
+    try:
+        found = os.stat(log)
+    except (OSError, ValueError):
+        return log  # standard input; or what is wrong is told where it is opened
+    return found.st_dev, found.st_ino
 
 
 def finish(store: Path, progress: Progress | None = None) -> Imported:

@@ -32,6 +32,7 @@ losses! {
     UnknownDescriptors "unknown-descriptors" "opened before the log begins: start the tracer with the program, or use strace -y",
     UnknownParent "unknown-parent" "no fork or clone of these processes is in the log: trace the parent too, with -f",
     TruncatedPaths "truncated-paths" "the tracer cut these names: re-run strace with a larger -s",
+    CutDescriptors "cut-descriptors" "strace -s 0 and -s 1 leave out the descriptors of pipes and socket pairs: re-run strace with -s 2 or more, or without -s",
     UnknownOffsets "unknown-offsets" "the order of these threads' calls is not known: re-run strace with -ttt -T",
     PassedDescriptors "passed-descriptors" "these were handed to other processes over a socket (SCM_RIGHTS), and both move one position from then on: offsets through them are not known",
     CoverageMemory "coverage-memory" "which bytes were read or written before was given up for these accesses: raise --coverage-memory",

@@ -12,6 +12,7 @@ const HEAD_SIZE: usize = 64 << 10;
 /// ... unless its first line is longer than that.
 const LONGEST_HEAD: usize = 16 << 20;
 const READ_SIZE: usize = 256 << 10;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A log being read.
 pub struct Input {
@@ -74,6 +75,10 @@ impl Input {
             }
             Err(error) => self.reader = Box::new(Failing(Some(error))),
             Ok(()) => {}
+        }
+        // Editors of other systems put a mark before the first line.
+        if head.starts_with(BYTE_ORDER_MARK) {
+            head.drain(..BYTE_ORDER_MARK.len());
         }
         self.head = head;
         Ok(())

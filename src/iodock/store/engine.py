@@ -175,6 +175,8 @@ class Engine:
         if not sql.strip():
             raise RequestError("the question is empty", "for example: SELECT count(*) FROM events")
         try:
+            if len(self._connection.extract_statements(sql)) > 1:
+                raise RequestError("these are several questions", "ask one at a time, without a ; between")
             self._connection.execute(FREE_ORDER)
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()

@@ -99,15 +99,15 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Many digits, or ones at the end of the text.
+    /// Many digits, or ones at the end of the text. `None` also if they are no number of 64 bits.
     fn digits_singly(&mut self) -> Option<u64> {
         let start = self.at;
-        let mut value = 0u64;
+        let mut value = Some(0u64);
         while let Some(digit @ b'0'..=b'9') = self.text.get(self.at) {
-            value = value.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
+            value = value.and_then(|value| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
             self.at += 1;
         }
-        (self.at > start).then_some(value)
+        value.filter(|_| self.at > start)
     }
 
     /// A number: decimal, `0x` hexadecimal, `0` octal, with a sign. Unsigned 64-bit values come out as
@@ -115,27 +115,31 @@ impl<'a> Lexer<'a> {
     #[inline]
     pub fn integer(&mut self) -> Option<i64> {
         let negative = self.eat(b'-');
-        let value = if self.peek() == b'0' { self.prefixed() } else { self.digits()? };
+        let value = if self.peek() == b'0' { self.prefixed()? } else { self.digits()? };
         let value = value as i64;
         Some(if negative { value.wrapping_neg() } else { value })
     }
 
-    fn prefixed(&mut self) -> u64 {
+    fn prefixed(&mut self) -> Option<u64> {
+        const FOUR_BITS: u64 = 0xf << 60;
         self.at += 1;
         let mut value = 0u64;
+        let mut whole = true;
         if matches!(self.peek(), b'x' | b'X') {
             self.at += 1;
             while let Some(digit) = (self.peek() as char).to_digit(16) {
-                value = value.wrapping_shl(4) | u64::from(digit);
+                whole &= value & FOUR_BITS == 0;
+                value = value << 4 | u64::from(digit);
                 self.at += 1;
             }
         } else {
             while let digit @ b'0'..=b'7' = self.peek() {
-                value = value.wrapping_shl(3) | u64::from(digit - b'0');
+                whole &= value >> 61 == 0;
+                value = value << 3 | u64::from(digit - b'0');
                 self.at += 1;
             }
         }
-        value
+        whole.then_some(value)
     }
 
     /// Letters, digits and `_`.
@@ -332,7 +336,11 @@ mod tests {
         assert_eq!(integer("18446744073709551615"), Some(-1));
         assert_eq!(integer("0xffffffffffffffff"), Some(-1));
         assert_eq!(integer("NULL"), None);
-        assert_eq!(integer("99999999999999999999999999"), integer("99999999999999999999999999"));
+        for beyond in ["18446744073709551616", "99999999999999999999999999", "0x1ffffffffffffffff"] {
+            assert_eq!(integer(beyond), None);
+        }
+        assert_eq!(integer("0x0000000000000000001"), Some(1));
+        assert_eq!((integer("01777777777777777777777"), integer("02000000000000000000000")), (Some(-1), None));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::lexer::{Lexer, Quoted};
 use super::values::{descriptor, flags, push_unescaped};
-use iodock_event::{constants, AsyncItem, Batch, Items, RawCall, Text, NO_FD, UNKNOWN};
+use iodock_event::{constants, AsyncItem, Batch, Items, LossKind, RawCall, Text, NO_FD, UNKNOWN};
 use memchr::memmem;
 
 /// A field of a structure: its name (empty where old versions print none), and the lexer at its value.
@@ -192,7 +192,7 @@ pub fn arguments(lexer: &mut Lexer<'_>, batch: &mut Batch) -> Text {
     Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
 }
 
-/// `[3, 4]`, `[3<pipe:[1]>, 4<pipe:[1]>]`.
+/// `[3, 4]`, `[3<pipe:[1]>, 4<pipe:[1]>]`; with `-s 0` or `-s 1` strace leaves out what it made.
 pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     if !lexer.eat(b'[') {
         return;
@@ -201,6 +201,9 @@ pub fn new_pair(mut lexer: Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) {
     if lexer.eat(b',') {
         lexer.skip_spaces();
         (raw.fd2, raw.fd2_text) = descriptor(&mut lexer, batch);
+    }
+    if lexer.peek() == b'.' {
+        batch.lose(LossKind::CutDescriptors);
     }
 }
 

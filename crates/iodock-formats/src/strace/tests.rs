@@ -2,7 +2,7 @@
 
 use super::line::{self, Kind};
 use super::names::call_id;
-use iodock_event::{Batch, Outcome, RawCall, Text, AT_FDCWD, NO_FD, UNKNOWN, UNSHOWN_OFFSET};
+use iodock_event::{Batch, LossKind, Outcome, RawCall, Text, AT_FDCWD, NO_FD, UNKNOWN, UNSHOWN_OFFSET};
 
 struct Read {
     raw: RawCall,
@@ -159,6 +159,14 @@ fn messages_and_the_descriptors_that_go_with_them() {
         r#"[{msg_hdr={msg_name=NULL, msg_iov=[]}, msg_len=5}, {msg_hdr={msg_name=NULL}, msg_len=6}, ...]"#;
     assert_eq!(items(&format!("sendmmsg(3, {two}, 9, 0) = 9")), [(NO_FD, 5), (NO_FD, 6)]);
     assert_eq!(items("sendmmsg(3, 0x7fff, 2, 0) = 2"), []);
+}
+
+#[test]
+fn pairs_that_are_left_out_are_counted() {
+    for (pair, lost) in [("[3, 4]", 0), ("[3, ...]", 1), ("[...]", 1)] {
+        let read = call(&format!("pipe2({pair}, 0) = 0"));
+        assert_eq!(read.batch.losses.count(LossKind::CutDescriptors), lost, "{pair}");
+    }
 }
 
 #[test]

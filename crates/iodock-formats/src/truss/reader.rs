@@ -191,7 +191,7 @@ impl Parser<'_> {
         let times = self.times(start);
         (raw.end, raw.sys_cpu) = (times.end, times.sys_cpu);
         self.appear(tid, pid);
-        if !self.ending(call, &mut raw, pid) {
+        if !self.ending(call, &mut raw) {
             return true;
         }
         self.count(&raw);
@@ -205,12 +205,12 @@ impl Parser<'_> {
 
     /// Fills what stands behind the brackets. `false` if the line is no call of its own.
     #[inline]
-    fn ending(&mut self, call: &Call<'_>, raw: &mut RawCall, pid: u32) -> bool {
+    fn ending(&mut self, call: &Call<'_>, raw: &mut RawCall) -> bool {
         match call.ending {
             Ending::Result { value, second } => {
                 raw.outcome = Outcome::Succeeded;
                 raw.result = value.unwrap_or(UNKNOWN);
-                self.result(raw, second, pid);
+                self.result(raw, second);
             }
             Ending::Error { name, number } => self.error(raw, name, number),
             Ending::Sleeping => {
@@ -234,7 +234,7 @@ impl Parser<'_> {
 
     /// What the result of a successful call means for some actions.
     #[inline]
-    fn result(&mut self, raw: &mut RawCall, second: Option<i64>, pid: u32) {
+    fn result(&mut self, raw: &mut RawCall, second: Option<i64>) {
         match raw.call.spec().action {
             Action::NewPipe => {
                 if let (Some(second), Ok(first)) = (second, i32::try_from(raw.result)) {
@@ -246,10 +246,6 @@ impl Parser<'_> {
                 let fork =
                     Fork { parent_tid: raw.tid, child_tid: raw.result as u32, flags: 0, call: raw.call };
                 self.chunk.batch.forks.push(fork);
-            }
-            // The result is a number within the process; the vocabulary's threads have one of their own.
-            Action::NewThread if raw.result > 0 => {
-                raw.result = i64::from(self.reader.thread(pid, raw.result as u32));
             }
             _ => {}
         }

@@ -2,7 +2,7 @@
 
 use iodock_event::constants as linux;
 
-/// A number and its length: decimal, `0x` hexadecimal, `0` octal, with a sign.
+/// A number of 64 bits and its length: decimal, `0x` hexadecimal, `0` octal, with a sign.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<(i64, usize)> {
     let sign = usize::from(text.first() == Some(&b'-'));
@@ -15,7 +15,7 @@ pub fn integer(text: &[u8]) -> Option<(i64, usize)> {
     let mut value = 0u64;
     let mut length = skip;
     while let Some(digit) = body.get(length).and_then(|&byte| (byte as char).to_digit(base)) {
-        value = value.wrapping_mul(u64::from(base)).wrapping_add(u64::from(digit));
+        value = value.checked_mul(u64::from(base))?.checked_add(u64::from(digit))?;
         length += 1;
     }
     if length == skip {
@@ -137,6 +137,7 @@ mod tests {
         assert_eq!(integer(b"-3041965,"), Some((-3_041_965, 8)));
         assert_eq!(integer(b"0xFEFA0000"), Some((0xFEFA_0000, 10)));
         assert_eq!(integer(b"0x"), None);
+        assert_eq!((integer(b"18446744073709551616"), integer(b"0x1ffffffffffffffff")), (None, None));
         assert_eq!(integer(b"022"), Some((0o22, 3)));
         assert_eq!(integer(b"0)"), Some((0, 1)));
         assert_eq!(integer(b"SIG"), None);
