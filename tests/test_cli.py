@@ -68,7 +68,7 @@ def test_import_takes_each_log_once(imported: Path, tmp_path: Path) -> None:
     (tmp_path / "link.log").symlink_to(log)
     done = iodock("import", log, "link.log", cwd=tmp_path)
     assert done.returncode == 2 and "link.log is the same log as" in done.stderr
-    assert os.listdir(tmp_path) == ["link.log"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "link.log"]
 
 
 def test_a_byte_order_mark_costs_no_line(tmp_path: Path) -> None:

@@ -6,23 +6,8 @@ use std::{env, process::Command};
 const SOURCES: [&str; 2] = ["native/stub_x86_64.S", "native/record.c"];
 
 fn main() {
-    for file in SOURCES.iter().chain(&[
-        "native/session.h",
-        "native/hot.h",
-        "native/kernel.h",
-        "native/load.c",
-        "native/environment.c",
-        "native/chunks.c",
-        "native/threads.c",
-        "native/fields.c",
-        "native/flight.c",
-        "native/asynchronous.c",
-        "native/around.c",
-        "native/watch.c",
-        "native/traced.c",
-    ]) {
-        println!("cargo:rerun-if-changed={file}");
-    }
+    // The folder and all that is in it.
+    println!("cargo:rerun-if-changed=native");
     let target = env::var("TARGET").unwrap_or_default();
     let library = PathBuf::from(env::var("OUT_DIR").unwrap_or_default()).join("libiodock_preload.so");
     println!("cargo:rustc-env=IODOCK_PRELOAD_LIBRARY={}", library.display());

@@ -61,6 +61,8 @@ pub enum Action {
     Transfer,
     AsyncSubmit,
     AsyncComplete,
+    /// io_uring_enter: requests that go in, and some that are done.
+    RingEnter,
     /// The result is the new position.
     Seek,
     /// `_llseek`: the new position is in `offset`.
@@ -156,6 +158,8 @@ pub enum Role {
     ControlBlocks,
     /// -> `items`
     Completions,
+    /// What io_uring_enter finds in the ring's memory -> `items`
+    Ring,
 }
 
 /// One line of the table.
@@ -325,7 +329,7 @@ pub static CALLS: &[CallSpec] = &[
     call("io_uring_write", "write", C::Data, A::PositionedWrite, &[R::Fd, R::Skip, R::Size, R::Offset]),
     call("io_uring_fsync", "fsync", C::Sync, A::None, &[R::Fd]),
     call("io_uring_setup", "io_uring_setup", C::Other, A::NewIoUring, &[]),
-    call("io_uring_enter", "io_uring_enter", C::Other, A::None, &[R::Fd]),
+    call("io_uring_enter", "io_uring_enter", C::Other, A::RingEnter, &[R::Fd, R::Ring]),
     call("io_uring_register", "io_uring_register", C::Other, A::None, &[R::Fd]),
     call("readahead", "readahead", C::Data, A::None, &[R::Fd]),
     call("process_vm_readv", "process_vm_readv", C::Other, A::None, &[]),

@@ -25,6 +25,9 @@ pub struct Items {
     pub count: u32,
 }
 
+/// `argument` of an io_uring_setup whose requests the source shows in io_uring_enter.
+pub const RING_IS_SHOWN: i64 = 1;
+
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -223,12 +226,25 @@ pub struct AsyncItem {
     pub write: bool,
     pub bytes: i64,
     pub offset: i64,
+    /// Of a request that goes into an io_uring: as which call it is shown when it is done. `io_uring_enter`
+    /// itself stands for one that is not shown.
+    pub call: Option<CallId>,
 }
 
 impl AsyncItem {
+    /// A request to move `bytes` at `offset` of the file behind `fd`.
+    pub fn request(key: u64, fd: i32, write: bool, bytes: i64, offset: i64) -> AsyncItem {
+        AsyncItem { key, fd, write, bytes, offset, call: None }
+    }
+
+    /// A request that is done.
+    pub fn done(key: u64, bytes: i64) -> AsyncItem {
+        AsyncItem { key, ..AsyncItem::message(bytes) }
+    }
+
     /// A message that moved `bytes`, UNKNOWN if the source does not show it.
     pub fn message(bytes: i64) -> AsyncItem {
-        AsyncItem { key: 0, fd: NO_FD, write: false, bytes, offset: UNKNOWN }
+        AsyncItem { key: 0, fd: NO_FD, write: false, bytes, offset: UNKNOWN, call: None }
     }
 
     /// A descriptor that came or went with a message.

@@ -168,7 +168,7 @@ impl RecordDecoder<'_> {
             let (key, fd) = (self.cursor.varint()?, self.cursor.i32()?);
             let write = self.cursor.byte()? != 0;
             let (bytes, offset) = (self.cursor.signed()?, self.cursor.quantity()?);
-            batch.items.push(AsyncItem { key, fd, write, bytes, offset });
+            batch.items.push(AsyncItem::request(key, fd, write, bytes, offset));
         }
         Some(Items { start, count })
     }

@@ -56,8 +56,8 @@ fn everything() -> Batch {
     odd.fd_text = batch.push_text(b"pipe:[7]");
     odd.fd2_text = batch.push_text(b"x");
     odd.result_text = batch.push_text(b"y");
-    batch.items.push(AsyncItem { key: u64::MAX, fd: -1, write: true, bytes: -5, offset: UNKNOWN });
-    batch.items.push(AsyncItem { key: 0, fd: 9, write: false, bytes: i64::MAX, offset: 0 });
+    batch.items.push(AsyncItem::request(u64::MAX, -1, true, -5, UNKNOWN));
+    batch.items.push(AsyncItem::request(0, 9, false, i64::MAX, 0));
     odd.items = Items { start: 0, count: 2 };
     batch.records.push(Record::Call(odd));
     let working_directory = batch.push_text(b"/home/\xe9");

@@ -159,6 +159,8 @@ static inline u64 ticks(void)
 
 #include "asynchronous.c"
 
+#include "rings.c"
+
 #include "watch.c"
 
 static __attribute__((noinline)) void record_general(struct state *state, u32 level, const struct shape *shape,
@@ -171,14 +173,21 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 		refused_paths(state, level, shape, arguments, &fields, end);
 	if (unlikely(result > 0 && has_items(shape)))
 		gather_items(state, level, shape, arguments, &fields, end, result);
+	if (unlikely(shape->roles[1] == ROLE_RING))
+		ring_is_entered(state, level, arguments, &fields, end, result);
+	else if (unlikely(shape == &session->shapes[SYS_io_uring_setup] && result >= 0 && ring_is_made(state, arguments, result)))
+		fields.more |= MORE_ARGUMENT, fields.argument = RING_IS_SHOWN;
 	u8 name[NAME_BYTES];
 	if (unlikely(arguments[1] == TIOCGPTPEER && result >= 0 && shape == &session->shapes[SYS_ioctl]))
 		name_peer(&fields, name, arguments, result);
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
 	write_fields(state, level, shape, &fields, phase, start, end, result);
-	if (shape->kind == KIND_MAP)
+	if (shape->kind == KIND_MAP) {
 		has_mapped(state, arguments, result);
+		if (unlikely(rings_used))
+			ring_is_mapped(state, arguments, result);
+	}
 }
 
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would

@@ -60,6 +60,7 @@ enum role {
 	ROLE_BLOCKS, /* of io_submit, behind their number */
 	ROLE_EVENTS, /* that io_getevents has got */
 	ROLE_MESSAGES, /* of sendmmsg and recvmmsg */
+	ROLE_RING, /* of io_uring_enter: what lies in the rings */
 };
 
 /* Of programs that are executed: what the recorder can trace. */

@@ -106,6 +106,7 @@ pub enum Role {
     Blocks,
     Events,
     Messages,
+    Ring,
 }
 
 /// How a call is recorded.

@@ -4,7 +4,7 @@ pub use crate::entries::*;
 use crate::format::*;
 use crate::shapes::Shapes;
 use iodock_event::control::each_passed;
-use iodock_event::{AsyncItem, NO_FD, UNKNOWN};
+use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
 
 /// A chunk's header.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,20 @@ pub struct ChunkReader {
     next_offset: i64,
     last_fd: i32,
     paths: Vec<(usize, usize)>,
+}
+
+/// Flags of a `struct io_uring_sqe`.
+const SQE_FIXED_FILE: u8 = 1;
+const SQE_SKIP_SUCCESS: u8 = 1 << 6;
+
+/// The call that an operation of io_uring (`IORING_OP_...` of linux/io_uring.h) is shown as.
+fn ring_call(operation: Option<u8>) -> Option<CallId> {
+    CallId::intern(match operation {
+        Some(1 | 4 | 22) => b"io_uring_read",
+        Some(2 | 5 | 23) => b"io_uring_write",
+        Some(3) => b"io_uring_fsync",
+        _ => b"io_uring_enter",
+    })
 }
 
 impl ChunkReader {
@@ -290,6 +304,8 @@ impl ChunkReader {
                     self.passed(count, &mut record.items)?;
                 } else if shape.has(Role::Messages) {
                     self.message(&mut record.items)?;
+                } else if shape.has(Role::Ring) {
+                    self.ring(end, &mut record.items)?;
                 } else {
                     let item = if shape.has(Role::Blocks) { self.request() } else { self.completion() };
                     record.items.push(item?);
@@ -314,6 +330,32 @@ impl ChunkReader {
         self.passed(count, items)
     }
 
+    /// Requests that were done before this call, and those that it submits, each behind their number; up to
+    /// `end` others that are done.
+    fn ring(&mut self, end: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
+        for _ in 0..self.number()? {
+            items.push(self.completion()?);
+        }
+        for _ in 0..self.number()? {
+            items.push(self.ring_request()?);
+        }
+        while self.at < end {
+            items.push(self.completion()?);
+        }
+        Some(())
+    }
+
+    fn ring_request(&mut self) -> Option<AsyncItem> {
+        let (key, operation, flags) = (self.number()?, self.byte()?, self.byte()?);
+        let (fd, size, offset) = (self.signed()? as i32, self.number()?, self.signed()?);
+        let bytes = size.checked_sub(1).map_or(UNKNOWN, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+        let fd = if flags & SQE_FIXED_FILE != 0 { NO_FD } else { fd };
+        // What is done says nothing where it went well.
+        let operation = if flags & SQE_SKIP_SUCCESS != 0 { None } else { Some(operation) };
+        let call = ring_call(operation);
+        Some(AsyncItem { call, ..AsyncItem::request(key, fd, false, bytes, offset) })
+    }
+
     fn request(&mut self) -> Option<AsyncItem> {
         let key = self.number()?;
         let (flags, fd) = (self.byte()?, self.signed()? as i32);
@@ -321,11 +363,11 @@ impl ChunkReader {
             0 => (UNKNOWN, UNKNOWN),
             _ => (i64::try_from(self.number()?).unwrap_or(i64::MAX), self.signed()?),
         };
-        Some(AsyncItem { key, fd, write: flags & ITEM_WRITES != 0, bytes, offset })
+        Some(AsyncItem::request(key, fd, flags & ITEM_WRITES != 0, bytes, offset))
     }
 
     fn completion(&mut self) -> Option<AsyncItem> {
         let (key, bytes) = (self.number()?, self.signed()?);
-        Some(AsyncItem { key, fd: NO_FD, write: false, bytes, offset: UNKNOWN })
+        Some(AsyncItem::done(key, bytes))
     }
 }

@@ -88,6 +88,7 @@ fn role_of(argument: Argument, name: &str) -> Role {
         Argument::ControlBlocks => Role::Blocks,
         Argument::Completions => Role::Events,
         Argument::Messages => Role::Messages,
+        Argument::Ring => Role::Ring,
     }
 }
 

@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn requests_under_one_key_are_not_guessed() {
-        let item = AsyncItem { key: 7, fd: 3, write: true, bytes: 10, offset: 0 };
+        let item = AsyncItem::request(7, 3, true, 10, 0);
         let mut submitted = Submitted::default();
         submitted.add(7, Request::new(&item, 1, 1));
         assert!(submitted.complete(7).is_some());

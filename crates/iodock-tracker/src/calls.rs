@@ -133,7 +133,7 @@ impl Tracker {
         Arguments { first, second, directory, born: self.now }
     }
 
-    fn descriptor(&self, live: u32, fd: i32) -> Descriptor {
+    pub(crate) fn descriptor(&self, live: u32, fd: i32) -> Descriptor {
         if fd < 0 {
             return Descriptor::Absent;
         }
@@ -192,6 +192,7 @@ impl Tracker {
             Action::Transfer => return self.transfer(&ending, row, out),
             Action::TwoNames => return self.two_names(&ending, row, out),
             Action::AsyncComplete => return self.completions(&ending, row, out),
+            Action::RingEnter => return self.ring_entered(&ending, row, out),
             _ => {}
         }
         let subject = self.subject_of(&ending, &mut row);
@@ -226,7 +227,7 @@ impl Tracker {
     }
 
     /// The file that a call of one file belongs to.
-    fn subject_of(&mut self, ending: &Ending, row: &mut EventRow) -> Subject {
+    pub(crate) fn subject_of(&mut self, ending: &Ending, row: &mut EventRow) -> Subject {
         let Ending { live, meta, batch, raw, arguments } = *ending;
         if meta.path {
             if let Some(path) = text_of(batch, raw.path).filter(|path| !path.is_empty()) {

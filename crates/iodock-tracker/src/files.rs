@@ -8,6 +8,7 @@ use crate::tasks::Descriptor;
 use crate::{text_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
+use iodock_event::record::RING_IS_SHOWN;
 use iodock_event::{Action, Batch, FileKind, Outcome, RawCall, Text, AT_FDCWD, NONE};
 
 impl Tracker {
@@ -219,7 +220,7 @@ impl Tracker {
             Action::NewInotify => (FileKind::Inotify, &b"inotify"[..]),
             Action::NewPidfd => (FileKind::Pidfd, &b"pidfd"[..]),
             Action::NewIoUring => {
-                self.rings += 1;
+                self.rings += u64::from(raw.argument != RING_IS_SHOWN);
                 (FileKind::IoUring, &b"io_uring"[..])
             }
             Action::NewMemfd => return self.new_memfd(live, raw, batch, close_on_exec),

@@ -18,6 +18,7 @@ mod messages;
 mod names;
 mod paths;
 mod patterns;
+mod rings;
 mod slab;
 mod tasks;
 mod transfers;
@@ -79,9 +80,10 @@ pub struct Tracker {
     rows: Vec<EventRow>,
     text_ids: rustc_hash::FxHashMap<Box<[u8]>, u32>,
     unknown_offsets: u64,
+    /// Those of which the source does not show what is in them.
     rings: u64,
-    /// The source shows what is in them.
     ring_requests: bool,
+    in_rings: rings::InRings,
     /// When the last call began that a living task was seen beginning, ns, by its place.
     begun: Vec<i64>,
     /// Only where maps are asked for.
@@ -105,6 +107,7 @@ impl Tracker {
             unknown_offsets: 0,
             rings: 0,
             ring_requests: false,
+            in_rings: Default::default(),
             begun: Vec::new(),
             map_calls: None,
         };
@@ -218,7 +221,8 @@ impl Tracker {
         self.losses.add(LossKind::UnknownParent, orphans);
         self.losses.add(LossKind::MappedContents, self.names.mapped_count);
         self.losses.add(LossKind::UnknownOffsets, self.unknown_offsets);
-        self.losses.add(LossKind::IoUringContents, if self.ring_requests { 0 } else { self.rings });
+        let unseen = if self.ring_requests { 0 } else { self.rings };
+        self.losses.add(LossKind::IoUringContents, unseen + self.in_rings.data_requests());
         self.tables.files = self.names.into_table();
         self.tables.tasks = self.tasks.rows;
         patterns::fill(&mut self.tables.files);

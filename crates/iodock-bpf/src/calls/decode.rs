@@ -292,12 +292,12 @@ fn control_block(bytes: &[u8]) -> AsyncItem {
         _ => (UNKNOWN, UNKNOWN),
     };
     let fd = (word(block, 16) >> 32) as i32;
-    AsyncItem { key, fd, write: matches!(operation, 1 | 8), bytes, offset }
+    AsyncItem::request(key, fd, matches!(operation, 1 | 8), bytes, offset)
 }
 
 /// `struct io_event`: the block's address at 8, the result at 16.
 fn completion(event: &[u8]) -> AsyncItem {
-    AsyncItem { key: word(event, 8), fd: NO_FD, write: false, bytes: word(event, 16) as i64, offset: UNKNOWN }
+    AsyncItem::done(word(event, 8), word(event, 16) as i64)
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {

@@ -29,7 +29,7 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> bool
 #[inline]
 fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall, batch: &mut Batch) {
     match role {
-        Role::Skip => {}
+        Role::Skip | Role::Ring => {}
         Role::Fd | Role::DirFd => (raw.fd, raw.fd_text) = descriptor(lexer, batch),
         Role::Fd2 | Role::DirFd2 => (raw.fd2, raw.fd2_text) = descriptor(lexer, batch),
         Role::Path => path(lexer, &mut raw.path, &mut raw.path_cut, batch),

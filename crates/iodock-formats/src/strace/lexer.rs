@@ -340,7 +340,10 @@ mod tests {
             assert_eq!(integer(beyond), None);
         }
         assert_eq!(integer("0x0000000000000000001"), Some(1));
-        assert_eq!((integer("01777777777777777777777"), integer("02000000000000000000000")), (Some(-1), None));
+        assert_eq!(
+            (integer("01777777777777777777777"), integer("02000000000000000000000")),
+            (Some(-1), None)
+        );
     }
 
     #[test]

@@ -229,7 +229,8 @@ fn file_type(lexer: &mut Lexer<'_>) -> u8 {
 pub fn control_blocks(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len() as u32;
     each_element(&mut lexer, |element| {
-        let mut item = AsyncItem { key: 0, fd: NO_FD, write: false, bytes: UNKNOWN, offset: UNKNOWN };
+        let mut item =
+            AsyncItem { key: 0, fd: NO_FD, write: false, bytes: UNKNOWN, offset: UNKNOWN, call: None };
         let closed = each_field(element, |Field { name, mut value }| {
             let name = name.strip_prefix(b"aio_").unwrap_or(name);
             match name {
@@ -256,7 +257,8 @@ fn is_write(operation: &[u8]) -> bool {
 pub fn completions(mut lexer: Lexer<'_>, batch: &mut Batch) -> Items {
     let start = batch.items.len() as u32;
     each_element(&mut lexer, |element| {
-        let mut item = AsyncItem { key: 0, fd: NO_FD, write: false, bytes: UNKNOWN, offset: UNKNOWN };
+        let mut item =
+            AsyncItem { key: 0, fd: NO_FD, write: false, bytes: UNKNOWN, offset: UNKNOWN, call: None };
         let closed = each_field(element, |Field { name, mut value }| match name {
             b"data" => item.key = value.integer().unwrap_or(0) as u64,
             b"res" => item.bytes = value.integer().unwrap_or(UNKNOWN),

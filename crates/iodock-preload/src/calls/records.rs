@@ -356,7 +356,10 @@ fn changes_descriptors(action: Action) -> bool {
             | Action::PositionedWrite
             | Action::Receive
             | Action::Send
+            | Action::ReceiveMany
+            | Action::SendMany
             | Action::PipeMemory
+            | Action::RingEnter
             | Action::Transfer
             | Action::Seek
             | Action::SeekResult

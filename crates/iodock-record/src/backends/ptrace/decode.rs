@@ -29,6 +29,7 @@ pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInf
             | Role::NewPair
             | Role::StatBuffer
             | Role::Completions
+            | Role::Ring
             | Role::Messages => {}
             Role::Fd | Role::DirFd => call.raw.fd = value as i32,
             Role::Fd2 | Role::DirFd2 => call.raw.fd2 = value as i32,
@@ -199,7 +200,7 @@ fn control_blocks(call: &mut Call, tid: u32, address: u64, count: u64) {
             _ => (UNKNOWN, UNKNOWN),
         };
         let fd = i32::from_ne_bytes([block[20], block[21], block[22], block[23]]);
-        call.items.push(AsyncItem { key: pointer, fd, write: matches!(operation, 1 | 8), bytes, offset });
+        call.items.push(AsyncItem::request(pointer, fd, matches!(operation, 1 | 8), bytes, offset));
     }
 }
 
@@ -266,12 +267,6 @@ fn completions(call: &mut Call, tid: u32, address: u64, count: i64) {
         if !memory::read_exact(tid, address.wrapping_add(index * 32), &mut event) {
             break;
         }
-        call.items.push(AsyncItem {
-            key: word(&event, 8),
-            fd: NO_FD,
-            write: false,
-            bytes: word(&event, 16) as i64,
-            offset: UNKNOWN,
-        });
+        call.items.push(AsyncItem::done(word(&event, 8), word(&event, 16) as i64));
     }
 }

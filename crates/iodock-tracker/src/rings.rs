@@ -1,0 +1,134 @@
+//! Requests inside io_urings, of sources that show what goes in and what is done as io_uring_enter ends.
+//! Each is shown as a call of its own (`io_uring_read`) once it is done.
+
+use crate::calls::{Ending, Subject};
+use crate::Tracker;
+use iodock_event::event::EventRow;
+use iodock_event::{Action, AsyncItem, CallId, ErrnoId, LossKind, Outcome, RawCall, Text};
+use rustc_hash::FxHashMap;
+
+/// A request in flight. It holds its open file description.
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    call: CallId,
+    subject: Subject,
+    fd: i32,
+    requested: i64,
+    offset: i64,
+    /// When the call began that submitted it.
+    start: i64,
+    /// Were several in flight under the same key? Then none can be told from the others.
+    ambiguous: bool,
+}
+
+/// Process, open file description of the ring, and the program's own number of the request.
+type Key = (u32, u32, u64);
+
+/// What is in flight in all rings.
+#[derive(Debug, Default)]
+pub(crate) struct InRings(FxHashMap<Key, Vec<Request>>);
+
+impl InRings {
+    fn add(&mut self, key: Key, request: Request) {
+        let same = self.0.entry(key).or_default();
+        same.push(request);
+        if same.len() > 1 {
+            same.iter_mut().for_each(|request| request.ambiguous = true);
+        }
+    }
+
+    fn take(&mut self, key: Key) -> Option<Request> {
+        let same = self.0.get_mut(&key)?;
+        let request = same.pop();
+        if same.is_empty() {
+            self.0.remove(&key);
+        }
+        request
+    }
+
+    /// Those that are shown when they are done, and are not done.
+    pub fn data_requests(&self) -> u64 {
+        let shown = |request: &&Request| request.call.spec().is_ring_request();
+        self.0.values().flatten().filter(shown).count() as u64
+    }
+}
+
+impl Tracker {
+    /// The call itself, and a row for each request that it found done.
+    pub(crate) fn ring_entered(&mut self, ending: &Ending, blank: EventRow, out: &mut Vec<EventRow>) {
+        let mut row = blank;
+        let ring = self.subject_of(ending, &mut row);
+        (row.file, row.handle) = (ring.file, ring.handle);
+        out.push(row);
+        let process = self.tasks.live[ending.live].process;
+        let key = |item: &AsyncItem| (process, ring.handle, item.key);
+        let mut early = Vec::new();
+        for item in ending.items() {
+            match item.call {
+                Some(call) => self.goes_in(ending, key(item), call, item),
+                None if !self.is_done(ending, key(item), item.bytes, out) => early.push(item),
+                None => {}
+            }
+        }
+        // Another thread may have taken what was done while this one was still in the call. Others were
+        // submitted before the recording began, or are done several times.
+        for item in early {
+            self.is_done(ending, key(item), item.bytes, out);
+        }
+    }
+
+    fn goes_in(&mut self, ending: &Ending, key: Key, call: CallId, item: &AsyncItem) {
+        let mut subject = Subject::NOTHING;
+        if !call.spec().is_ring_request() {
+            self.losses.add(LossKind::IoUringContents, 1);
+        } else if item.fd >= 0 {
+            let descriptor = self.descriptor(ending.live, item.fd);
+            subject = self.subject(ending.live, descriptor, item.fd, Text::NONE, ending.batch, false);
+        }
+        if let Some(slot) = subject.slot {
+            self.descriptions.hold(slot);
+        }
+        let start = ending.raw.start;
+        let (fd, requested, offset) = (item.fd, item.bytes, item.offset);
+        self.in_rings.add(key, Request { call, subject, fd, requested, offset, start, ambiguous: false });
+    }
+
+    /// Is it known what was asked for?
+    fn is_done(&mut self, ending: &Ending, key: Key, result: i64, out: &mut Vec<EventRow>) -> bool {
+        let Some(request) = self.in_rings.take(key) else { return false };
+        if request.ambiguous {
+            self.losses.add(LossKind::AsyncUnmatched, 1);
+        } else if request.call.spec().is_ring_request() {
+            self.show_request(ending, &request, result, out);
+        }
+        if let Some(slot) = request.subject.slot {
+            self.descriptions.release(slot);
+        }
+        true
+    }
+
+    fn show_request(&mut self, ending: &Ending, request: &Request, result: i64, out: &mut Vec<EventRow>) {
+        let mut raw = RawCall::new(request.call, ending.raw.tid);
+        // How long the kernel took is not known: only when the program was told.
+        (raw.start, raw.end) = (request.start, ending.raw.end_time());
+        (raw.result, raw.outcome) = (result, Outcome::Succeeded);
+        if result < 0 {
+            raw.errno = i32::try_from(-result).map_or(ErrnoId::NONE, ErrnoId::from_linux);
+            (raw.result, raw.outcome) = (-1, Outcome::Failed);
+        }
+        let meta = self.meta_of(request.call);
+        let moves = matches!(meta.action, Action::PositionedRead | Action::PositionedWrite);
+        if moves {
+            (raw.requested, raw.offset) = (request.requested, request.offset);
+        }
+        let mut row = self.blank_row(self.tasks.live[ending.live].utid, &raw);
+        row.file = request.subject.file;
+        row.handle = request.subject.handle;
+        row.fd = request.fd;
+        if moves {
+            let done = Ending { meta, raw: &raw, ..*ending };
+            self.read_or_write(&done, request.subject, &mut row);
+        }
+        out.push(row);
+    }
+}

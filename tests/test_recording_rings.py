@@ -1,0 +1,54 @@
+"""Requests inside an io_uring: what the program asked for and got, whichever back end saw it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recorded import bpf_unavailable, compiled, live, losses, needs_gcc, record, rows
+
+pytestmark = [live, needs_gcc]
+
+REQUESTS = """
+    SELECT call, parse_filename(file) AS file, count(*) AS n, sum(bytes)::BIGINT AS b,
+           sum(requested_bytes) FILTER (WHERE call = 'io_uring_write')::BIGINT AS asked, min(offset_bytes) AS first, max(offset_bytes) AS last, any_value(errno) AS errno
+    FROM calls_seen WHERE call LIKE 'io_uring_%' AND call NOT SIMILAR TO '.*(setup|enter|register)'
+       OR call = 'read' AND file LIKE '%/data'
+    GROUP BY ALL ORDER BY call, b, file"""
+WRITTEN = sum(4096 + i for i in range(8)) * 3
+# By the program's own account.
+TRUTH = [
+    ("io_uring_fsync", "data", 1, None, None, None, None, None),
+    ("io_uring_read", None, 1, 60, None, 0, 0, None),
+    ("io_uring_read", "data", 2, 350, None, 5000, 20000, None),
+    ("io_uring_read", "fd:999", 1, None, None, 0, 0, "EBADF"),
+    ("io_uring_write", "late", 1, 333, 333, 0, 0, None),
+    ("io_uring_write", "early", 1, 777, 777, 0, 0, None),
+    ("io_uring_write", "data", 24, WRITTEN, WRITTEN, 0, 115000, None),
+    ("read", "data", 1, 30, None, 20050, 20050, None),
+]
+
+
+@pytest.mark.parametrize("backend", ["rewrite", "bpf"])
+def test_requests_are_shown_as_calls(backend: str, tmp_path: Path) -> None:
+    if backend == "bpf" and (reason := bpf_unavailable()):
+        pytest.skip(reason)
+    done = record(tmp_path, "--backend", backend, "--", compiled(tmp_path, "ring"), ".")
+    if done.returncode == 77:
+        pytest.skip("there is no io_uring here")
+    assert (done.returncode, done.stdout) == (0, f"{WRITTEN + 777 + 333} 440\n"), done.stderr
+    store = tmp_path / "run.iodock"
+    found = [tuple(row.values()) for row in rows(store, REQUESTS)]
+    if backend == "bpf" and len(found) < 3:
+        pytest.skip("this kernel shows no requests inside an io_uring")
+    assert found == TRUTH
+    # The one that moves nothing.
+    assert losses(store)["io-uring-contents"] == 1
+
+
+def test_a_tracer_says_what_it_can_t_see(tmp_path: Path) -> None:
+    done = record(tmp_path, "--backend", "ptrace", "--", compiled(tmp_path, "ring"), ".")
+    if done.returncode == 77:
+        pytest.skip("there is no io_uring here")
+    assert losses(tmp_path / "run.iodock")["io-uring-contents"] == 1
