@@ -83,7 +83,7 @@ def _each_once(logs: Sequence[str]) -> None:
 
 def _identity(log: str) -> tuple[int, int] | str:
     try:
-        found = os.stat(log)
+        found = Path(log).stat()
     except (OSError, ValueError):
         return log  # standard input; or what is wrong is told where it is opened
     return found.st_dev, found.st_ino
