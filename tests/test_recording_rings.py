@@ -15,7 +15,8 @@ REQUESTS = """
            sum(requested_bytes) FILTER (WHERE call = 'io_uring_write')::BIGINT AS asked,
            min(offset_bytes) AS first, max(offset_bytes) AS last, any_value(errno) AS errno
     FROM calls_seen
-    WHERE call IN ('io_uring_read', 'io_uring_write', 'io_uring_fsync') OR call = 'read' AND file LIKE '%/data'
+    WHERE call IN ('io_uring_read', 'io_uring_write', 'io_uring_fsync')
+       OR call = 'read' AND file LIKE '%/data'
     GROUP BY ALL ORDER BY call, b, file"""
 WRITTEN = sum(4096 + i for i in range(8)) * 3
 # By the program's own account.
