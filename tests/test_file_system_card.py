@@ -13,18 +13,10 @@ from pathlib import Path
 import pytest
 
 from iodock.health.card import Space, caches_of, options_of, remarks_of, servers_of
-from iodock.health.commands import (
-    Quota,
-    Stripes,
-    gpfs_quotas_in,
-    output_of,
-    quotas_in,
-    quotas_of,
-    stripes_in,
-    stripes_of,
-)
+from iodock.health.commands import Stripes, output_of, stripes_in, stripes_of
 from iodock.health.mount_options import FAMILIES, OPTIONS, explanation
 from iodock.health.mounts import Mount, mount_of, mounts
+from iodock.health.quotas import Allowance, Grace, Quota, Quotas
 from iodock.language import language_in
 from iodock.settings import kind_of
 
@@ -127,11 +119,25 @@ def test_what_slows_down_is_said_and_nothing_else(table: tuple[Mount, ...]) -> N
     ]
     assert found == ["sync", "noac", "soft", "UDP"] and len(said) == 6
     roomy = Space(1000, 500, 1000, 500, 4096, 255)
-    assert not list(remarks_of(at("/home", table), roomy, Stripes(4, 1 << 20), (Quota("u", 1, 100, 1, 100),)))
+    roomy_quota = (quota("u", Allowance(1, None, 100), Allowance(1, 100, 100)),)
+    assert not list(remarks_of(at("/home", table), roomy, Stripes(4, 1 << 20), Quotas(roomy_quota)))
     full = Space(1000, 49, 1000, 49, 4096, 255)
-    close = (Quota("u", 96, 100, 1, None), Quota("g", 1, None, 96, 100), Quota("h", 5, None, 5, None))
-    said = [one.text for one in remarks_of(at("/", table), full, Stripes(-1, 1), close)]
-    assert len(said) == 5 and "all targets" in said[2]
+    few = Allowance(5, None, None)
+    close = (
+        quota("u", Allowance(96, 100, 200), few),
+        quota("g", few, Allowance(96, None, 100)),
+        quota("h", few, few),
+        quota("i", Allowance(150, 100, 200, Grace.RUNNING), few),
+        quota("j", few, Allowance(150, 100, 200, Grace.OVER)),
+    )
+    found = list(remarks_of(at("/", table), full, Stripes(-1, 1), Quotas(close)))
+    assert len(found) == 7 and "all targets" in found[2].text
+    assert [one.values["owner"] for one in found[3:]] == ["u", "g", "i", "j"]
+    assert "in time" in found[5].text and "writing fails" in found[6].text
+
+
+def quota(owner: str, of_bytes: Allowance, of_files: Allowance) -> Quota:
+    return Quota("user", owner, of_bytes, of_files)
 
 
 LFS_OLD = "/work\nstripe_count:   4 stripe_size:    1048576 stripe_offset:  -1\n"
@@ -161,37 +167,6 @@ def test_stripes_are_read(said: str, stripes: Stripes | None) -> None:
     assert stripes_in(said) == stripes
 
 
-@pytest.mark.parametrize(
-    ("said", "quota"),
-    [
-        (
-            "      /work  26448 102400 204800       -     105    1000    2000       -\n",
-            (26448, 102400, 105, 1000),
-        ),
-        ("      /work  26448* 1024 2048 6d23h 105 0 0 -\n", (26448, 1024, 105, None)),
-        ("/a/very/long/name\n      26448 0 0 - 105 0 0 -\n", (26448, None, 105, None)),
-        (
-            "  Filesystem blocks quota limit grace files quota limit grace\n/dev/sda1 100 0 300 0 5 0 7 0\n",
-            (100, 300, 5, 7),
-        ),
-    ],
-)
-def test_quotas_are_read(said: str, quota: tuple[int, int | None, int, int | None]) -> None:
-    used, limit, files, files_limit = quota
-    assert quotas_in(said, "me") == (
-        Quota("me", used * 1024, None if limit is None else limit * 1024, files, files_limit),
-    )
-
-
-def test_quotas_of_gpfs_are_read() -> None:
-    said = (
-        "mmlsquota::HEADER:version:reserved:reserved:filesystemName:quotaType:id:name:blockUsage:blockQuota:"
-        "blockLimit:blockInDoubt:blockGrace:filesUsage:filesQuota:filesLimit:filesInDoubt:filesGrace:\n"
-        "mmlsquota::0:1:::fs1:USR:1000:me:2048:4096:8192:0:none:12:0:0:0:none:\n"
-    )
-    assert gpfs_quotas_in(said) == (Quota("USR me", 2048 * 1024, 4096 * 1024, 12, None),)
-
-
 def fake_tool(folder: Path, name: str, script: str) -> None:
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -201,12 +176,10 @@ def fake_tool(folder: Path, name: str, script: str) -> None:
 def test_tools_are_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: tuple[Mount, ...]) -> None:
     work = at("/work", table)
     monkeypatch.setenv("PATH", "/nowhere")
-    assert stripes_of("/work", work) is None and quotas_of(work) is None
-    answers = f"case $1 in getstripe) echo '{LFS_NEW.strip()}';; quota) echo '/work 5 0 0 - 1 0 0 -';; esac"
-    fake_tool(tmp_path, "lfs", answers)
+    assert stripes_of("/work", work) is None
+    fake_tool(tmp_path, "lfs", f"case $1 in getstripe) echo '{LFS_NEW.strip()}';; esac")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert stripes_of("/work", work) == Stripes(-1, 4 << 20, "flash")
-    assert [one.used_bytes for one in quotas_of(work) or ()] == [5 * 1024]
     assert stripes_of("/", at("/", table)) is None
 
 

@@ -3,6 +3,7 @@
 use crate::error::{Kind, LoadError};
 use std::io;
 use std::os::fd::RawFd;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a run may need at most at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,13 +56,28 @@ struct Quota {
 const Q_GETQUOTA: i32 = 0x80_0007;
 const SYS_QUOTACTL_FD: libc::c_long = 443;
 
-/// What the quotas of this user and group leave; None where there is none, or the file system does not say.
+/// What the quotas of this user, and of the group that new files there get, leave; None where there is none, or the
+/// file system does not say. Of a folder's project `free` tells: ordinary users may not ask for its quota.
 pub fn quota(fd: RawFd) -> Free {
     // SAFETY: no arguments, can't fail.
-    let ids = unsafe { [(0, libc::geteuid()), (1, libc::getegid())] };
-    let left = ids.map(|(kind, id)| quota_of(fd, kind, id));
+    let user = unsafe { libc::geteuid() };
+    let left = [(0, user), (1, group_of_new_files(fd))].map(|(kind, id)| quota_of(fd, kind, id));
     let least = |one: fn(&Free) -> Option<u64>| left.iter().filter_map(one).min();
     Free { bytes: least(|free| free.bytes), inodes: least(|free| free.inodes) }
+}
+
+/// A folder with the set-group-ID bit hands its group on.
+fn group_of_new_files(fd: RawFd) -> u32 {
+    // SAFETY: zeroes are a valid stat; the kernel fills it in. getegid can't fail.
+    unsafe {
+        let mut status: libc::stat = std::mem::zeroed();
+        let is_known = libc::fstat(fd, &mut status) == 0;
+        if is_known && status.st_mode & libc::S_ISGID != 0 {
+            status.st_gid
+        } else {
+            libc::getegid()
+        }
+    }
 }
 
 fn quota_of(fd: RawFd, kind: i32, id: u32) -> Free {
@@ -72,12 +88,40 @@ fn quota_of(fd: RawFd, kind: i32, id: u32) -> Free {
     if done != 0 {
         return Free { bytes: None, inodes: None };
     }
-    let limit = |hard: u64, soft: u64| [soft, hard].into_iter().filter(|&limit| limit > 0).min();
-    let bytes = limit(quota.block_hard_kib, quota.block_soft_kib).map(|kib| kib.saturating_mul(1024));
-    Free {
-        bytes: bytes.map(|limit| limit.saturating_sub(quota.used_bytes)),
-        inodes: limit(quota.inode_hard, quota.inode_soft)
-            .map(|limit| limit.saturating_sub(quota.used_inodes)),
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let kib = |kib: u64| kib.saturating_mul(1024);
+    let bytes = Limits {
+        used: quota.used_bytes,
+        soft: kib(quota.block_soft_kib),
+        hard: kib(quota.block_hard_kib),
+        grace_end: quota.block_time,
+    };
+    let inodes = Limits {
+        used: quota.used_inodes,
+        soft: quota.inode_soft,
+        hard: quota.inode_hard,
+        grace_end: quota.inode_time,
+    };
+    Free { bytes: bytes.left(now), inodes: inodes.left(now) }
+}
+
+/// A limit of 0 is none, an end of 0 has not begun.
+struct Limits {
+    used: u64,
+    soft: u64,
+    hard: u64,
+    /// When what is beyond the soft limit had to be gone, seconds since the epoch.
+    grace_end: u64,
+}
+
+impl Limits {
+    /// What the kernel still grants: up to the hard limit, and nothing where more than the soft one was held for
+    /// too long. The soft limit itself refuses nobody.
+    fn left(&self, now: u64) -> Option<u64> {
+        if self.soft > 0 && self.used > self.soft && (1..=now).contains(&self.grace_end) {
+            return Some(0);
+        }
+        (self.hard > 0).then(|| self.hard.saturating_sub(self.used))
     }
 }
 
@@ -104,4 +148,44 @@ pub fn check(fd: RawFd, place: &str, need: Need) -> Result<(), LoadError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_leave_what_the_kernel_grants() {
+        let left = |used, soft, hard, grace_end| Limits { used, soft, hard, grace_end }.left(1000);
+        assert_eq!(left(5, 0, 0, 0), None);
+        assert_eq!(left(5, 0, 20, 0), Some(15));
+        assert_eq!(left(25, 0, 20, 0), Some(0));
+        // Beyond the soft limit: until its time is over the hard one counts.
+        assert_eq!(left(15, 10, 20, 1001), Some(5));
+        assert_eq!(left(15, 10, 20, 1000), Some(0));
+        assert_eq!(left(15, 10, 0, 0), None);
+        assert_eq!(left(15, 10, 0, 999), Some(0));
+        // Gone in time: the end that is still there counts no more.
+        assert_eq!(left(10, 10, 20, 999), Some(10));
+    }
+
+    #[test]
+    fn a_folder_may_hand_its_group_on() {
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let place = std::env::temp_dir().join(format!("iodock-load-group-{}", std::process::id()));
+        std::fs::create_dir(&place).unwrap();
+        let folder = std::fs::File::open(&place).unwrap();
+        // SAFETY: no arguments, can't fail.
+        let (own, user) = unsafe { (libc::getegid(), libc::geteuid()) };
+        assert_eq!(group_of_new_files(folder.as_raw_fd()), own);
+        let other = if user == 0 { 65534 } else { own };
+        std::os::unix::fs::chown(&place, None, Some(other)).unwrap();
+        std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o2755)).unwrap();
+        assert_eq!(group_of_new_files(folder.as_raw_fd()), other);
+        let made = place.join("made");
+        std::fs::write(&made, "").unwrap();
+        assert_eq!(made.metadata().unwrap().gid(), other);
+        std::fs::remove_dir_all(&place).unwrap();
+    }
 }

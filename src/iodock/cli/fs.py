@@ -72,8 +72,9 @@ def card(
 
 def _card(folder: str, settings: Settings) -> Card:
     from iodock.health.card import Card, Space, caches_of, kind, options_of, remarks_of, servers_of
-    from iodock.health.commands import quotas_of, stripes_of
+    from iodock.health.commands import stripes_of
     from iodock.health.mounts import mount_of, mounts
+    from iodock.health.quota_tools import Owner, quotas_of
     from iodock.probe.place import look
 
     path = os.path.normpath(Path.cwd() / folder)
@@ -91,7 +92,8 @@ def _card(folder: str, settings: Settings) -> Card:
             said["f_bsize"], said["f_namemax"],
         )  # fmt: skip
     stripes = None if place is None else stripes_of(path, mount)
-    quotas = None if place is None else quotas_of(mount)
+    owner = None if place is None else Owner(os.geteuid(), place.group)
+    quotas = None if owner is None else quotas_of(mount, path, owner)
     typical = settings.file_system(mount.point)
     return Card(
         path, socket.gethostname(), time.time_ns(), mount, kind(mount, typical), servers_of(mount),

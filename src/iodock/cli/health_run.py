@@ -180,7 +180,7 @@ def _begun(
     partial: Partial, wanted: Wanted, values: dict[str, Any]
 ) -> tuple[Plan | None, list[Result], Estimate | None]:
     """The plan, and what is done of it; no plan where only its cost was asked for."""
-    from iodock.health.run import planned, steps_left
+    from iodock.health.run import need_of, planned, steps_left
 
     if values["resume"]:
         plan, done = partial.go_on()
@@ -190,6 +190,7 @@ def _begun(
                 "give the same DIR and ranks as then",
             )
         say_note(values)(f"{len(list(steps_left(plan, done)))} of {len(plan.steps)} runs are left")
+        _check_quotas(wanted.directory, need_of(plan, wanted.job), values)
         return plan, done, None
     if partial.path.exists() and not (values["force"] or values["dry_run"]):
         raise IodockError(
@@ -200,8 +201,23 @@ def _begun(
         click.echo(_cost(plan, estimate))
         return None, [], estimate
     say_note(values)(_cost(plan, estimate))
+    _check_quotas(wanted.directory, (estimate.bytes_at_once, estimate.inodes_at_once), values)
     partial.begin(plan)
     return plan, [], estimate
+
+
+def _check_quotas(place: Path, need: tuple[int, int], values: dict[str, Any]) -> None:
+    """Says what is to be known of them. Raises IodockError where one has no room for the check-up."""
+    from iodock.findings import Message
+    from iodock.health.quotas import KINDS, check_room
+    from iodock.health.run import quotas_at
+    from iodock.language import language_in
+    from iodock.views.diagnosis_words import say as sentence
+
+    text = language_in(spoken(values["lang"]))
+    for one in check_room(quotas_at(place), str(place), *need):
+        kind = {name: text.gettext(KINDS[str(value)]) for name, value in one.values.items() if name == "kind"}
+        say_note(values)(sentence(Message(one.text, {**one.values, **kind}), text))
 
 
 def _wanted(place: Path, job: Job | None, values: dict[str, Any]) -> Wanted:

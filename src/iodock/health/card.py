@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iodock.findings import Message
-from iodock.health.commands import Quota, Stripes
+from iodock.health.commands import Stripes
 from iodock.health.mount_options import explanation
 from iodock.health.mounts import Mount
+from iodock.health.quotas import Grace, Quotas, shares_used
 from iodock.language import N_
 from iodock.settings import FileSystem, FileSystemKind, kind_of
 
@@ -63,7 +64,8 @@ class Card:
     options: tuple[Option, ...]
     space: Space | None
     stripes: Stripes | None
-    quotas: tuple[Quota, ...] | None
+    quotas: Quotas | None
+    """Of the user, and of the group and project that new files there get."""
     caches: tuple[Cache, ...]
     typical: FileSystem | None
     """What the site's settings say: link limit, typical values, knees."""
@@ -175,11 +177,28 @@ _ALL_TARGETS = N_(
     "New files are striped over all targets: right for one large file that all processes share, slow for "
     "many files."
 )
-_QUOTA = N_("{owner} uses {used_share} of the quota.")
+_QUOTA: Mapping[str, str] = {
+    "user": N_("User {owner} holds {used_share} of the quota."),
+    "group": N_("Group {owner} holds {used_share} of the quota."),
+    "project": N_("Project {owner} holds {used_share} of the quota."),
+    "fileset": N_("Fileset {owner} holds {used_share} of the quota."),
+}
+_QUOTA_RUNNING: Mapping[str, str] = {
+    "user": N_("User {owner} is beyond the soft limit of the quota: some of it must go in time."),
+    "group": N_("Group {owner} is beyond the soft limit of the quota: some of it must go in time."),
+    "project": N_("Project {owner} is beyond the soft limit of the quota: some of it must go in time."),
+    "fileset": N_("Fileset {owner} is beyond the soft limit of the quota: some of it must go in time."),
+}
+_QUOTA_OVER: Mapping[str, str] = {
+    "user": N_("User {owner} has been beyond the soft limit of the quota for too long: writing fails."),
+    "group": N_("Group {owner} has been beyond the soft limit of the quota for too long: writing fails."),
+    "project": N_("Project {owner} has been beyond the soft limit of the quota for too long: writing fails."),
+    "fileset": N_("Fileset {owner} has been beyond the soft limit of the quota for too long: writing fails."),
+}
 
 
 def remarks_of(
-    mount: Mount, space: Space | None, stripes: Stripes | None, quotas: tuple[Quota, ...] | None
+    mount: Mount, space: Space | None, stripes: Stripes | None, quotas: Quotas | None
 ) -> Iterator[Message]:
     """What somebody should know before using it."""
     for name, value in mount.options:
@@ -192,13 +211,19 @@ def remarks_of(
         yield from _room(space)
     if stripes is not None and stripes.count == -1:
         yield Message(_ALL_TARGETS)
-    for quota in quotas or ():
-        shares = (
-            (quota.used_bytes / quota.limit_bytes if quota.limit_bytes else 0.0),
-            (quota.files / quota.files_limit if quota.files_limit else 0.0),
-        )
-        if max(shares) > 1 - FULL:
-            yield Message(_QUOTA, {"owner": quota.owner, "used_share": max(shares)})
+    if quotas is not None:
+        yield from _quota_remarks(quotas)
+
+
+def _quota_remarks(quotas: Quotas) -> Iterator[Message]:
+    for quota, used_share in shares_used(quotas.known):
+        graces = (quota.bytes.grace, quota.files.grace)
+        if Grace.OVER in graces:
+            yield Message(_QUOTA_OVER[quota.kind], {"owner": quota.owner})
+        elif Grace.RUNNING in graces:
+            yield Message(_QUOTA_RUNNING[quota.kind], {"owner": quota.owner})
+        elif used_share > 1 - FULL:
+            yield Message(_QUOTA[quota.kind], {"owner": quota.owner, "used_share": used_share})
 
 
 def _room(space: Space) -> Iterator[Message]:

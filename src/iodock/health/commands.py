@@ -1,16 +1,19 @@
-"""What the file systems' own tools say: stripes and quotas. A tool that hangs is left behind."""
+"""What the file systems' own tools say, and stripes of it. A tool that hangs is left behind."""
 
 from __future__ import annotations
 
 import os
 import select
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from getpass import getuser
 from itertools import pairwise
+from tempfile import TemporaryFile
+from typing import Literal
 
 from iodock.health.mounts import Mount
 
@@ -29,34 +32,49 @@ class Stripes:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
-    """What a user, group or project holds and may hold; None: no limit."""
+class Answer:
+    """What came of a command."""
 
-    owner: str
-    used_bytes: int
-    limit_bytes: int | None
-    files: int
-    files_limit: int | None
+    outcome: Literal["answered", "missing", "silent"]
+    """`silent`: it did not end in time, and may hang for long."""
+    status: int | None = None
+    said: str = ""
+    complained: str = ""
+    """What it wrote to stderr."""
+
+
+def asked(command: Sequence[str], limit_s: float = LIMIT_S) -> Answer:
+    """Runs COMMAND for LIMIT_S at most, then kills it with all that it started, and waits for none."""
+    if shutil.which(command[0]) is None:
+        return Answer("missing")
+    with TemporaryFile() as complaints:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
+            start_new_session=True, env={**os.environ, "LC_ALL": "C"},
+        )  # fmt: skip
+        assert process.stdout is not None
+        until = time.monotonic() + limit_s
+        with process.stdout as out:
+            content = b"".join(_parts(out.fileno(), until))
+        while (status := process.poll()) is None and time.monotonic() < until:
+            time.sleep(0.01)
+        if status is None:
+            # Deep in the file system it can't be killed, and nobody waits for it.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return Answer("silent")
+        complaints.seek(0)
+        return Answer("answered", status, _text(content), _text(complaints.read(65536)))
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
 
 
 def output_of(command: Sequence[str], limit_s: float = LIMIT_S) -> str | None:
     """What a command writes to stdout; None where it is not there, fails, or takes too long."""
-    if shutil.which(command[0]) is None:
-        return None
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        start_new_session=True, env={**os.environ, "LC_ALL": "C"},
-    )  # fmt: skip
-    assert process.stdout is not None
-    with process.stdout as out:
-        content = b"".join(_parts(out.fileno(), time.monotonic() + limit_s))
-    for _ in range(20):
-        if (status := process.poll()) is not None:
-            return content.decode("utf-8", "replace") if status == 0 else None
-        time.sleep(0.01)
-    # Deep in the file system it can't be killed, and nobody waits for it.
-    process.kill()
-    return None
+    answer = asked(command, limit_s)
+    return answer.said if answer.status == 0 else None
 
 
 def _parts(descriptor: int, until: float) -> Iterator[bytes]:
@@ -92,57 +110,3 @@ def stripes_in(said: str) -> Stripes | None:
         return None
     pool = values.get("pool")
     return Stripes(count, size, pool if pool and not pool.endswith(":") else None)
-
-
-def quotas_of(mount: Mount) -> tuple[Quota, ...] | None:
-    """The user's; None where no tool says."""
-    if mount.fs_type in ("lustre", "fefs"):
-        said = output_of(["lfs", "quota", "-q", "-u", getuser(), mount.point])
-    elif mount.fs_type == "gpfs":
-        said = output_of(["mmlsquota", "-Y", mount.source.removeprefix("/dev/")])
-        return None if said is None else gpfs_quotas_in(said)
-    else:
-        said = output_of(["quota", "-u", "-w", "-p", "-f", mount.point])
-    return None if said is None else quotas_in(said, getuser())
-
-
-def quotas_in(said: str, owner: str) -> tuple[Quota, ...]:
-    """From rows of `lfs quota -q` and `quota -wp`: name, KiB (with `*` where beyond the limit), soft and hard
-    limit, grace, then the same of files; a limit of 0 is none."""
-    found = []
-    for line in said.splitlines():
-        cells = [cell.rstrip("*") for cell in line.split()]
-        # A long name stands in a line of its own.
-        if cells and not cells[0].isdigit():
-            cells = cells[1:]
-        if len(cells) < 7 or not cells[0].isdigit():
-            continue
-        numbers = [int(cell) for cell in cells if cell.isdigit()]
-        # The grace times are numbers with -p, else `-`, `none` or `6d23h`.
-        if len(numbers) >= 8:
-            numbers = [*numbers[:3], *numbers[4:7]]
-        if len(numbers) >= 6:
-            used, soft, hard, files, files_soft, files_hard = numbers[:6]
-            bytes_limit = (soft or hard) * 1024 or None
-            found.append(Quota(owner, used * 1024, bytes_limit, files, files_soft or files_hard or None))
-    return tuple(found)
-
-
-def gpfs_quotas_in(said: str) -> tuple[Quota, ...]:
-    """From `mmlsquota -Y`: lines of fields between colons, their names in a line that has HEADER."""
-    names: list[str] = []
-    found = []
-    for line in said.splitlines():
-        cells = line.split(":")
-        if "HEADER" in cells:
-            names = cells
-            continue
-        row = dict(zip(names, cells, strict=False))
-        try:
-            used, limit = int(row["blockUsage"]) * 1024, int(row["blockQuota"]) * 1024
-            files, files_limit = int(row["filesUsage"]), int(row["filesQuota"])
-        except (KeyError, ValueError):
-            continue
-        owner = f"{row.get('quotaType', '')} {row.get('name', '')}".strip()
-        found.append(Quota(owner, used, limit or None, files, files_limit or None))
-    return tuple(found)

@@ -30,7 +30,10 @@ from iodock.health.classes import (
     written_bytes,
 )
 from iodock.health.measurements import Measurements, Protocol
+from iodock.health.mounts import mount_of, mounts
 from iodock.health.mpi import Meeting
+from iodock.health.quota_tools import ONLY_TOOLS_TELL, Owner, quotas_of
+from iodock.health.quotas import Quotas
 from iodock.health.ranks import Job
 from iodock.health.results import Partial, Plan, Result, folded
 
@@ -106,11 +109,25 @@ def _estimated(wanted: Wanted, seed: int, speed: Speed, shrunk: float) -> tuple[
     ranks = wanted.job.size if wanted.job else 1
     directory = str(wanted.directory)
     plan = Plan(directory, wanted.name, wanted.repeats, seed, ranks, _now(), steps)
-    need = _native.load_need(json.dumps(_request(plan, wanted.job, ())))
+    need = need_of(plan, wanted.job)
     of_step = {step.id: _seconds(step, speed) for step in steps}
     written = sum(written_bytes(step) for step in steps)
     files = sum(made_files(step) for step in steps)
     return plan, Estimate(sum(of_step.values()), written, files, *need, of_step)
+
+
+def need_of(plan: Plan, job: Job | None) -> tuple[int, int]:
+    """Bytes, and files and folders, that its largest step may need at one time."""
+    return _native.load_need(json.dumps(_request(plan, job, ())))
+
+
+def quotas_at(directory: Path) -> Quotas:
+    """Of whoever new files there belong to, where only a tool tells them: what the kernel tells, the engine
+    asks itself."""
+    mount = mount_of(str(directory), mounts(), directory.stat().st_dev)
+    if mount is None or mount.fs_type not in ONLY_TOOLS_TELL:
+        return Quotas()
+    return quotas_of(mount, str(directory), Owner.of(str(directory)))
 
 
 def _seconds(step: Step, speed: Speed) -> float:

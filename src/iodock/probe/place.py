@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import ENOTDIR
 from pathlib import Path
-from stat import S_ISDIR
+from stat import S_ISDIR, S_ISGID
 from typing import Any
 
 from iodock.errors import RequestError
@@ -25,6 +25,8 @@ class Place:
     """Without links."""
     space: Mapping[str, int]
     """What statvfs says, under the names of its C structure."""
+    group: int
+    """That new files get."""
 
 
 _SPACE = ("f_frsize", "f_bsize", "f_blocks", "f_bavail", "f_files", "f_favail", "f_namemax")
@@ -41,6 +43,7 @@ class _Look(Steps):
             "device": found.st_dev,
             "path": str(path),
             "writable": os.access(path, os.W_OK | os.X_OK),
+            "group": found.st_gid if found.st_mode & S_ISGID else os.getegid(),
             "space": {name: getattr(space, name) for name in _SPACE},
         }
 
@@ -61,7 +64,7 @@ def look(target: str, seconds: float, to_write: bool = True) -> Place | None:
         raise RequestError(f"{target}: {_SAID.get(reply.error, reply.error)}", "name a folder that is there")
     if to_write and not reply.found["writable"]:
         raise RequestError(f"{target}: you may not write there", "name a folder of yours on that file system")
-    return Place(reply.found["device"], reply.found["path"], reply.found["space"])
+    return Place(reply.found["device"], reply.found["path"], reply.found["space"], reply.found["group"])
 
 
 _SAID = {"ENOENT": "no such folder", "ENOTDIR": "is no folder", "EACCES": "you may not look there"}

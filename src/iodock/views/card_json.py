@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict
 
 from iodock.health.card import Card
+from iodock.health.quotas import Allowance, Quota
 from iodock.language import Language
 from iodock.views.diagnosis_words import say
 
@@ -32,7 +33,8 @@ def card_json(card: Card, text: Language) -> str:
         ],
         "space": None if card.space is None else asdict(card.space),
         "stripes": None if card.stripes is None else asdict(card.stripes),
-        "quotas": None if card.quotas is None else [asdict(one) for one in card.quotas],
+        "quotas": None if card.quotas is None else [_quota(one) for one in card.quotas.known],
+        "unknown_quotas": [] if card.quotas is None else [say(one, text) for one in card.quotas.unknown],
         "caches": [
             {"name": one.name, "value": one.value, "meaning": text.gettext(one.meaning)}
             for one in card.caches
@@ -41,3 +43,17 @@ def card_json(card: Card, text: Language) -> str:
         "remarks": [say(one, text) for one in card.remarks],
     }
     return json.dumps(document, ensure_ascii=False, indent=2) + "\n"
+
+
+def _quota(quota: Quota) -> dict[str, object]:
+    return {
+        "kind": quota.kind,
+        "owner": quota.owner,
+        "bytes": _allowance(quota.bytes),
+        "files": _allowance(quota.files),
+    }
+
+
+def _allowance(of: Allowance) -> dict[str, object]:
+    left = {"left": of.left, "exact": of.is_exact}
+    return {"used": of.used, "soft": of.soft, "hard": of.hard, "grace": of.grace.value, **left}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import StringIO
 from typing import TYPE_CHECKING
 
 from iodock.health.card import Card
-from iodock.health.commands import Quota, Stripes
+from iodock.health.commands import Stripes
+from iodock.health.quotas import KINDS as OWNERS
+from iodock.health.quotas import Allowance, Grace, Quota
 from iodock.language import N_, Language
 from iodock.settings import FileSystem
 from iodock.views.charts.units import BYTES, COUNT
@@ -98,10 +100,14 @@ def facts(card: Card, text: Language) -> Iterator[tuple[str, str]]:
         yield from _space(card, text)
     if card.stripes is not None:
         yield text.gettext(N_("stripes")), stripes_words(card.stripes, text)
-    for quota in card.quotas or ():
-        yield text.gettext(N_("quota")), quota_words(quota, text)
-    if card.quotas is None:
-        yield text.gettext(N_("quota")), text.gettext(N_("no tool here says"))
+    yield from _quotas(card, text)
+
+
+def _quotas(card: Card, text: Language) -> Iterator[tuple[str, str]]:
+    name = text.gettext(N_("quota"))
+    said = [] if card.quotas is None else [quota_words(one, text) for one in card.quotas.known]
+    said += [] if card.quotas is None else [say(one, text) for one in card.quotas.unknown]
+    yield from ((name, words) for words in said or [text.gettext(N_("no tool here says"))])
 
 
 def _space(card: Card, text: Language) -> Iterator[tuple[str, str]]:
@@ -127,15 +133,31 @@ def stripes_words(stripes: Stripes, text: Language) -> str:
 
 def quota_words(quota: Quota, text: Language) -> str:
     """What is used, and of how much."""
-    none = text.gettext(N_("no limit"))
     return text.gettext(
-        N_("{owner}: {used} used, limit {limit}; files: {files}, limit {files_limit}"),
+        N_("{kind} {owner}: {used} used, {limit}; files: {files}, {files_limit}"),
+        kind=text.gettext(OWNERS[quota.kind]),
         owner=visible(quota.owner),
-        used=BYTES.text(quota.used_bytes),
-        limit=none if quota.limit_bytes is None else BYTES.text(quota.limit_bytes),
-        files=f"{quota.files:,}",
-        files_limit=none if quota.files_limit is None else f"{quota.files_limit:,}",
+        used=_used(quota.bytes, BYTES.text, text),
+        limit=_limit(quota.bytes, BYTES.text, text),
+        files=_used(quota.files, COUNT.text, text),
+        files_limit=_limit(quota.files, COUNT.text, text),
     )
+
+
+def _used(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
+    used = shown(of.used)
+    return used if of.is_exact else text.gettext(N_("{used} (not sure)"), used=used)
+
+
+def _limit(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
+    said = text.gettext(N_("no limit"))
+    if of.hard is not None:
+        said = text.gettext(N_("limit {limit}"), limit=shown(of.hard))
+    if of.soft is not None and of.soft != of.hard:
+        soft = text.gettext(N_("soft limit {limit}"), limit=shown(of.soft))
+        said = soft if of.hard is None else f"{soft}, {said}"
+    graces = {Grace.RUNNING: N_("exceeded for a while"), Grace.OVER: N_("exceeded for too long")}
+    return said if of.grace is Grace.NONE else f"{said} ({text.gettext(graces[of.grace])})"
 
 
 def typical_pairs(typical: FileSystem, text: Language) -> Iterator[tuple[str, str]]:
