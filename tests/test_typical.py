@@ -96,6 +96,59 @@ def test_small_writes_beside_one_stream(tmp_path: Path, stream: float, wait_us: 
     assert found == ([expected] if said_so else [])
 
 
+@pytest.mark.parametrize(
+    ("size", "knee", "stream", "said_so"),
+    [
+        (65536, 1 << 20, None, True),
+        (524288, 1 << 20, None, True),
+        # What is as large as the knee, or may be, is not below it.
+        (524289, 1 << 20, None, False),
+        (1 << 20, 1 << 20, None, False),
+        (65536, 65537, None, True),
+        (65536, 65536, None, False),
+        # 64 KiB in 50 us are 1.31 GB/s: what is as quick as a stream a cache took.
+        (65536, 1 << 20, 1.31072e9 / 0.75, True),
+        (65536, 1 << 20, 1.31e9 / 0.75, False),
+    ],
+)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_requests_below_the_knee(
+    tmp_path: Path, size: int, knee: int, stream: float | None, said_so: bool, is_read: bool
+) -> None:
+    log = Trace()
+    log.open("/data/f")
+    for _ in range(300):
+        (log.read if is_read else log.write)(size, 50)
+    store = mounted(log.imported(tmp_path, 1), "/data", "nfs4")
+    mine = (
+        FileSystem(read_knee_bytes=knee, read_bytes_per_s=stream)
+        if is_read
+        else FileSystem(write_knee_bytes=knee, write_bytes_per_s=stream)
+    )
+    other = FileSystem(write_knee_bytes=knee) if is_read else FileSystem(read_knee_bytes=knee)
+    expected = {
+        "mount": "/data",
+        "mean_bytes": size,
+        "rate_bytes_per_s": pytest.approx(size / 50e-6),
+        "knee_bytes": knee,
+    }
+    found = diagnosed(store, Settings(file_systems={"/data": mine}))
+    assert [one for one in said(found) if "knee_bytes" in one] == ([expected] if said_so else [])
+    assert not said(diagnosed(store, Settings(file_systems={"/data": other, "/home": mine})))
+
+
+def test_few_or_cheap_requests_below_the_knee_are_not_said(tmp_path: Path) -> None:
+    settings = Settings(file_systems={"/data": FileSystem(write_knee_bytes=1 << 20)})
+    for name, count, pause_us in (("few", 199, 0), ("cheap", 300, 1_000_000)):
+        log = Trace()
+        log.open("/data/f")
+        for _ in range(count):
+            log.write(65536, 50)
+        log.pause(pause_us)
+        (tmp_path / name).mkdir()
+        assert not said(diagnosed(mounted(log.imported(tmp_path / name, 1), "/data", "nfs4"), settings))
+
+
 @pytest.mark.parametrize(("knee", "crowded"), [(3, True), (4, False)])
 def test_more_processes_at_once_than_the_knee(tmp_path: Path, knee: int, crowded: bool) -> None:
     log = Trace()

@@ -38,11 +38,12 @@ def cell(
 
 CELLS = (
     cell("write", 4e6, 4096),
-    cell("write", 8e8, 1 << 20),
+    cell("write", 8.9e8, 1 << 20),
     cell("write", 9e8, 16 << 20),
     cell("write", 2e9, 16 << 20, 8),
     cell("read", 8.192e6, 4096, cache=Cache.UNCACHED),
     cell("read", 1e9, 1 << 20, cache=Cache.UNCACHED),
+    cell("read", 9.9e8, 16 << 20, cache=Cache.UNCACHED),
     cell("read", 9e9, 1 << 20, cache=Cache.CACHED),
     cell("file-create", 1000),
     cell("file-remove", 500),
@@ -56,6 +57,8 @@ EXPECTED = FileSystem(
     write_bytes_per_s=9e8,
     small_read_per_s=2000,
     small_write_per_s=977,
+    read_knee_bytes=1 << 20,
+    write_knee_bytes=1 << 20,
     metadata_per_s=857,
     stat_knee_processes=8,
     stripe_count=4,
@@ -89,6 +92,8 @@ def test_what_is_not_measured_is_named() -> None:
         "write_bytes_per_s",
         "small_read_per_s",
         "small_write_per_s",
+        "read_knee_bytes",
+        "write_knee_bytes",
         "metadata_per_s",
         "stat_knee_processes",
     ]
@@ -98,6 +103,35 @@ def test_a_rate_that_grows_has_no_knee() -> None:
     cells = tuple(cell("file-stat", count * 2000, processes=count) for count in (1, 2, 4, 8, 16, 32))
     values, _ = typical(Measurements(Protocol(), cells))
     assert [one.name for one in values] == ["metadata_per_s"]
+
+
+SIZES = (4096, 65536, 1 << 20, 16 << 20, 64 << 20)
+
+
+def by_size(
+    operation: str, values: tuple[float, ...], processes: int, cache: Cache | None
+) -> tuple[Cell, ...]:
+    return tuple(
+        cell(operation, value, size, processes, cache) for size, value in zip(SIZES, values, strict=True)
+    )
+
+
+def test_the_size_from_which_on_one_process_is_good() -> None:
+    rising, slow = (1e7, 3e8, 1.0e9, 1.01e9, 1.0e9), (1e7, 1e8, 3e8, 1.0e9, 1.01e9)
+    cells = (
+        *by_size("write", rising, 1, None),
+        *by_size("write", slow, 8, None),
+        # From a cache; and of one process nothing is known without one.
+        *by_size("read", rising, 1, Cache.CACHED),
+        *by_size("read", slow, 8, Cache.UNCACHED),
+    )
+    found = {one.name: one for one in typical(Measurements(Protocol(), cells))[0]}
+    assert (
+        found["write_knee_bytes"].value == 1 << 20 and "below at most 30%" in found["write_knee_bytes"].source
+    )
+    assert "read_knee_bytes" not in found
+    steady = by_size("write", (1e9, 1.01e9, 1e9, 1.01e9, 1e9), 1, None)
+    assert not [one for one in typical(Measurements(Protocol(), steady))[0] if "knee" in one.name]
 
 
 def test_another_operation_s_knee_where_stat_has_none() -> None:

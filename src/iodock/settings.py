@@ -73,6 +73,9 @@ class FileSystem:
     """open, stat or unlink a second, one process."""
     link_bytes_per_s: float | None = None
     """What the link or device can carry: a higher rate measured a cache."""
+    read_knee_bytes: int | None = None
+    """Reads of one process are slower below this request size."""
+    write_knee_bytes: int | None = None
     stat_knee_processes: int | None = None
     """Beyond so many processes metadata calls become slower."""
     stripe_count: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iodock.health import remarks
 from iodock.health.measurements import Cache, Cell, Measurements, Remark, Unit
@@ -42,6 +42,8 @@ _NEEDS = {
     "write_bytes_per_s": N_("no write of 1 MiB or more by one process"),
     "small_read_per_s": N_("no read of 4 KiB by one process that did not come from a cache"),
     "small_write_per_s": N_("no write of 4 KiB by one process"),
+    "read_knee_bytes": N_("no size from which on reads of one process, not from a cache, are equally fast"),
+    "write_knee_bytes": N_("no size from which on writes of one process are equally fast"),
     "metadata_per_s": N_("no creation, stat or removal of files by one process"),
     "stat_knee_processes": N_("no number of processes from which metadata calls do not get more"),
 }
@@ -99,6 +101,26 @@ def _per_s(cell: Cell) -> float | None:
     return cell.value / SMALL_BYTES if cell.unit is Unit.BYTES_PER_S else None
 
 
+def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | None]:
+    """Where the remarks say that one process is good only above a size."""
+
+    def make(measured: Measurements) -> Value | None:
+        uncached = [one for one in measured.cells if one.cache is not Cache.CACHED]
+        for one in remarks.find(replace(measured, cells=tuple(uncached))):
+            is_ours = one.kind == Kind.GOOD_ONLY_ABOVE_SIZE and one.at.get("operation") == operation
+            size, processes = one.at.get("size_bytes"), one.at.get("processes")
+            alone = processes == 1 or (isinstance(processes, list) and 1 in processes)
+            if is_ours and alone and isinstance(size, int):
+                share = one.message.values["below_share"]
+                assert isinstance(share, float)
+                return Value(
+                    name, size, f"{one.at['test']}, {operation}, 1 process: below at most {share:.0%}"
+                )
+        return None
+
+    return make
+
+
 def _metadata(measured: Measurements) -> Value | None:
     """As many calls of each kind in turn: the harmonic mean of their rates."""
     best: dict[str, Cell] = {}
@@ -144,6 +166,8 @@ _MAKERS: tuple[Callable[[Measurements], Value | None], ...] = (
     _stream("write_bytes_per_s", "write"),
     _small("small_read_per_s", "read"),
     _small("small_write_per_s", "write"),
+    _size_knee("read_knee_bytes", "read"),
+    _size_knee("write_knee_bytes", "write"),
     _metadata,
     _knee,
     _stripes,

@@ -23,6 +23,8 @@ FAST_FACTOR = 3.0
 """Above this multiple of the typical rate the file system was not what answered."""
 SMALL_SHARE = 0.25
 """At most this share of one stream: small requests are what holds the program up."""
+KNEE_SHARE = 0.75
+"""At most this share of one stream: what is below the knee was held up by its size, and no cache took it."""
 SURER, LESS_SURE = 0.1, -0.2
 """Confidence in a cost: more where the rate was as usual, less where it was the server that was slow. A rate
 far above it says nothing."""
@@ -81,12 +83,24 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
+class BelowKnee:
+    """Requests smaller than the size below which this file system is slower."""
+
+    mount_point: str
+    is_read: bool
+    mean_bytes: float
+    bytes_per_s: float
+    knee_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """A run beside the site's typical values; empty where it gives none."""
 
     paces: tuple[Pace, ...] = ()
     crowds: tuple[Crowd, ...] = ()
     streams: tuple[Stream, ...] = ()
+    below_knee: tuple[BelowKnee, ...] = ()
 
     def change_of_confidence(self, rule: str, files: Sequence[str]) -> float:
         """What the rates say about a rule's finding on FILES; 0 where nothing is known."""
@@ -119,6 +133,16 @@ class Comparison:
                     "stream_bytes_per_s": stream.stream_bytes_per_s,
                 },
             )
+        for below in self.below_knee:
+            yield Message(
+                _BELOW_KNEE[below.is_read],
+                {
+                    "mount": below.mount_point,
+                    "mean_bytes": round(below.mean_bytes),
+                    "rate_bytes_per_s": below.bytes_per_s,
+                    "knee_bytes": below.knee_bytes,
+                },
+            )
         for crowd in self.crowds:
             values: dict[str, Scalar] = {
                 "mount": crowd.mount_point,
@@ -135,13 +159,17 @@ def compare(facts: Facts) -> Comparison:
         return Comparison()
     rates = _rates(facts)
     return Comparison(
-        tuple(_paces(facts, known, rates)), tuple(_crowds(facts, known)), tuple(_streams(facts, known, rates))
+        tuple(_paces(facts, known, rates)),
+        tuple(_crowds(facts, known)),
+        tuple(_streams(facts, known, rates)),
+        tuple(_below_knees(facts, known)),
     )
 
 
 def _has_values(one: FileSystem) -> bool:
     values = (one.metadata_per_s, one.small_read_per_s, one.small_write_per_s, one.stat_knee_processes)
-    return any(value is not None for value in (*values, one.read_bytes_per_s, one.write_bytes_per_s))
+    streams = (one.read_bytes_per_s, one.write_bytes_per_s, one.read_knee_bytes, one.write_knee_bytes)
+    return any(value is not None for value in (*values, *streams))
 
 
 def _rates(facts: Facts) -> list[dict[str, Any]]:
@@ -181,6 +209,33 @@ def _paces(facts: Facts, known: dict[str, FileSystem], rates: list[dict[str, Any
             yield Pace(str(row["mount_point"]), work, calls, calls * 1e9 / spent, typical)
 
 
+def _below_knees(facts: Facts, known: dict[str, FileSystem]) -> Iterator[BelowKnee]:
+    """Where requests below the knee cost something, and are slower than one stream where that is known."""
+    if not facts.durations or not any(one.read_knee_bytes or one.write_knee_bytes for one in known.values()):
+        return
+    rows = _rows(facts, _SIZES_SQL, ("transfers", "place_names"))
+    for mount, one in known.items():
+        for is_read, knee, stream in (
+            (True, one.read_knee_bytes, one.read_bytes_per_s),
+            (False, one.write_knee_bytes, one.write_bytes_per_s),
+        ):
+            # A bin ends with a power of two: all that are below the knee as a whole.
+            chosen = [
+                row
+                for row in rows
+                if knee and (row["mount_point"], row["is_read"]) == (mount, is_read) and row["top"] < knee
+            ]
+            calls, time_ns, moved = (
+                sum(int(row[name] or 0) for row in chosen) for name in ("calls", "time_ns", "bytes")
+            )
+            spent = time_ns - calls * facts.tracing_ns
+            if knee is None or calls < LEAST_CALLS or spent <= 0:
+                continue
+            rate, is_dear = moved * 1e9 / spent, spent / 1e9 >= IO_FINE * (facts.wall_seconds or 0.0)
+            if is_dear and (stream is None or rate <= KNEE_SHARE * stream):
+                yield BelowKnee(mount, is_read, moved / calls, rate, knee)
+
+
 def _crowds(facts: Facts, known: dict[str, FileSystem]) -> Iterator[Crowd]:
     if not any(one.stat_knee_processes for one in known.values()):
         return
@@ -208,6 +263,11 @@ UNION ALL SELECT p.mount_point, CASE t.direction WHEN 1 THEN 'small reads' ELSE 
 FROM transfers t JOIN place_names p ON p.place = t.place
 WHERE p.mount_point IS NOT NULL AND t.size_bin BETWEEN 0 AND {SMALL_BIN} GROUP BY 1, 2
 ORDER BY 1, 2"""
+_SIZES_SQL = """SELECT p.mount_point, t.direction = 1 AS is_read,
+  CAST(power(2, t.size_bin) AS BIGINT) AS top, CAST(sum(t.count) AS BIGINT) AS calls,
+  CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
+FROM transfers t JOIN place_names p ON p.place = t.place
+WHERE p.mount_point IS NOT NULL AND t.size_bin >= 0 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"""
 # A process counts from its first to its last call on files of that mount.
 _CROWDS_SQL = """WITH spans AS (SELECT f.mount_point, w.upid, min(w.first_ts) AS first_ts,
     max(w.last_ts) AS last_ts
@@ -271,6 +331,16 @@ _STREAM: dict[Work, str] = {
     "small writes": N_(
         "{mount}: small writes, {mean_bytes} on average, ran at {rate_bytes_per_s}: {stream_share} of what "
         "one stream of large writes reaches there ({stream_bytes_per_s})."
+    ),
+}
+_BELOW_KNEE = {
+    True: N_(
+        "{mount}: reads smaller than {knee_bytes}, {mean_bytes} on average, ran at {rate_bytes_per_s}; at "
+        "this site one process reads faster in requests of {knee_bytes} or more."
+    ),
+    False: N_(
+        "{mount}: writes smaller than {knee_bytes}, {mean_bytes} on average, ran at {rate_bytes_per_s}; at "
+        "this site one process writes faster in requests of {knee_bytes} or more."
     ),
 }
 _CROWD = N_(

@@ -37,6 +37,8 @@ TYPICAL = {
     "small_read_per_s": N_("reads of 4 KiB a second, one process"),
     "small_write_per_s": N_("writes of 4 KiB a second, one process"),
     "metadata_per_s": N_("metadata calls a second, one process"),
+    "read_knee_bytes": N_("reads below this size are slower, one stream"),
+    "write_knee_bytes": N_("writes below this size are slower, one stream"),
     "stat_knee_processes": N_("processes beyond which metadata calls become slower"),
     "stripe_count": N_("targets that a file lies on"),
 }
