@@ -355,4 +355,6 @@ def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> 
     script(tools, "lfs", "echo 'lfs: no' >&2; exit 1")
     done = run()
     assert done.returncode == 0, done.stderr
-    assert "note: your quota is not known, as `lfs quota -u" in done.stderr and "failed: lfs: no" in done.stderr
+    assert (
+        "note: your quota is not known, as `lfs quota -u" in done.stderr and "failed: lfs: no" in done.stderr
+    )
