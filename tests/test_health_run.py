@@ -248,6 +248,13 @@ def test_ranks_work_together_and_the_first_tells(place: Path) -> None:
         many, size = cell["processes"], cell["size_bytes"]
         whole = many * ((64 << 20) // many // size) * size
         assert cell["volume_bytes"] == whole or (limited and cell["volume_bytes"] < whole)
+        reads = [
+            one["volume_bytes"]
+            for one in found["cells"]
+            if (one["processes"], one["size_bytes"], one["operation"]) == (many, size, "read")
+        ]
+        # Another rank's file is read when it is whole.
+        assert reads == [cell["volume_bytes"]] or limited
 
 
 def test_when_a_rank_is_ended_all_end_and_nothing_is_left(place: Path) -> None:

@@ -19,8 +19,19 @@ enum Keeps {
     Pages,
     /// Files have no other place than memory.
     Memory,
-    /// In a cache of its own, of this name, which nothing shows.
+    /// In a cache of its own on this machine, of this name, which nothing shows.
     Elsewhere(&'static str),
+    /// As `Elsewhere`, but on another machine, where all clients share it.
+    Served(&'static str),
+}
+
+/// Who wrote what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Own,
+    /// On this machine, or nobody knows where.
+    OtherRank,
+    OtherMachine,
 }
 
 fn keeps(magic: i64) -> Keeps {
@@ -29,7 +40,7 @@ fn keeps(magic: i64) -> Keeps {
         0x4750_4653 => Keeps::Elsewhere("GPFS's page pool"),
         0x2fc1_2fc1 => Keeps::Elsewhere("ZFS's ARC"),
         0x6573_5546 => Keeps::Elsewhere("the FUSE server's own cache"),
-        0x0102_1997 => Keeps::Elsewhere("the 9p server's own cache"),
+        0x0102_1997 => Keeps::Served("the 9p server's own cache"),
         _ => Keeps::Pages,
     }
 }
@@ -92,15 +103,28 @@ pub fn look(fd: RawFd, length: u64) -> Pages {
 }
 
 /// What to call a read before which `pages` were found so, and why.
-pub fn label(magic: i64, pages: Pages, others_file: bool) -> (Cache, String) {
+pub fn label(magic: i64, pages: Pages, origin: Origin) -> (Cache, String) {
     let share = pages.in_memory as f64 / pages.looked_at.max(1) as f64;
-    let written = if others_file { "written by another rank; " } else { "" };
+    let written = match origin {
+        Origin::Own => "",
+        Origin::OtherRank => "written by another rank; ",
+        Origin::OtherMachine => "written on another node; ",
+    };
+    let is_far = origin == Origin::OtherMachine;
     match keeps(magic) {
         Keeps::Memory => (Cache::Cached, "this file system keeps its files in memory".into()),
         _ if pages.direct > 0 => {
             (Cache::Uncached, "O_DIRECT; servers and disks may have caches of their own".into())
         }
-        Keeps::Elsewhere(cache) => (Cache::Unknown, format!("{written}{cache} can't be looked into")),
+        Keeps::Elsewhere(cache) if is_far => {
+            (Cache::Uncached, format!("{written}{cache} here had none of it"))
+        }
+        Keeps::Elsewhere(cache) | Keeps::Served(cache) => {
+            (Cache::Unknown, format!("{written}{cache} can't be looked into"))
+        }
+        Keeps::Pages if pages.looked_at == 0 && is_far => {
+            (Cache::Uncached, format!("{written}mincore does not tell"))
+        }
         Keeps::Pages if pages.looked_at == 0 => (Cache::Unknown, format!("{written}mincore does not tell")),
         Keeps::Pages if share <= 0.01 => (
             Cache::Uncached,
@@ -117,16 +141,31 @@ pub fn label(magic: i64, pages: Pages, others_file: bool) -> (Cache, String) {
 mod tests {
     use super::*;
     const EXT4: i64 = 0xef53;
+    const GPFS: i64 = 0x4750_4653;
 
     #[test]
     fn a_label_says_no_more_than_is_known() {
         let pages = |looked_at, in_memory, direct| Pages { looked_at, in_memory, direct };
-        assert_eq!(label(EXT4, pages(1000, 0, 0), false).0, Cache::Uncached);
-        assert_eq!(label(EXT4, pages(1000, 1000, 0), false).0, Cache::Cached);
-        assert_eq!(label(EXT4, pages(1000, 500, 0), false).0, Cache::Unknown);
-        assert_eq!(label(EXT4, pages(0, 0, 0), false).0, Cache::Unknown);
-        assert_eq!(label(EXT4, pages(0, 0, 1), false).0, Cache::Uncached);
-        assert_eq!(label(0x0102_1994, pages(0, 0, 1), false).0, Cache::Cached);
-        assert_eq!(label(0x6573_5546, pages(1000, 0, 0), false).0, Cache::Unknown);
+        let own = |magic, pages| label(magic, pages, Origin::Own).0;
+        assert_eq!(own(EXT4, pages(1000, 0, 0)), Cache::Uncached);
+        assert_eq!(own(EXT4, pages(1000, 1000, 0)), Cache::Cached);
+        assert_eq!(own(EXT4, pages(1000, 500, 0)), Cache::Unknown);
+        assert_eq!(own(EXT4, pages(0, 0, 0)), Cache::Unknown);
+        assert_eq!(own(EXT4, pages(0, 0, 1)), Cache::Uncached);
+        assert_eq!(own(0x0102_1994, pages(0, 0, 1)), Cache::Cached);
+        assert_eq!(own(0x6573_5546, pages(1000, 0, 0)), Cache::Unknown);
+    }
+
+    #[test]
+    fn what_another_machine_wrote_is_in_no_cache_of_this_one() {
+        let pages = |looked_at, in_memory| Pages { looked_at, in_memory, direct: 0 };
+        let far = |magic, pages| label(magic, pages, Origin::OtherMachine);
+        assert_eq!(far(GPFS, pages(0, 0)).0, Cache::Uncached);
+        assert_eq!(label(GPFS, pages(0, 0), Origin::OtherRank).0, Cache::Unknown);
+        assert_eq!(far(EXT4, pages(0, 0)).0, Cache::Uncached);
+        assert!(far(EXT4, pages(1000, 0)).1.starts_with("written on another node; dropped"));
+        // What mincore shows is there, however it came.
+        assert_eq!(far(EXT4, pages(1000, 500)).0, Cache::Unknown);
+        assert_eq!(far(0x0102_1997, pages(0, 0)).0, Cache::Unknown);
     }
 }

@@ -5,7 +5,7 @@
 use crate::error::{Kind, LoadError};
 use crate::meet::{self, Meeting};
 use crate::plan::{Plan, Step};
-use crate::result::{of_rank, Event, StepResult};
+use crate::result::{of_rank, together, Event, Place, StepResult};
 use crate::shared::{map_anonymous, Shared};
 use crate::space::{self, Need};
 use crate::tree::{self, Tree};
@@ -67,13 +67,20 @@ fn prepared(plan: &Plan, tell: &mut dyn FnMut(&Event), left: &mut Vec<String>) -
             }
         }
     };
-    let machine = tree::boot_id();
-    tell(&Event::Started { tree: tree.path().display().to_string(), machine: machine.clone() });
+    let place = place_of(&tree);
+    tell(&Event::Started { tree: tree.path().display().to_string(), machine: place.machine.clone() });
     let ranks_per_node = plan.job.as_ref().map_or(1, |job| job.per_node);
-    let mut engine = Engine { ranks_per_node, magic: cache::magic_of(tree.fd()), tree, meeting, machine };
+    let mut engine = Engine { ranks_per_node, tree, meeting, place };
     let outcome = engine.steps(&plan, tell);
     left.extend(engine.end(outcome.is_ok()));
     outcome
+}
+
+fn place_of(tree: &Tree) -> Place {
+    let (boot, host) = (tree::boot_id(), tree::host_name());
+    // Where a container hides the boot, its own name must do.
+    let machine = if boot.is_empty() { host.clone() } else { boot };
+    Place { machine, host, magic: cache::magic_of(tree.fd()) }
 }
 
 fn check_plan(plan: &Plan) -> Result<(), LoadError> {
@@ -106,8 +113,7 @@ struct Engine {
     ranks_per_node: u32,
     tree: Tree,
     meeting: Option<Meeting>,
-    machine: String,
-    magic: i64,
+    place: Place,
 }
 
 /// Forked processes that were not waited for yet.
@@ -120,7 +126,7 @@ impl Engine {
         for step in &plan.steps {
             signals::check()?;
             let result = self.step(step, source, tell)?;
-            if let Some(result) = self.gathered(result, tell)? {
+            if let Some(result) = self.gathered(step, result, tell)? {
                 tell(&Event::Step(result));
             }
         }
@@ -130,21 +136,23 @@ impl Engine {
     /// What all ranks did in a step; None on ranks that are not the first.
     fn gathered(
         &mut self,
-        mut result: StepResult,
+        step: &Step,
+        result: StepResult,
         tell: &mut dyn FnMut(&Event),
     ) -> Result<Option<StepResult>, LoadError> {
         let Some(meeting) = &mut self.meeting else { return Ok(Some(result)) };
         if meeting.rank > 0 {
-            let text = serde_json::to_string(&result).unwrap_or_default();
+            let text = serde_json::to_string(&(&self.place, &result)).unwrap_or_default();
             meeting.hand_in(result.id, &text)?;
             return meeting.barrier(tell, &mut signals::check).map(|()| None);
         }
         meeting.barrier(tell, &mut signals::check)?;
-        for text in meeting.collect(result.id)? {
+        let mut ranks = vec![(self.place.clone(), result)];
+        for text in meeting.collect(step.id)? {
             let broken = |error| LoadError::new(Kind::System, format!("a rank's result: {error}"), "");
-            result.merge(&serde_json::from_str(&text).map_err(broken)?);
+            ranks.push(serde_json::from_str(&text).map_err(broken)?);
         }
-        Ok(Some(result))
+        Ok(together(step, self.ranks_per_node, ranks))
     }
 
     fn step(
@@ -173,7 +181,7 @@ impl Engine {
         }
         done?;
         let several_ranks = self.meeting.is_some();
-        Ok(of_rank(step, &shared, &self.machine, self.magic, several_ranks))
+        Ok(of_rank(step, &shared, &self.place, several_ranks))
     }
 
     fn forked(

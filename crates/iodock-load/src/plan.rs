@@ -137,6 +137,8 @@ const fn phase(operation: &'static str, reads: bool) -> Phase {
     Phase { operation: Some(operation), reads }
 }
 
+/// Only a barrier: what others wrote is looked at, and dropped, when all of it is there.
+const WRITTEN: Phase = Phase { operation: None, reads: false };
 const REMOVING: Phase = Phase { operation: None, reads: false };
 
 pub const MIXED_OPERATIONS: [Phase; 6] = [
@@ -156,7 +158,7 @@ impl Pattern {
     pub fn phases(&self) -> Vec<Phase> {
         match self {
             Pattern::Data(data) => {
-                let mut phases = vec![phase("write", false), phase("read", true)];
+                let mut phases = vec![phase("write", false), WRITTEN, phase("read", true)];
                 phases.extend(data.reread.then_some(phase("reread", true)));
                 phases.push(REMOVING);
                 phases

@@ -1,10 +1,11 @@
 //! What a step gave: each operation's work, time and latencies, of all processes together.
 
-use crate::cache::{self, Cache};
+use crate::cache::{self, Cache, Origin};
 use crate::error::LoadError;
 use crate::histogram::Latencies;
 use crate::plan::{Pattern, Phase, Step, MIXED_OPERATIONS};
 use crate::shared::{Pages, Record, Shared};
+use crate::worker::Position;
 use serde::{Deserialize, Serialize};
 
 /// What the engine tells while it works.
@@ -59,21 +60,33 @@ pub struct Done {
     pub pages: Pages,
 }
 
+/// Where a rank works.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// Names a boot of a machine, and so its clock and its memory.
+    pub machine: String,
+    pub host: String,
+    /// The file system's kind there, as statfs(2) numbers it.
+    pub magic: i64,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StepResult {
     pub id: u64,
     pub processes: u32,
     pub machines: u32,
+    /// Names of the hosts that worked, each once, sorted.
+    pub hosts: Vec<String>,
     pub done: Vec<Done>,
 }
 
 /// Folds the slots of this rank's workers.
-pub fn of_rank(step: &Step, shared: &Shared, machine: &str, magic: i64, several_ranks: bool) -> StepResult {
+pub fn of_rank(step: &Step, shared: &Shared, place: &Place, several_ranks: bool) -> StepResult {
     let records =
         |at: usize| (0..step.processes as usize).map(move |worker| &shared.slot(worker).records[at]);
     let fold = |phase: &Phase, at: usize, span_at: usize| {
-        let folded = folded(phase, records(at).zip(records(span_at)), machine, step.processes);
-        labelled(folded, phase, magic, several_ranks, matches!(step.pattern, Pattern::Mixed(_)))
+        let folded = folded(phase, records(at).zip(records(span_at)), &place.machine, step.processes);
+        labelled(folded, phase, place.magic, several_ranks, matches!(step.pattern, Pattern::Mixed(_)))
     };
     let phases = step.pattern.phases();
     let mut done: Vec<Done> = phases
@@ -88,7 +101,7 @@ pub fn of_rank(step: &Step, shared: &Shared, machine: &str, magic: i64, several_
             kinds.map(|(at, phase)| fold(phase, phases.len() + at, 0)).filter(|one| one.operations > 0),
         );
     }
-    StepResult { id: step.id, processes: step.processes, machines: 1, done }
+    StepResult { id: step.id, processes: step.processes, machines: 1, hosts: vec![place.host.clone()], done }
 }
 
 /// Records of work, each with the one that has its times.
@@ -136,12 +149,16 @@ fn labelled(mut done: Done, phase: &Phase, magic: i64, several_ranks: bool, mixe
         let (label, why) = if mixed {
             (Cache::Unknown, "read between writes of the same files".to_owned())
         } else {
-            cache::label(magic, done.pages, several_ranks && phase.operation == Some("read"))
+            let is_others = several_ranks && phase.operation == Some(FIRST_READ);
+            cache::label(magic, done.pages, if is_others { Origin::OtherRank } else { Origin::Own })
         };
         (done.cache, done.cache_reason) = (Some(label), Some(why));
     }
     done
 }
+
+/// The phase that reads what another rank wrote, where there are several.
+const FIRST_READ: &str = "read";
 
 impl Pages {
     fn add(&mut self, other: Pages) {
@@ -151,10 +168,41 @@ impl Pages {
     }
 }
 
+/// One result of all ranks, which come in their order: that says whose files each read. None of none.
+pub fn together(step: &Step, ranks_per_node: u32, mut ranks: Vec<(Place, StepResult)>) -> Option<StepResult> {
+    let machines: Vec<String> = ranks.iter().map(|(place, _)| place.machine.clone()).collect();
+    let (total, on_rank) = (ranks.len() as u32 * step.processes, step.processes);
+    for (rank, (place, result)) in ranks.iter_mut().enumerate() {
+        let is_far = (0..on_rank).all(|local| {
+            let index = rank as u32 * on_rank + local;
+            let position = Position { index, total, local, on_rank, ranks_per_node };
+            machines[(position.read_from() / on_rank) as usize] != place.machine
+        });
+        if is_far {
+            result.read_from_afar(place.magic);
+        }
+    }
+    ranks.into_iter().map(|(_, result)| result).reduce(|mut sum, one| {
+        sum.merge(&one);
+        sum
+    })
+}
+
 impl StepResult {
+    /// Labels what was read, once it is known that all of it was written on another machine.
+    pub fn read_from_afar(&mut self, magic: i64) {
+        for done in self.done.iter_mut().filter(|done| done.operation == FIRST_READ && done.cache.is_some()) {
+            let (label, why) = cache::label(magic, done.pages, Origin::OtherMachine);
+            (done.cache, done.cache_reason) = (Some(label), Some(why));
+        }
+    }
+
     /// Adds what another rank did in the same step.
     pub fn merge(&mut self, other: &StepResult) {
         self.processes += other.processes;
+        self.hosts.extend(other.hosts.iter().cloned());
+        self.hosts.sort_unstable();
+        self.hosts.dedup();
         for theirs in &other.done {
             match self.done.iter_mut().find(|mine| mine.operation == theirs.operation) {
                 Some(mine) => mine.merge(theirs),
@@ -190,5 +238,97 @@ impl Done {
         }
         let longest = self.spans.iter().map(|span| span.end_ns.saturating_sub(span.start_ns)).max();
         self.seconds = longest.unwrap_or(0) as f64 / 1e9;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Data;
+
+    const GPFS: i64 = 0x4750_4653;
+
+    /// What each rank of a step found: 2 s on a clock of its own machine, one operation of `latency_ns`.
+    fn rank(machine: &str, clock_ns: u64, latency_ns: u64) -> (Place, StepResult) {
+        let mut latencies = crate::histogram::Histogram::default();
+        latencies.record(latency_ns);
+        let (cache, why) = cache::label(GPFS, Pages::default(), Origin::OtherRank);
+        let span = Span { machine: machine.into(), start_ns: clock_ns, end_ns: clock_ns + 2_000_000_000 };
+        let done = Done {
+            operation: "read".into(),
+            seconds: 2.0,
+            operations: 1,
+            bytes: 1,
+            longest_process_seconds: 2.0,
+            cpu_seconds: 0.5,
+            processes: 1,
+            limited: 0,
+            cache: Some(cache),
+            cache_reason: Some(why),
+            latencies: latencies.latencies(),
+            spans: vec![span],
+            pages: Pages::default(),
+        };
+        let place = Place { machine: machine.into(), host: format!("host-{machine}"), magic: GPFS };
+        let hosts = vec![place.host.clone()];
+        (place, StepResult { id: 1, processes: 1, machines: 1, hosts, done: vec![done] })
+    }
+
+    fn merged(ranks_per_node: u32, machines: &[&str]) -> StepResult {
+        let data = Data {
+            files: 1,
+            file_bytes: 1,
+            request_bytes: 1,
+            direct: false,
+            sync: true,
+            shared: false,
+            reread: false,
+        };
+        let step = Step { id: 1, processes: 1, limit_seconds: 1.0, pattern: Pattern::Data(data) };
+        let found = machines.iter().zip(1..).map(|(machine, number)| {
+            let clock_ns = machine.bytes().map(u64::from).sum::<u64>() * 1_000_000_000_000;
+            rank(machine, clock_ns, number * 1_000_000)
+        });
+        together(&step, ranks_per_node, found.collect()).unwrap()
+    }
+
+    #[test]
+    fn machines_are_counted_and_their_clocks_kept_apart() {
+        let found = merged(2, &["b", "b", "a", "a"]);
+        assert_eq!((found.machines, found.processes), (2, 4));
+        assert_eq!(found.hosts, ["host-a", "host-b"]);
+        let done = &found.done[0];
+        assert_eq!((done.seconds, done.operations, done.bytes, done.cpu_seconds), (2.0, 4, 4, 2.0));
+    }
+
+    #[test]
+    fn latencies_of_all_machines_are_one_distribution() {
+        let found = merged(1, &["a", "b", "c", "d"]);
+        let latencies = &found.done[0].latencies;
+        let near = |share, expected: f64| {
+            let found = latencies.quantile(share).unwrap();
+            assert!((found / expected - 1.0).abs() <= 0.01, "{found} {expected}");
+        };
+        near(0.25, 1e6);
+        near(0.5, 2e6);
+        near(1.0, 4e6);
+    }
+
+    #[test]
+    fn what_was_written_elsewhere_is_told_by_where_ranks_really_were() {
+        let label = |per_node, machines: &[&str]| {
+            let found = merged(per_node, machines);
+            (found.done[0].cache.unwrap(), found.done[0].cache_reason.clone().unwrap())
+        };
+        let (cache, why) = label(2, &["a", "a", "b", "b"]);
+        assert_eq!(cache, Cache::Uncached);
+        assert!(why.starts_with("written on another node"), "{why}");
+        // The launcher dealt ranks out in turn: each reads what was written beside it.
+        let (cache, why) = label(2, &["a", "b", "a", "b"]);
+        assert_eq!(cache, Cache::Unknown);
+        assert!(why.starts_with("written by another rank"), "{why}");
+        assert_eq!(label(2, &["a", "a"]).0, Cache::Unknown);
+        // One of three reads beside it: nothing is said of all.
+        assert_eq!(label(1, &["a", "a", "b"]).0, Cache::Unknown);
     }
 }

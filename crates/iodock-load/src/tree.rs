@@ -35,7 +35,7 @@ impl Tag {
         let pid = std::process::id();
         Tag {
             token: token.to_owned(),
-            host: first_line("/proc/sys/kernel/hostname"),
+            host: host_name(),
             boot: boot_id(),
             pid,
             start_ticks: start_ticks(pid).unwrap_or(0),
@@ -53,6 +53,11 @@ impl Tag {
 /// Names this boot of this machine: the same for all containers on it.
 pub fn boot_id() -> String {
     first_line("/proc/sys/kernel/random/boot_id")
+}
+
+/// As the kernel has it: of this container or machine.
+pub fn host_name() -> String {
+    first_line("/proc/sys/kernel/hostname")
 }
 
 fn first_line(path: &str) -> String {

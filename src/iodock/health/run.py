@@ -257,6 +257,7 @@ def measurements(plan: Plan, results: Sequence[Result], command: str | None = No
             "repeats": plan.repeats,
             "seed": plan.seed,
             "ranks": plan.ranks,
+            "hosts": sorted({host for result in results for host in result.get("hosts", ())}),
             "cores": os.cpu_count(),
             "memory_bytes": memory_bytes(),
             "kernel": platform.release(),

@@ -131,7 +131,11 @@ def _protocols(measurements: Measurements, text: Language) -> list[Markup]:
 def _facts(protocol: Protocol, text: Language) -> list[Markup]:
     tool = " ".join(part for part in (protocol.tool, protocol.version) if part)
     limits = (f"{one.name} {value_text(one.bytes_per_s, Unit.BYTES_PER_S)}" for one in protocol.limits)
-    settings = (f"{name} {value}" for name, value in protocol.settings.items() if value is not None)
+    settings = (
+        f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in protocol.settings.items()
+        if value is not None
+    )
     facts: list[tuple[str, str | None]] = [
         (N_("program"), tool),
         (N_("started"), protocol.started),

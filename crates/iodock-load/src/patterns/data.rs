@@ -9,7 +9,9 @@ use crate::worker::{
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const WRITE: usize = 0;
-const READ: usize = 1;
+/// A barrier: others may write when this worker has done.
+const WRITTEN: usize = 1;
+const READ: usize = 2;
 
 pub struct Files<'a> {
     data: &'a Data,
@@ -156,14 +158,14 @@ impl<'a> Files<'a> {
     }
 
     fn removing(&self) -> usize {
-        2 + usize::from(self.data.reread)
+        READ + 1 + usize::from(self.data.reread)
     }
 }
 
 impl Work for Files<'_> {
     fn prepare(&mut self, worker: &mut Worker, at: usize, record: &mut Record) -> Result<(), Ended> {
         match at {
-            WRITE => Ok(()),
+            WRITE | WRITTEN => Ok(()),
             at if at == self.removing() => Ok(()),
             at => self.look(worker, at == READ, record),
         }
@@ -178,6 +180,7 @@ impl Work for Files<'_> {
     ) -> Result<(), Ended> {
         match at {
             WRITE => self.write(worker, timer),
+            WRITTEN => Ok(()),
             at if at == self.removing() => self.remove(worker),
             _ => self.read(worker, timer),
         }
