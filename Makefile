@@ -51,7 +51,7 @@ test-prometheus: setup
 # slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libslurm-dev. Says so and passes where they are missing.
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
-	$(BIN)/python -m pytest -rs tests/whole_slurm.py
+	$(BIN)/python -m pytest -rs tests/whole_slurm.py tests/whole_slurm_health.py
 
 check: setup
 	cargo fmt --check

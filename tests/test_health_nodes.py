@@ -1,4 +1,4 @@
-"""A check-up on several nodes: namespaces stand in for machines, ranks are started by hand and by Open MPI."""
+"""A check-up on several nodes: namespaces stand in for machines; ranks start by hand or under Open MPI."""
 
 from __future__ import annotations
 
