@@ -45,6 +45,11 @@ fn keeps(magic: i64) -> Keeps {
     }
 }
 
+/// Whether files of such a file system have no other place than memory.
+pub fn is_in_memory(magic: i64) -> bool {
+    keeps(magic) == Keeps::Memory
+}
+
 /// Kind of file system, as statfs(2) numbers them; 0 if it does not say.
 pub fn magic_of(fd: RawFd) -> i64 {
     // SAFETY: zeroes are a valid statfs; the kernel fills it in.

@@ -1,5 +1,6 @@
 //! What is free: bytes, inodes, and the user's quota, looked at before anything is written.
 
+use crate::cache;
 use crate::error::{Kind, LoadError};
 use std::io;
 use std::os::fd::RawFd;
@@ -30,12 +31,30 @@ pub fn free(fd: RawFd) -> io::Result<Free> {
         }
         status
     };
+    // A tmpfs without a size says zero blocks.
+    let blocks = (status.f_blocks > 0).then(|| status.f_bavail.saturating_mul(status.f_frsize));
+    let memory = if cache::is_in_memory(cache::magic_of(fd)) { memory_left() } else { None };
     Ok(Free {
-        // A tmpfs without a size says zero blocks.
-        bytes: (status.f_blocks > 0).then(|| status.f_bavail.saturating_mul(status.f_frsize)),
+        bytes: [blocks, memory].into_iter().flatten().min(),
         // btrfs, NFS servers and others that make inodes as needed say zero.
         inodes: (status.f_files > 0).then_some(status.f_favail),
     })
+}
+
+/// Bytes that files in memory may take before programs have to go: a tmpfs promises more than there is. None where
+/// /proc does not tell.
+fn memory_left() -> Option<u64> {
+    let said = std::fs::read_to_string("/proc/meminfo").ok()?;
+    Some(memory_in(&said)?.saturating_mul(1024) / 4 * 3)
+}
+
+/// KiB of memory and swap that /proc/meminfo (proc(5)) tells to be free.
+fn memory_in(said: &str) -> Option<u64> {
+    let of = |name: &str| {
+        let line = said.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches(':').split_whitespace().next()?.parse::<u64>().ok()
+    };
+    Some(of("MemAvailable")? + of("SwapFree").unwrap_or(0))
 }
 
 /// The kernel's `struct if_dqblk`.
@@ -167,6 +186,14 @@ mod tests {
         assert_eq!(left(15, 10, 0, 999), Some(0));
         // Gone in time: the end that is still there counts no more.
         assert_eq!(left(10, 10, 20, 999), Some(10));
+    }
+
+    #[test]
+    fn files_in_memory_need_memory() {
+        let said = "MemTotal:  100 kB\nMemFree:    1 kB\nMemAvailable:      40 kB\nSwapFree:  2 kB\n";
+        assert_eq!(memory_in(said), Some(42));
+        assert_eq!(memory_in("MemAvailable: 40 kB\n"), Some(40));
+        assert_eq!(memory_in("MemFree: 1 kB\n"), None);
     }
 
     #[test]
