@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -138,6 +139,7 @@ def test_what_was_cut_short_goes_on(place: Path) -> None:
     assert refused.returncode == 1 and "--resume" in refused.stderr
     done = health(*arguments, "--resume")
     assert done.returncode == 0, done.stderr
+    assert re.search(r"note: 9 of 14 runs are left; about \d+ (s|min)", done.stderr), done.stderr
     assert "9 of 14 runs are left" in done.stderr
     assert not kept.exists() and contents(place) == before
     found = read(place.parent / "place.json")

@@ -160,10 +160,9 @@ def _first_rank(place: Path, job: Job | None, meeting: Meeting | None, values: d
         return
     try:
         with ProgressBar("measuring", values["quiet"], f"of {len(plan.steps)} runs", rated=False) as bar:
-            total = int(estimate.seconds * 1000) if estimate else None
 
             def progress(seconds: float, steps: int) -> None:
-                bar(int(seconds * 1000) if estimate else steps, total or len(plan.steps), steps)
+                bar(int(seconds * 1000), int(estimate.seconds * 1000), steps)
 
             results = carried_out(plan, job, partial, done, estimate, progress, say_note(values), meeting)
     except (EngineError, KeyboardInterrupt, SystemExit):
@@ -178,9 +177,9 @@ def _first_rank(place: Path, job: Job | None, meeting: Meeting | None, values: d
 
 def _begun(
     partial: Partial, wanted: Wanted, values: dict[str, Any]
-) -> tuple[Plan | None, list[Result], Estimate | None]:
+) -> tuple[Plan | None, list[Result], Estimate]:
     """The plan, and what is done of it; no plan where only its cost was asked for."""
-    from iodock.health.run import need_of, planned, steps_left
+    from iodock.health.run import estimated_anew, planned, steps_left, waited
 
     if values["resume"]:
         plan, done = partial.go_on()
@@ -189,9 +188,11 @@ def _begun(
                 f"{partial.path}: is of {plan.directory} with {plan.ranks} ranks",
                 "give the same DIR and ranks as then",
             )
-        say_note(values)(f"{len(list(steps_left(plan, done)))} of {len(plan.steps)} runs are left")
-        _check_quotas(wanted.directory, need_of(plan, wanted.job), values)
-        return plan, done, None
+        estimate = estimated_anew(plan, wanted.job)
+        left = [estimate.of_step[step.id] for step in steps_left(plan, done)]
+        say_note(values)(f"{len(left)} of {len(plan.steps)} runs are left; about {waited(sum(left))}")
+        _check_quotas(wanted.directory, (estimate.bytes_at_once, estimate.inodes_at_once), values)
+        return plan, done, estimate
     if partial.path.exists() and not (values["force"] or values["dry_run"]):
         raise IodockError(
             f"{partial.path}: a run was cut short", "--resume goes on with it, --force begins anew"

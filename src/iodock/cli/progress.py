@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any
 
 PATIENCE_S = 1.0
+_DAY_S = 86400.0
 
 
 class ProgressBar:
@@ -45,6 +46,8 @@ class ProgressBar:
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
+            # Of runs that take minutes each none may have ended within rich's half a minute.
+            speed_estimate_period=30.0 if self._rated else _DAY_S,
         )
         self._bar.start()
         self._task = self._bar.add_task(self._label, total=None, rate="")

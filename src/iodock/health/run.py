@@ -109,11 +109,21 @@ def _estimated(wanted: Wanted, seed: int, speed: Speed, shrunk: float) -> tuple[
     ranks = wanted.job.size if wanted.job else 1
     directory = str(wanted.directory)
     plan = Plan(directory, wanted.name, wanted.repeats, seed, ranks, _now(), steps)
-    need = need_of(plan, wanted.job)
-    of_step = {step.id: _seconds(step, speed) for step in steps}
-    written = sum(written_bytes(step) for step in steps)
-    files = sum(made_files(step) for step in steps)
-    return plan, Estimate(sum(of_step.values()), written, files, *need, of_step)
+    return plan, _estimate(plan, wanted.job, speed)
+
+
+def _estimate(plan: Plan, job: Job | None, speed: Speed) -> Estimate:
+    need = need_of(plan, job)
+    of_step = {step.id: _seconds(step, speed) for step in plan.steps}
+    written = sum(written_bytes(step) for step in plan.steps)
+    files = sum(made_files(step) for step in plan.steps)
+    return Estimate(sum(of_step.values()), written, files, *need, of_step)
+
+
+def estimated_anew(plan: Plan, job: Job | None) -> Estimate:
+    """Of a plan that was made earlier, after another trial: the file system may be another one today. Raises
+    IodockError."""
+    return _estimate(plan, job, _tried(Path(plan.directory)))
 
 
 def need_of(plan: Plan, job: Job | None) -> tuple[int, int]:
