@@ -21,7 +21,7 @@ from iodock.store.monitored import MonitorStore
 from simulated import wanted
 from test_simulation_tree import agent
 
-KILLS = int(os.environ.get("IODOCK_KILLS", "6"))
+KILLS = int(os.environ.get("IODOCK_KILLS", "4"))
 """Of agents and of the collector, each time one of them at random."""
 PATIENCE_S = 60.0
 COLLECTOR = "collector"
@@ -31,13 +31,12 @@ __all__ = ["agent"]
 class Site:
     """A tree of simulated servers, an agent on each, and a collector; each can be killed and started."""
 
-    def __init__(self, folder: Path, agent: Path) -> None:
-        self.folder, self.agent = folder, agent
+    def __init__(self, folder: Path, agent: Path, is_pulled: bool) -> None:
+        self.folder, self.agent, self.is_pulled = folder, agent, is_pulled
         self.centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=12)
         self.tree = Tree(folder / "lustre", self.centre)
         self.tree.write()
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.addresses = dict(zip(self.members, free_addresses(len(self.members)), strict=True))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -46,15 +45,23 @@ class Site:
 
     def start(self, name: str) -> None:
         command: list[object] = [
-            self.agent, "run", "--root", self.tree.root / name, "--listen", "127.0.0.1:0",
-            "--interval", "0.2", "--push", f"http://{self.address}", "--spool", self.folder / f"spool-{name}",
+            self.agent, "run", "--root", self.tree.root / name, "--listen", self.addresses[name],
+            "--interval", "0.2", "--spool", self.folder / f"spool-{name}",
         ]  # fmt: skip
+        command += ["--serve-spool"] if self.is_pulled else ["--push", f"http://{self.addresses[COLLECTOR]}"]
         if name == COLLECTOR:
-            command = [sys.executable, "-m", "iodock", "monitor", "serve", "--listen", self.address]
+            command = [sys.executable, "-m", "iodock", "monitor", "serve", "--listen", self.addresses[name]]
             command += ["--store", self.folder / "store"]
+            command += self.pulls() if self.is_pulled else []
         with (self.folder / f"{name}.log").open("ab") as log:
             words = [str(word) for word in command]
             self.running[name] = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=log)
+
+    def pulls(self) -> list[object]:
+        listed = self.folder / "agents"
+        lines = [f"http://{self.addresses[server.name]} {server.name}" for server in self.centre.servers]
+        listed.write_text("\n".join(lines))
+        return ["--pull-list", listed, "--pull-every", "0.2"]
 
     def kill(self, name: str) -> None:
         process = self.running.pop(name)
@@ -85,9 +92,18 @@ class Site:
         return done
 
 
-@pytest.fixture
-def site(tmp_path: Path, agent: Path) -> Iterator[Site]:
-    site = Site(tmp_path, agent)
+def free_addresses(count: int) -> list[str]:
+    """All at once, so that none is there twice."""
+    doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    addresses = [f"127.0.0.1:{door.getsockname()[1]}" for door in doors]
+    for door in doors:
+        door.close()
+    return addresses
+
+
+@pytest.fixture(params=[False, True], ids=["pushed", "pulled"])
+def site(tmp_path: Path, agent: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    site = Site(tmp_path, agent, request.param)
     try:
         yield site
     finally:

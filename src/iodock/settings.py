@@ -12,6 +12,8 @@ systems.
     io_below = 0.1
     [monitor]
     queue = 100
+    [agents]
+    names_per_s = 100
 """
 
 from __future__ import annotations
@@ -106,6 +108,23 @@ class Overload:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """What one agent (a token at an address, or an address that is pulled) may send: far more than a machine
+    has to tell. Beyond it, it has to wait."""
+
+    bytes_per_s: float = 32e6
+    """Of batches as they are unpacked."""
+    values_per_s: float = 500e3
+    """Entries and their values, losses and events."""
+    saved_s: float = 60.0
+    """So many seconds of those may come at once, by who has not sent for as long."""
+    names_per_s: float = 100.0
+    """Jobs, users, sessions, commands, targets and machines that were not known before."""
+    names_at_once: float = 1e6
+    """So many of them by who is new."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a site sets; what it leaves out has our defaults."""
 
@@ -113,6 +132,7 @@ class Settings:
     severity: SeverityLimits = SeverityLimits()
     ratio: Ratio = Ratio()
     monitor: Overload = Overload()
+    agents: AgentLimits = AgentLimits()
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
     """Mount point -> typical values."""
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -158,7 +178,7 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
-    known = {"severity", "ratio", "monitor", "file_systems", "rules"}
+    known = {"severity", "ratio", "monitor", "agents", "file_systems", "rules"}
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -172,6 +192,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         severity=severity,
         ratio=ratio,
         monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
+        agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
         file_systems=_by_mount(systems, source),
         rules={name: _section(rules, name, source) for name in rules},
     )
@@ -229,7 +250,7 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
     """What a number must be that can't be what its name says; None for any other value."""
     if isinstance(value, (bool, str)):
         return None
-    if kind is FileSystem and value <= 0:
+    if kind in (FileSystem, AgentLimits) and value <= 0:
         return "a number above 0"
     is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
     if (is_share or name.rpartition("_")[2] == "share") and value > 1:

@@ -4,6 +4,7 @@ use iodock_agent::collection::Options;
 use iodock_agent::logs::rules::Rules;
 use iodock_agent::logs::{site, Logs};
 use iodock_agent::push::Push;
+use iodock_agent::serving::Keys;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -18,17 +19,25 @@ usage: iodock-agent once [--format openmetrics|json] [--root DIR] [--jobs N] [--
                         [--spool DIR] [--spool-limit BYTES] [--interval SECONDS]
                         [--log FILE]... [--rules FILE] [--probe-store DIR]... [--probe-limit SECONDS]
                         [--push URL [--token-file FILE] [--ca FILE] [--cert FILE --key FILE] [--insecure]]
+                        [--serve-spool] [--listen-token-file FILE]
+                        [--listen-cert FILE --listen-key FILE [--listen-ca FILE]]
 
 Reads the counters of Lustre, GPFS, NFS, disks, cgroups and processes: `once`, and prints them; or whenever
-/metrics is asked for; or with --push or --spool at an interval, and keeps them until the collector has them.
+/metrics is asked for; or with --push, --serve-spool or --spool at an interval, and keeps them until the collector
+has them.
 
-  --listen ADDRESS    where /metrics is served (default 127.0.0.1:9846); only on the loopback interface
+  --listen ADDRESS    where /metrics is served (default 127.0.0.1:9846); beyond the loopback interface only with
+                      TLS, and to who shows a token or a certificate
+  --listen-token-file FILE  what who asks must show, also on the loopback interface; nobody else may read the file
+  --listen-cert FILE --listen-key FILE  serve https with this certificate and its key, PEM
+  --listen-ca FILE    let in only who has a certificate of this authority, PEM
   --root DIR          look for /proc, /sys and tools below DIR (default /)
   --format FORMAT     openmetrics (default), or json: samples and losses
   --jobs N            list the N heaviest jobs of each target, and the sum of the others
                       (default 50, in json all)
   --deadline SECONDS  what has not answered by then is left out and said (default 5)
   --push URL          send to the collector there (http:// only on the loopback interface)
+  --serve-spool       the collector comes for samples (iodock monitor serve --pull), at --listen
   --token-file FILE   shown to the collector; nobody else may read the file
   --ca FILE           certificates that the collector's must be signed by, PEM (default: the system's)
   --cert FILE --key FILE  the agent's own certificate and its key, PEM; nobody else may read the key
@@ -70,6 +79,7 @@ pub struct Arguments {
     pub verb: Option<Verb>,
     pub format: Format,
     pub listen: SocketAddr,
+    pub keys: Keys,
     jobs: Option<usize>,
     root: PathBuf,
     deadline: Duration,
@@ -81,15 +91,18 @@ pub struct Arguments {
 /// What is kept, and sent.
 pub struct Sending {
     pub push: Push,
+    /// The collector comes for it.
+    pub is_pulled: bool,
     pub spool: PathBuf,
     pub limit: u64,
     pub interval: Duration,
 }
 
 impl Arguments {
-    /// `None` without --push and --spool.
+    /// `None` without --push, --serve-spool and --spool.
     pub fn sending(&self) -> Option<&Sending> {
-        (self.is_spooling || self.sending.push.url.is_some()).then_some(&self.sending)
+        let is_sent = self.sending.push.url.is_some() || self.sending.is_pulled;
+        (self.is_spooling || is_sent).then_some(&self.sending)
     }
 
     pub fn options(&self) -> Options {
@@ -113,11 +126,12 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
     let (format, root, deadline) = (Format::OpenMetrics, "/".into(), Duration::from_secs(5));
     let listen = SocketAddr::from(([127, 0, 0, 1], PORT));
     let push = Push::default();
-    let sending = Sending { push, spool: SPOOL.into(), limit: SPOOL_LIMIT, interval: INTERVAL };
-    let (verb, is_spooling, logs) = (None, false, Arc::default());
+    let (spool, limit, interval) = (SPOOL.into(), SPOOL_LIMIT, INTERVAL);
+    let sending = Sending { push, is_pulled: false, spool, limit, interval };
+    let (verb, is_spooling, logs, keys) = (None, false, Arc::default(), Keys::default());
     let mut named = Logs::default();
     let mut arguments =
-        Arguments { verb, format, listen, jobs: None, root, deadline, sending, is_spooling, logs };
+        Arguments { verb, format, listen, keys, jobs: None, root, deadline, sending, is_spooling, logs };
     while let Some(word) = words.next() {
         let name = word.to_string_lossy();
         let mut value = || words.next().ok_or(format!("{name} needs a value"));
@@ -132,12 +146,17 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
             "--spool" => {
                 (arguments.sending.spool, arguments.is_spooling) = (value()?.into(), true);
             }
-            "--spool-limit" => arguments.sending.limit = limit(&value()?)?,
-            "--interval" => arguments.sending.interval = interval(&value()?)?,
+            "--spool-limit" => arguments.sending.limit = self::limit(&value()?)?,
+            "--interval" => arguments.sending.interval = self::interval(&value()?)?,
             "--log" => named.files.get_or_insert_default().push(value()?.into()),
             "--rules" => named.rules = self::rules(&value()?)?,
             "--probe-store" => named.probes.push(value()?.into()),
             "--probe-limit" => named.probe_limit = Some(probe_limit(&value()?)?),
+            "--serve-spool" => arguments.sending.is_pulled = true,
+            "--listen-token-file" | "--listen-cert" | "--listen-key" | "--listen-ca" => {
+                let value = value()?;
+                keys_argument(&mut arguments.keys, &name, value.into());
+            }
             "--insecure" => arguments.sending.push.is_insecure = true,
             "--push" | "--token-file" | "--ca" | "--cert" | "--key" => {
                 let value = value()?;
@@ -148,10 +167,13 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
             other => return Err(format!("unknown argument {other}")),
         }
     }
+    if arguments.sending.is_pulled && arguments.sending.push.url.is_some() {
+        return Err("--push or --serve-spool: what one collector has got, the other would miss".into());
+    }
     let is_named = named.files.is_some() || !named.probes.is_empty() || named.probe_limit.is_some();
     if is_named && arguments.sending().is_none() {
         return Err(
-            "--log, --probe-store and --probe-limit: events go to the collector, so --push or --spool".into(),
+            "--log, --probe-store and --probe-limit: events go to the collector, so --push, --serve-spool or --spool".into(),
         );
     }
     arguments.logs = Arc::new(named);
@@ -178,6 +200,16 @@ fn push_argument(push: &mut Push, name: &str, value: OsString) {
         "--cert" => push.certificate = Some(value.into()),
         _ => push.key = Some(value.into()),
     }
+}
+
+fn keys_argument(keys: &mut Keys, name: &str, file: PathBuf) {
+    let place = match name {
+        "--listen-token-file" => &mut keys.token,
+        "--listen-cert" => &mut keys.certificate,
+        "--listen-key" => &mut keys.key,
+        _ => &mut keys.authority,
+    };
+    *place = Some(file);
 }
 
 fn limit(text: &OsStr) -> Result<u64, String> {

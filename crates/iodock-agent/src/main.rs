@@ -12,7 +12,7 @@ use iodock_agent::notes::{notes, Changes};
 use iodock_agent::push::{Sender, Wrong};
 use iodock_agent::rounds::Pace;
 use iodock_agent::sample::printable;
-use iodock_agent::serving::{serve, Metrics, Spooling};
+use iodock_agent::serving::{serve, Guard, Metrics, Pulled, Served, Spooling};
 use iodock_agent::spool::Spool;
 use iodock_agent::{exposition, json, sources};
 use std::fs::File;
@@ -49,6 +49,7 @@ fn once(arguments: &Arguments) -> ! {
 }
 
 fn run(arguments: &Arguments) -> ! {
+    let guard = Guard::new(&arguments.keys).unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint));
     let options = arguments.options();
     let host = Asked::now(&options).answer(&options);
     let spooling = arguments.sending().map(|sending| spooling(sending, &host));
@@ -59,17 +60,16 @@ fn run(arguments: &Arguments) -> ! {
     };
     let pace = arguments.sending().map(|sending| Pace::new(sending.interval, &host));
     let memory = arguments.sending().map(|sending| memory(&sending.spool));
+    let pulled = spooling.as_ref().filter(|_| arguments.sending().is_some_and(|sending| sending.is_pulled));
+    let pulled = pulled.map(|spooling| Pulled::new(host.clone(), Arc::clone(&spooling.spool)));
     let metrics = Arc::new(Metrics::new(options, host, Box::new(said), spooling, memory));
     if let Some(pace) = pace {
         make_rounds(Arc::clone(&metrics), pace);
     }
-    let ready = |address| tell(&format!("note: http://{address}/metrics"));
-    let failed = serve(metrics, arguments.listen, ready).err();
-    let why = failed.map_or_else(String::new, |error| error.to_string());
-    tell(&format!(
-        "error: --listen {}: {why}\nhint: another port, or a proxy that asks who it is",
-        arguments.listen
-    ));
+    let ready = |address| tell(&format!("note: {address}"));
+    if let Err(Wrong { what, hint }) = serve(Served { metrics, pulled, guard }, arguments.listen, ready) {
+        tell(&format!("error: {what}\nhint: {hint}"));
+    }
     exit(1);
 }
 

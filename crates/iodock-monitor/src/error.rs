@@ -12,6 +12,8 @@ pub enum MonitorError {
     Refused(Damage),
     /// A batch's clock is wrong: it says this day.
     Clock { host: String, day: String },
+    /// A batch says that it is of a machine that the sender may not speak for.
+    Name { host: String },
     /// Another collector has the store.
     InUse { path: PathBuf },
     /// Something else lies there, or it is damaged.
@@ -27,6 +29,7 @@ impl MonitorError {
         match self {
             MonitorError::Refused(_) => "only iodock-agent of this version pushes here",
             MonitorError::Clock { .. } => "set its clock, e.g. with chrony",
+            MonitorError::Name { .. } => "one token or address for each machine, or name the machine",
             MonitorError::InUse { .. } => "stop the other collector, or give another --store",
             MonitorError::NotAStore { .. } => {
                 "give another --store; a damaged one can be read from its Parquet files"
@@ -47,6 +50,7 @@ impl fmt::Display for MonitorError {
         match self {
             MonitorError::Refused(damage) => write!(out, "not a push of samples: {damage}"),
             MonitorError::Clock { host, day } => write!(out, "{host:?}: its clock is wrong, it says {day}"),
+            MonitorError::Name { host } => write!(out, "{host:?}: not a name that this sender may use"),
             MonitorError::InUse { path } => write!(out, "{}: in use by another collector", path.display()),
             MonitorError::NotAStore { path, why } => write!(out, "{}: {why}", path.display()),
             MonitorError::Io { path, source } => write!(out, "{}: {source}", path.display()),

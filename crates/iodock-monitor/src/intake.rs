@@ -7,18 +7,15 @@ use crate::journal::{self, Journal, Replayed};
 use crate::place::SenderId;
 use crate::readings::Readings;
 use crate::rows::{LossRow, Rows};
-use iodock_samples::batch::{Batch, Receipt};
-use iodock_samples::frame;
+use crate::taking::{next_batch, Taken, Terms};
+use crate::work::Work;
+use iodock_samples::batch::Batch;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// How far an agent's clock may be ahead of ours.
-const AHEAD: i64 = 3600 * 1_000_000_000;
-/// 2000-01-01: a clock before that was never set.
-const LONG_AGO: i64 = 946_684_800_000_000_000;
 /// A snapshot's first bytes; the last is the version of what follows.
 const STATE: &[u8] = b"IODOCKM\x02";
 /// Of stores that knew nothing of steps.
@@ -92,17 +89,30 @@ impl Intake {
     /// Takes the frames of one sender. They are not safe before the next [`Intake::sync`], which may serve many.
     ///
     /// # Errors
-    /// A frame is damaged (those before it are taken), its clock is wrong, or the disk fails.
-    pub fn take(&self, mut bytes: &[u8]) -> Result<Receipt, MonitorError> {
-        let mut receipt = Receipt::default();
-        while !bytes.is_empty() {
-            let (_, encoded, rest) = frame::split(bytes).map_err(MonitorError::Refused)?;
-            let (batch, _) = frame::decode(encoded).map_err(MonitorError::Refused)?;
-            check_clock(&batch)?;
-            receipt = self.keep(&batch, encoded)?;
-            bytes = rest;
+    /// The disk fails.
+    pub fn take(&self, mut bytes: &[u8], terms: &Terms) -> Result<Taken, MonitorError> {
+        let mut taken = Taken::default();
+        while !bytes.is_empty() && !terms.most.is_some_and(|most| taken.work.is_spent(&most)) {
+            match next_batch(bytes, terms, &mut taken.work) {
+                Ok((batch, encoded, rest)) => {
+                    self.keep(&batch, encoded, &mut taken)?;
+                    taken.sender = Some(SenderId::of(&batch));
+                    bytes = rest;
+                }
+                Err(refused) => {
+                    taken.refused = Some(refused);
+                    break;
+                }
+            }
         }
-        Ok(receipt)
+        Ok(taken)
+    }
+
+    /// Tells something that could not be taken: a row of `losses`.
+    pub fn lose(&self, host: &str, name: &str, target: &str, count: u64, detail: &str) {
+        let (host, name, target, detail) = (host.into(), name.into(), target.into(), detail.into());
+        let row = LossRow { time: now(), host, name, source: "collector".into(), target, count, detail };
+        self.live().rows.losses.push(row);
     }
 
     /// Puts on the disk what was taken until now.
@@ -115,7 +125,7 @@ impl Intake {
         appended.sync().inspect_err(|_| self.live().is_unsure = true)
     }
 
-    fn keep(&self, batch: &Batch, encoded: &[u8]) -> Result<Receipt, MonitorError> {
+    fn keep(&self, batch: &Batch, encoded: &[u8], taken: &mut Taken) -> Result<(), MonitorError> {
         if self.live().is_unsure {
             self.flush()?;
         }
@@ -124,9 +134,11 @@ impl Intake {
         let sender = SenderId::of(batch);
         if batch.sequence > readings.applied(&sender) {
             journal.append(encoded)?;
+            taken.work += Work { names: readings.new_names(batch), ..Work::of(batch) };
             readings.apply(batch, rows);
         }
-        Ok(readings.receipt(&sender))
+        taken.receipt = readings.receipt(&sender);
+        Ok(())
     }
 
     /// Writes the rows that came since the last one as files.
@@ -226,16 +238,6 @@ fn lock(folder: &Path) -> Result<File, MonitorError> {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(MonitorError::InUse { path: folder.into() }),
         Err(fs::TryLockError::Error(source)) => Err(MonitorError::Io { path, source }),
-    }
-}
-
-fn check_clock(batch: &Batch) -> Result<(), MonitorError> {
-    let known = LONG_AGO..now().saturating_add(AHEAD);
-    let of_events = batch.events.iter().flat_map(|event| [event.first, event.last]);
-    let mut times = batch.parts.iter().map(|part| part.time).chain([batch.time]).chain(of_events);
-    match times.find(|time| !known.contains(time)) {
-        Some(time) => Err(MonitorError::Clock { host: batch.host.clone(), day: day_of(time) }),
-        None => Ok(()),
     }
 }
 
@@ -342,7 +344,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
 }
 
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }
 

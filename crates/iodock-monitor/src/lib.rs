@@ -16,8 +16,12 @@ mod place;
 mod readings;
 mod rows;
 mod steps;
+mod taking;
+mod work;
 
 pub use columns::{Counter, COUNTERS, WITHIN_OTHERS};
 pub use error::MonitorError;
 pub use intake::{Flushed, Intake};
 pub use iodock_samples::sample::Quantity;
+pub use taking::{Taken, Terms};
+pub use work::Work;

@@ -7,6 +7,7 @@ use crate::interval::Interval;
 use crate::place::{Place, SenderId};
 use crate::rows::{EventRow, LossRow, Rows};
 use crate::steps::{self, Steps};
+use crate::work;
 use ended::ended_steps;
 use iodock_samples::batch::{Batch, Part, Receipt};
 use iodock_samples::event::Event;
@@ -93,6 +94,20 @@ impl Readings {
     pub fn receipt(&self, sender: &SenderId) -> Receipt {
         let sender = self.senders.get(sender);
         Receipt { kept: sender.map_or(0, |it| it.applied), full: sender.is_none_or(|it| it.wants_full) }
+    }
+
+    /// How much of what a batch names would be new here, see [`work::Work::names`].
+    pub fn new_names(&self, batch: &Batch) -> u64 {
+        let is_known = self.senders.contains_key(&SenderId::of(batch));
+        let sender = if is_known { 0 } else { work::weight(batch.host.len()) };
+        let of_part = |part: &Part| {
+            let target = self.targets.get(&Place::of(batch, part));
+            let owners = part.entries.iter().map(|entry| &entry.owner);
+            let is_new = |owner: &&Owner| !target.is_some_and(|target| target.entries.contains_key(*owner));
+            let owners: u64 = owners.filter(is_new).map(work::weight_of_owner).sum();
+            owners + if target.is_some() { 0 } else { work::weight_of_target(part) }
+        };
+        sender + batch.parts.iter().map(of_part).sum::<u64>()
     }
 
     /// Takes what a batch says into `rows`; nothing if it was there before.

@@ -2,7 +2,7 @@
 
 use crate::errors::native_error;
 use iodock_monitor::catalogue::FileEntry;
-use iodock_monitor::{Counter, Intake, MonitorError, Quantity, COUNTERS, WITHIN_OTHERS};
+use iodock_monitor::{Counter, Intake, MonitorError, Quantity, Taken, Terms, Work, COUNTERS, WITHIN_OTHERS};
 use iodock_samples::batch::{Batch, Part};
 use iodock_samples::frame;
 use pyo3::exceptions::PyValueError;
@@ -14,6 +14,41 @@ use std::path::PathBuf;
 #[pyclass(frozen)]
 struct MonitorIntake(Intake);
 
+/// What was taken of a push.
+#[pyclass(frozen, get_all)]
+struct MonitorTaken {
+    /// The sender's last batch, and whether the next must be full.
+    kept: u64,
+    full: bool,
+    /// Who sent it; empty if nothing was taken. The spool in hexadecimal.
+    spool: String,
+    host: String,
+    /// Bytes, values and new names.
+    work: (u64, u64, u64),
+    /// Why the rest was not taken; `None` unless the sender is to blame.
+    refused: Option<String>,
+    /// It says that it is a machine that it may not speak for.
+    is_name_refused: bool,
+}
+
+impl MonitorTaken {
+    fn of(taken: Taken) -> Self {
+        let Work { bytes, values, names } = taken.work;
+        let (spool, host) = taken.sender.map_or_else(Default::default, |sender| {
+            (sender.spool.iter().map(|byte| format!("{byte:02x}")).collect(), sender.host)
+        });
+        MonitorTaken {
+            kept: taken.receipt.kept,
+            full: taken.receipt.full,
+            spool,
+            host,
+            work: (bytes, values, names),
+            is_name_refused: matches!(taken.refused, Some(MonitorError::Name { .. })),
+            refused: taken.refused.map(|error| error.to_string()),
+        }
+    }
+}
+
 /// Table, resolution, name, smallest begin and largest end (ns since the epoch), rows, whether it is summed up already.
 type NewFile = (String, String, String, i64, i64, u64, bool);
 
@@ -24,11 +59,25 @@ impl MonitorIntake {
         py.detach(|| Intake::open(&folder)).map(MonitorIntake).map_err(|error| monitor_error(py, &error))
     }
 
-    /// Takes the frames of one agent: its last batch, which is safe after the next `sync`, and whether the next must
-    /// be full. A `NativeError` of exit status 2 says that what came is no push, 1 that it could not be kept.
-    fn take(&self, py: Python<'_>, frames: &[u8]) -> PyResult<(u64, bool)> {
-        let receipt = py.detach(|| self.0.take(frames)).map_err(|error| monitor_error(py, &error))?;
-        Ok((receipt.kept, receipt.full))
+    /// Takes the frames of one agent, which are safe after the next `sync`. `host`: of this machine only. `most`:
+    /// bytes, values and new names after which no frame more is taken. A `NativeError` says that they could not be
+    /// kept.
+    #[pyo3(signature = (frames, host=None, most=None))]
+    fn take(
+        &self,
+        py: Python<'_>,
+        frames: &[u8],
+        host: Option<&str>,
+        most: Option<(u64, u64, u64)>,
+    ) -> PyResult<MonitorTaken> {
+        let most = most.map(|(bytes, values, names)| Work { bytes, values, names });
+        let taken = py.detach(|| self.0.take(frames, &Terms { host, most }));
+        taken.map(MonitorTaken::of).map_err(|error| monitor_error(py, &error))
+    }
+
+    /// A row of `losses`, of the source `collector`: something that could not be taken.
+    fn lose(&self, host: &str, name: &str, target: &str, count: u64, detail: &str) {
+        self.0.lose(host, name, target, count, detail);
     }
 
     /// Puts on the disk what was taken until now.
@@ -75,8 +124,7 @@ impl MonitorIntake {
 }
 
 fn monitor_error(py: Python<'_>, error: &MonitorError) -> PyErr {
-    let is_senders_fault = matches!(error, MonitorError::Refused(_) | MonitorError::Clock { .. });
-    native_error(py, error.to_string(), error.hint(), if is_senders_fault { 2 } else { 1 })
+    native_error(py, error.to_string(), error.hint(), 1)
 }
 
 /// The columns of `job_io` that count something, in their order; `other` and `time_us` follow.
@@ -124,5 +172,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(monitor_counters, module)?)?;
     module.add_function(wrap_pyfunction!(monitor_frame, module)?)?;
     module.add_function(wrap_pyfunction!(monitor_counted, module)?)?;
+    module.add_class::<MonitorTaken>()?;
     module.add_class::<MonitorIntake>()
 }

@@ -46,7 +46,8 @@ pub struct Header {
     pub sequence: u64,
     /// Of the payload that follows.
     pub length: usize,
-    plain_length: usize,
+    /// Of the batch, once unpacked.
+    pub plain_length: usize,
     checksum: u32,
 }
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.ending import told_to_end
+from iodock.cli.monitor_pull import pull_options
 from iodock.cli.monitor_store import Place, store_options
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from iodock.monitor.access import Access
     from iodock.monitor.rolling import Keep
     from iodock.portal.app import Tls
+    from iodock.portal.puller import Pulling
     from iodock.portal.shown.page import Site
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
@@ -34,6 +36,8 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
             "iodock monitor serve --store /scratch/monitor",
             "iodock monitor serve --store /scratch/monitor --listen 0.0.0.0:9847 --tokens tokens.toml "
             "--tls-cert portal.pem --tls-key portal.key",
+            "iodock monitor serve --store /scratch/monitor --pull https://oss01:9846 --pull-ca ca.pem "
+            "--pull-token pull.token",
             "iodock monitor serve --store prometheus://127.0.0.1:9090",
         )
     )
@@ -45,6 +49,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     "--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS",
     help="where agents push and browsers ask",
 )  # fmt: skip
+@pull_options
 @click.option("--tokens", type=_FILE, metavar="FILE", help="who may come: see iodock monitor token")
 @click.option(
     "--proxy", "proxies", multiple=True, metavar="ADDRESS",
@@ -104,10 +109,11 @@ def serve(
     keep_minutes: float,
     keep: float,
     jobid_name: str | None,
+    pulled: Pulling | None,
     quiet: bool,
 ) -> None:
-    """Collect what agents push, and serve the portal; of a Prometheus, which collects itself, the portal
-    only. Ends at Ctrl-C or SIGTERM."""
+    """Collect what agents push, or go for it, and serve the portal; of a Prometheus, which collects itself,
+    the portal only. Ends at Ctrl-C or SIGTERM."""
     installed()
     from iodock.monitor.rolling import Keep
     from iodock.portal.app import listening
@@ -117,10 +123,12 @@ def serve(
     tls = _tls(tls_cert, tls_key, client_ca)
     site = _site(jobid_name)
     serving = _Serving(listening(listen, access, tls), access, tls, site, quiet)
-    if place.is_prometheus:
-        _read(place, serving)
+    if not place.is_prometheus:
+        _collect(place, Keep(keep_fine, keep_minutes, keep), serving, pulled)
+    elif pulled:
+        raise RequestError("--pull: a Prometheus scrapes the agents itself", "a folder as --store")
     else:
-        _collect(place, Keep(keep_fine, keep_minutes, keep), serving)
+        _read(place, serving)
 
 
 @dataclass(frozen=True)
@@ -163,17 +171,24 @@ def _few_arenas() -> None:
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
-def _collect(place: Place, keep: Keep, serving: _Serving) -> None:
+def _collect(place: Place, keep: Keep, serving: _Serving, pulled: Pulling | None) -> None:
     from iodock.monitor.collector import Collector
     from iodock.portal.app import application
+    from iodock.portal.puller import pulling
+    from iodock.settings import load
 
+    limits = load().agents
     _few_arenas()
     collector = Collector(place.folder(), keep, serving.site.ids)
     batches, torn = collector.replayed
     if batches or torn:
         serving.tell(f"note: taken from the journal: batches {batches:,}, bytes of one that was cut {torn:,}")
-    with told_to_end() as wake, collector.running(say):
-        serving.until(wake, application(collector, serving.access, serving.site))
+    with contextlib.ExitStack() as stack:
+        wake = stack.enter_context(told_to_end())
+        stack.enter_context(collector.running(say))
+        if pulled:
+            stack.enter_context(pulling(collector, pulled, limits, serving.tell))
+        serving.until(wake, application(collector, serving.access, serving.site, limits))
 
 
 def installed() -> None:
@@ -236,8 +251,9 @@ def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> 
 )  # fmt: skip
 @click.option("--name", required=True, metavar="TEXT", help="whose it is, for you")
 @click.option("--user", default="", metavar="USER", help="the login name of a user")
-def token(tokens: Path, role: str, name: str, user: str) -> None:
+@click.option("--host", default="", metavar="HOST", help="the only machine that an agent may speak for")
+def token(tokens: Path, role: str, name: str, user: str, host: str) -> None:
     """Make a token and print it. FILE has only its SHA-256, so nobody can print it again."""
     from iodock.monitor.access import Role, add_token
 
-    click.echo(add_token(tokens, name, Role(role), user))
+    click.echo(add_token(tokens, name, Role(role), user, host))

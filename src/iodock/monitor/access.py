@@ -13,7 +13,7 @@ import json
 import os
 import secrets
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
@@ -38,6 +38,10 @@ class Visitor:
     role: Role
     user: str = ""
     """Login name of a USER."""
+    name: str = field(default="", compare=False)
+    """Of the token."""
+    host: str = ""
+    """Of an AGENT: the only machine that it may speak for; empty: any."""
 
     @property
     def may_push(self) -> bool:
@@ -56,6 +60,8 @@ class Token:
     role: Role
     sha256: str
     user: str = ""
+    host: str = ""
+    """Of an agent: see Visitor."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +94,11 @@ class Access:
             return Visitor(Role.OPERATOR if user in self.operators else Role.USER, user)
         return None
 
+    def origin(self, headers: dict[str, str], address: str) -> str:
+        """Where a request comes from that came from this address: a proxy knows who asked it."""
+        forwarded = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+        return forwarded if forwarded and address in self.proxies else address
+
     def may_push(self, visitor: Visitor | None) -> bool:
         """May this visitor send samples?"""
         return visitor is not None and (self.is_open or visitor.may_push)
@@ -96,7 +107,9 @@ class Access:
         found = digest(secret)
         # All are compared, so that the time says nothing of which one it was.
         matches = [token for token in self.tokens or () if hmac.compare_digest(token.sha256, found)]
-        return Visitor(matches[0].role, matches[0].user) if matches else None
+        if not matches:
+            return None
+        return Visitor(matches[0].role, matches[0].user, matches[0].name, matches[0].host)
 
 
 def digest(secret: str) -> str:
@@ -123,30 +136,36 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 
 def _token(path: Path, number: int, entry: object) -> Token:
     try:
-        if not isinstance(entry, dict) or set(entry) - {"name", "role", "sha256", "user"}:
-            raise ValueError("it has name, role, sha256 and, of users, user")
+        if not isinstance(entry, dict) or set(entry) - {"name", "role", "sha256", "user", "host"}:
+            raise ValueError("it has name, role, sha256 and, of users, user, of agents, host")
         token = Token(
-            str(entry["name"]), Role(entry["role"]), str(entry["sha256"]), str(entry.get("user", ""))
-        )
+            str(entry["name"]), Role(entry["role"]), str(entry["sha256"]), str(entry.get("user", "")),
+            str(entry.get("host", "")),
+        )  # fmt: skip
         if len(bytes.fromhex(token.sha256)) != 32:
             raise ValueError("sha256 has 64 hexadecimal digits")
         if (token.role is Role.USER) != bool(token.user):
             raise ValueError('role = "user", and only that, needs a user')
+        if token.host and token.role is not Role.AGENT:
+            raise ValueError('only role = "agent" has a host')
     except (KeyError, ValueError) as error:
         raise RequestError(f"{path}: token {number}: {error}", "iodock monitor token makes one") from error
     return token
 
 
-def add_token(path: Path, name: str, role: Role, user: str = "") -> str:
+def add_token(path: Path, name: str, role: Role, user: str = "", host: str = "") -> str:
     """Makes a token, adds it to a file (made with mode 600) and returns it: it is not kept anywhere else.
     Raises RequestError."""
     if (role is Role.USER) != bool(user):
         raise RequestError("a token of role user, and only that, needs a user", "--role user --user NAME")
+    if host and role is not Role.AGENT:
+        raise RequestError("only a token of role agent is for one host", "--role agent --host NAME")
     if path.exists():
         read_tokens(path)
     secret = secrets.token_urlsafe(32)
     lines = [f"name = {_toml(name)}", f'role = "{role.value}"', f'sha256 = "{digest(secret)}"']
     lines += [f"user = {_toml(user)}"] if user else []
+    lines += [f"host = {_toml(host)}"] if host else []
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "w") as file:

@@ -1,15 +1,17 @@
-"""The collector: takes pushes, and keeps its store in order in the background."""
+"""The collector: takes what agents send, and keeps its store in order in the background."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from iodock import _native
 from iodock.errors import IodockError, RequestError, StoreError
+from iodock.monitor.limits import Refusal, Work
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.rolling import Keep, Writer, expire, roll, tidy
 from iodock.monitor.summaries import summarise
@@ -35,6 +37,8 @@ class Collector:
         self.ids = ids or JobIds()
         self._end = threading.Event()
         self._trouble: dict[str, str] = {}
+        self._refused: Counter[tuple[str, str, str]] = Counter()
+        self._refusing = threading.Lock()
 
     @property
     def replayed(self) -> tuple[int, int]:
@@ -46,11 +50,17 @@ class Collector:
         """Who changes the catalogue."""
         return self._intake
 
-    def take(self, frames: bytes) -> tuple[int, bool]:
-        """Takes frames of one agent: the last batch, which is safe after the next `sync`, and whether the
-        next must be full. Raises RequestError for what is no push, StoreError where it could not be kept."""
+    def take(self, frames: bytes, host: str | None = None, most: Work | None = None) -> _native.MonitorTaken:
+        """Takes frames of one agent, which are safe after the next `sync`. HOST: of this machine only. MOST:
+        after so much no frame more is taken. What the sender is to blame for is in the answer. Raises
+        StoreError where they could not be kept."""
         with _as_store_error():
-            return self._intake.take(frames)
+            return self._intake.take(frames, host, most)
+
+    def refuse(self, refusal: Refusal, host: str = "") -> None:
+        """Counts what is not taken; the next flush writes it as a loss. May be called from any thread."""
+        with self._refusing:
+            self._refused[host, refusal.sender, refusal.why] += 1
 
     def sync(self) -> None:
         """Puts on the disk what was taken until now. Raises StoreError."""
@@ -59,12 +69,18 @@ class Collector:
 
     def push(self, frames: bytes) -> tuple[int, bool]:
         """Takes frames and syncs. Raises RequestError, StoreError."""
-        receipt = self.take(frames)
+        taken = self.take(frames)
+        if taken.refused:
+            raise RequestError(taken.refused, "only iodock-agent of this version sends here")
         self.sync()
-        return receipt
+        return taken.kept, taken.full
 
     def flush(self) -> None:
         """Makes files of what came. Raises StoreError."""
+        with self._refusing:
+            refused, self._refused = self._refused, Counter()
+        for (host, sender, why), count in refused.items():
+            self._intake.lose(host, "refused-samples", sender, count, why)
         with _as_store_error():
             self._intake.flush()
 

@@ -26,6 +26,7 @@ from iodock.monitor.collector import Collector
 from iodock.portal.door import Door
 from iodock.portal.pages import Pages
 from iodock.portal.shown.page import Site
+from iodock.settings import AgentLimits
 from iodock.store.monitored import MonitorTables
 
 _GRACE_S = 5
@@ -41,9 +42,11 @@ class Tls:
     client_ca: Path | None = None
 
 
-def application(collector: Collector, access: Access, site: Site | None = None) -> Starlette:
+def application(
+    collector: Collector, access: Access, site: Site | None = None, limits: AgentLimits | None = None
+) -> Starlette:
     """The pages, and the door for agents."""
-    door = Route("/api/v1/samples", Door(collector, access).push, methods=["POST"])
+    door = Route("/api/v1/samples", Door(collector, access, limits).push, methods=["POST"])
     return _application(collector.store, access, site, [door])
 
 

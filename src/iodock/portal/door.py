@@ -1,23 +1,25 @@
 """Where agents push their samples: `POST /api/v1/samples`.
 
 A request that is too long, drips, or is no push costs itself only. 200 says that all is on the disk, 400
-that it will never be taken, 503 that the collector can't keep it now: try again.
+that it will never be taken, 403 that the token is not for it, 429 that this sender sends more than a machine
+has to tell, 503 that the collector can't keep it now: try again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Callable
 
-from anyio import CapacityLimiter, to_thread
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
-from iodock.errors import RequestError, StoreError
-from iodock.monitor.access import Access
+from iodock.errors import StoreError
+from iodock.monitor.access import Access, Visitor
 from iodock.monitor.collector import Collector
+from iodock.monitor.limits import Refusal, sender_of
+from iodock.portal.keeper import Keeper
+from iodock.settings import AgentLimits
 
 LONGEST_BYTES = 16 << 20
 """Of a request: the longest frame fits."""
@@ -29,22 +31,20 @@ PATIENCE_S = 60.0
 """For a request to be here."""
 AT_ONCE_BYTES = 256 << 20
 """Of requests that are held in memory."""
+RETRY_AFTER_S = 10
 
 
 class Door:
     """Takes pushes."""
 
-    def __init__(self, collector: Collector, access: Access) -> None:
-        self._collector = collector
+    def __init__(self, collector: Collector, access: Access, limits: AgentLimits | None = None) -> None:
         self._access = access
-        self._room = _Room(AT_ONCE_BYTES)
-        self._safe = _Together(collector.sync)
-        self._takers = CapacityLimiter(TAKERS)
+        self._keeper = Keeper(collector, limits or AgentLimits(), TAKERS, AT_ONCE_BYTES)
 
     async def push(self, request: Request) -> Response:
         """Answers one request."""
-        address = request.client.host if request.client else ""
-        visitor = self._access.visitor(dict(request.headers), address)
+        headers, address = dict(request.headers), request.client.host if request.client else ""
+        visitor = self._access.visitor(headers, address)
         if visitor is None:
             return _refusal(401, "a token is needed", {"WWW-Authenticate": "Bearer"})
         if not self._access.may_push(visitor):
@@ -54,9 +54,11 @@ class Door:
         length = int_or_none(request.headers.get("content-length"))
         if length is None:
             return _refusal(411, "a push has a content-length")
+        sender = sender_of(visitor.name, self._access.origin(headers, address))
         if length > LONGEST_BYTES:
+            self._keeper.refuse(Refusal(sender, "a push that is too long"), visitor.host)
             return _refusal(413, f"at most {LONGEST_BYTES} bytes a push")
-        with self._room.some() as room:
+        with self._keeper.room.some(sender) as room:
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     body = await _body(request, room)
@@ -64,45 +66,28 @@ class Door:
                 return _refusal(408, f"not here after {PATIENCE_S:.0f} s")
             except ClientDisconnect:
                 return _refusal(400, "the sender went away")
+            if body is None and self._keeper.room.is_greedy(sender, length):
+                refusal = Refusal(sender, "too many pushes at once", RETRY_AFTER_S)
+                self._keeper.refuse(refusal, visitor.host)
+                return _too_fast(refusal)
             if body is None:
-                return _refusal(503, "too many at once", {"Retry-After": "10"})
-            return await self._keep(body)
+                return _refusal(503, "too many at once", {"Retry-After": f"{RETRY_AFTER_S}"})
+            return await self._keep(body, sender, visitor)
 
-    async def _keep(self, body: bytes) -> Response:
+    async def _keep(self, body: bytes, sender: str, visitor: Visitor) -> Response:
+        # Where nobody is asked who he is, all agents of this machine are one sender.
+        is_limited = not self._access.is_open
         try:
-            kept, full = await to_thread.run_sync(self._collector.take, body, limiter=self._takers)
-            await self._safe.wait()
-        except RequestError as error:
-            return _refusal(400, str(error))
+            taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited)
         except StoreError:
             # Which path of the collector is full is nobody else's business; its own log says it.
-            return _refusal(503, "it can't be kept now", {"Retry-After": "10"})
-        return JSONResponse({"kept": kept, "full": full})
-
-
-class _Room:
-    """Memory for requests: what has come, not what was promised, so that who sends nothing takes nothing."""
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-
-    @contextmanager
-    def some(self) -> Iterator[Callable[[int], bool]]:
-        """Gives a function that takes so many bytes more, if there are; all are given back."""
-        taken = 0
-
-        def more(length: int) -> bool:
-            nonlocal taken
-            if length > self._left:
-                return False
-            self._left -= length
-            taken += length
-            return True
-
-        try:
-            yield more
-        finally:
-            self._left += taken
+            return _refusal(503, "it can't be kept now", {"Retry-After": f"{RETRY_AFTER_S}"})
+        if isinstance(taken, Refusal):
+            return _too_fast(taken)
+        if taken.refused:
+            # A batch under a wrong name is good under another token: it is not to be thrown away.
+            return _refusal(403 if taken.is_name_refused else 400, taken.refused)
+        return JSONResponse({"kept": taken.kept, "full": taken.full})
 
 
 async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
@@ -115,38 +100,14 @@ async def _body(request: Request, room: Callable[[int], bool]) -> bytes | None:
     return bytes(pieces)
 
 
-class _Together:
-    """A call that serves all who wait when it begins: one sync of the disk for many pushes."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call = call
-        self._waiting: list[asyncio.Future[None]] = []
-        self._task: asyncio.Task[None] | None = None
-
-    async def wait(self) -> None:
-        """Until a call that began after now has ended. Raises what it raises."""
-        mine: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(mine)
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._run())
-        await mine
-
-    async def _run(self) -> None:
-        while self._waiting:
-            served, self._waiting = self._waiting, []
-            error: StoreError | None = None
-            try:
-                await run_in_threadpool(self._call)
-            except StoreError as failed:
-                error = failed
-            for one in served:
-                if not one.done():
-                    one.set_exception(error) if error else one.set_result(None)
-
-
 def int_or_none(text: str | None) -> int | None:
     """A header's whole number, if it is one."""
     return int(text) if text and text.isdecimal() and len(text) < 20 else None
+
+
+def _too_fast(refusal: Refusal) -> Response:
+    wait = math.ceil(refusal.wait_s)
+    return _refusal(429, f"{refusal.why}; come again in {wait} s", {"Retry-After": f"{wait}"})
 
 
 def _refusal(status: int, why: str, headers: dict[str, str] | None = None) -> Response:

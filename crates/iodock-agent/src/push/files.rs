@@ -23,7 +23,7 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, u32)> {
     Ok((text, mode))
 }
 
-fn content(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
+pub fn content(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
     let (text, _) = read(path).map_err(|error| unreadable(option, path, &error))?;
     Ok(text)
 }
@@ -33,7 +33,7 @@ fn unreadable(option: &str, path: &Path, error: &io::Error) -> Wrong {
 }
 
 /// Only its owner may read it.
-fn secret(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
+pub fn secret(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
     let (text, mode) = read(path).map_err(|error| unreadable(option, path, &error))?;
     match mode & 0o077 {
         0 => Ok(text),
@@ -46,17 +46,25 @@ fn secret(option: &str, path: &Path) -> Result<Vec<u8>, Wrong> {
 
 /// One line.
 pub fn token(push: &Push) -> Result<Option<String>, Wrong> {
-    let Some(path) = &push.token else { return Ok(None) };
-    let text = secret("--token-file", path)?;
+    push.token.as_deref().map(|path| token_of("--token-file", path)).transpose()
+}
+
+/// The token in a file that an option names.
+pub fn token_of(option: &str, path: &Path) -> Result<String, Wrong> {
+    let text = secret(option, path)?;
     let token = String::from_utf8_lossy(text.trim_ascii()).into_owned();
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
     let wrong = || {
         Wrong::new(
-            format!("--token-file {}: not one line with a token", path.display()),
+            format!("{option} {}: not one line with a token", path.display()),
             "the token and nothing else",
         )
     };
-    is_token.then_some(Some(token)).ok_or_else(wrong)
+    is_token.then_some(token).ok_or_else(wrong)
+}
+
+pub fn own_files_belong_together(certificate: &str, key: &str) -> Wrong {
+    Wrong::new(format!("{certificate} and {key} belong together"), "give both")
 }
 
 /// Those that may sign the collector's.
@@ -89,7 +97,7 @@ pub fn own(push: &Push) -> Result<Option<ClientCert>, Wrong> {
             let key = PrivateKey::from_pem(&text).map_err(wrong)?;
             Ok(Some(ClientCert::new_with_certs(&chain, key)))
         }
-        _ => Err(Wrong::new("--cert and --key belong together", "give both")),
+        _ => Err(own_files_belong_together("--cert", "--key")),
     }
 }
 

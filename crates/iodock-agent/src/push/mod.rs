@@ -2,7 +2,7 @@
 //! and everything is kept meanwhile.
 
 mod client;
-mod files;
+pub(crate) mod files;
 
 pub use client::{Answer, Client};
 
@@ -13,14 +13,14 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Of a request, unless one frame is longer.
-const MOST_BYTES: usize = 4 << 20;
+pub(crate) const MOST_BYTES: usize = 4 << 20;
 /// Between attempts, at first and at most.
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 /// A request must be answered by then, whole.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A collector that keeps so many more batches than there are means another sender.
-const ABSURD: u64 = 1 << 32;
+pub(crate) const ABSURD: u64 = 1 << 32;
 
 /// Where to, and as whom.
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ pub struct Wrong {
 }
 
 impl Wrong {
-    fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Wrong { what: what.into(), hint: hint.into() }
     }
 }

@@ -1,16 +1,21 @@
 //! `/metrics` for Prometheus and those who read its format: whoever asks gets a round of this moment, or the last
-//! one of those that are made at an interval.
-//!
-//! Only on the loopback interface: who may see other people's jobs elsewhere is for authentication to say.
+//! one of those that are made at an interval. Beside it the spool, where a collector comes for it.
+
+mod guard;
+mod pulled;
+
+pub use guard::{Guard, Keys};
+pub use pulled::Pulled;
 
 use crate::batches::Batches;
 use crate::collection::{Collector, Options, SourceRound};
 use crate::events::memory::Memory;
+use crate::push::Wrong;
 use crate::spool::Spool;
 use crate::{exposition, json, notes, sources};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE};
+use hyper::header::{HeaderName, HeaderValue, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -21,7 +26,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -140,25 +146,34 @@ fn losses(rounds: &[SourceRound]) -> Vec<Loss> {
     .collect()
 }
 
-/// Serves until the process ends. `ready` gets the address, whose port may have been 0.
+/// All that is served, and to whom.
+pub struct Served {
+    pub metrics: Arc<Metrics>,
+    pub pulled: Option<Pulled>,
+    pub guard: Guard,
+}
+
+/// Serves until the process ends. `ready` gets the address of the metrics, whose port may have been 0.
 ///
 /// # Errors
-/// The address is not of the loopback interface, or is in use.
-pub fn serve(metrics: Arc<Metrics>, address: SocketAddr, ready: impl FnOnce(SocketAddr)) -> io::Result<()> {
-    if !address.ip().is_loopback() {
-        let why =
-            "only addresses of the loopback interface (127.0.0.1, ::1) are served without authentication";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
-    runtime.block_on(async {
-        let listener = TcpListener::bind(address).await?;
-        ready(listener.local_addr()?);
-        listen(listener, metrics).await
+/// It must not be served at that address, or that is in use.
+pub fn serve(served: Served, address: SocketAddr, ready: impl FnOnce(String)) -> Result<(), Wrong> {
+    served.guard.check(address)?;
+    let run = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+        runtime.block_on(async {
+            let listener = TcpListener::bind(address).await?;
+            let scheme = if served.guard.tls().is_some() { "https" } else { "http" };
+            ready(format!("{scheme}://{}/metrics", listener.local_addr()?));
+            listen(listener, Arc::new(served)).await
+        })
+    };
+    run().map_err(|error: io::Error| {
+        Wrong::new(format!("--listen {address}: {error}"), "another address or port")
     })
 }
 
-async fn listen(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<()> {
+async fn listen(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
     let turns = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let runtime = tokio::task::LocalSet::new();
     runtime
@@ -170,15 +185,10 @@ async fn listen(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<()> 
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                let metrics = Arc::clone(&metrics);
+                let served = Arc::clone(&served);
                 tokio::task::spawn_local(async move {
-                    let service = service_fn(move |request| answer(Arc::clone(&metrics), request));
-                    let connection = http1::Builder::new()
-                        .timer(TokioTimer::new())
-                        .header_read_timeout(HEAD)
-                        .serve_connection(TokioIo::new(stream), service);
                     // Whatever becomes of one connection is no other's business.
-                    let _ = tokio::time::timeout(LONGEST, connection).await;
+                    let _ = tokio::time::timeout(LONGEST, follow(stream, served)).await;
                     drop(turn);
                 });
             }
@@ -186,14 +196,41 @@ async fn listen(listener: TcpListener, metrics: Arc<Metrics>) -> io::Result<()> 
         .await
 }
 
+/// One connection. Who does not speak TLS where that is wanted, or shows no certificate, is not answered.
+async fn follow(stream: TcpStream, served: Arc<Served>) {
+    match served.guard.tls().cloned() {
+        None => requests(stream, served).await,
+        Some(tls) => {
+            if let Ok(Ok(stream)) = tokio::time::timeout(HEAD, tls.accept(stream)).await {
+                requests(stream, served).await;
+            }
+        }
+    }
+}
+
+async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, served: Arc<Served>) {
+    let service = service_fn(move |request| answer(Arc::clone(&served), request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .serve_connection(TokioIo::new(stream), service);
+    let _ = connection.await;
+}
+
 async fn answer(
-    metrics: Arc<Metrics>,
+    served: Arc<Served>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    if !served.guard.lets_in(request.headers()) {
+        let mut refusal = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
+        refusal.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return Ok(refusal);
+    }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = match request.uri().path() {
-        _ if !is_read => plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n"),
-        "/metrics" => match spawn_blocking(move || metrics.text()).await {
+        pulled::PATH if served.pulled.is_some() => samples(served, request).await,
+        _ if !is_read => not_allowed("only GET\n", "GET, HEAD"),
+        "/metrics" => match spawn_blocking(move || served.metrics.text()).await {
             Ok(text) => with_type(StatusCode::OK, OPEN_METRICS, text),
             Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a mistake in iodock\n"),
         },
@@ -203,16 +240,61 @@ async fn answer(
     Ok(answer)
 }
 
+/// A pull.
+async fn samples(served: Arc<Served>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    if *request.method() != Method::POST {
+        return not_allowed("only POST\n", "POST");
+    }
+    if !served.guard.knows_name(request.headers()) {
+        return plain(StatusCode::FORBIDDEN, "ask for 127.0.0.1 or localhost\n");
+    }
+    // A page in a browser can't send that without being asked first whether it may.
+    if request.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
+        return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a pull is application/json\n");
+    }
+    let Ok(body) = Limited::new(request.into_body(), pulled::LONGEST_REQUEST).collect().await else {
+        return plain(StatusCode::PAYLOAD_TOO_LARGE, "too long for a pull\n");
+    };
+    let Ok(asked) = serde_json::from_slice(&body.to_bytes()) else {
+        return plain(StatusCode::BAD_REQUEST, "not a pull\n");
+    };
+    let read = move || served.pulled.as_ref().map(|pulled| pulled.answer(&asked));
+    match spawn_blocking(read).await {
+        Ok(Some(Ok(found))) => frames(found),
+        Ok(Some(Err(why))) => plain(StatusCode::BAD_REQUEST, why),
+        Ok(None) | Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a mistake in iodock\n"),
+    }
+}
+
+fn frames(found: pulled::Answer) -> Response<Full<Bytes>> {
+    let mut answer = with_type(StatusCode::OK, pulled::TYPE, found.frames);
+    let more = if found.has_more { "yes" } else { "no" };
+    for (name, value) in [
+        ("iodock-host", HeaderValue::from_bytes(found.host.as_bytes())),
+        ("iodock-spool", HeaderValue::from_str(&found.spool)),
+        ("iodock-more", Ok(HeaderValue::from_static(more))),
+    ] {
+        // A host's name is a line.
+        if let Ok(value) = value {
+            answer.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+    answer
+}
+
 fn plain(status: StatusCode, text: &'static str) -> Response<Full<Bytes>> {
     with_type(status, TEXT, Bytes::from_static(text.as_bytes()))
+}
+
+fn not_allowed(text: &'static str, allowed: &'static str) -> Response<Full<Bytes>> {
+    let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, text);
+    answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    answer
 }
 
 fn with_type(status: StatusCode, kind: &'static str, text: Bytes) -> Response<Full<Bytes>> {
     let mut answer = Response::new(Full::new(text));
     *answer.status_mut() = status;
-    answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(kind));
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        answer.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
-    }
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
 }

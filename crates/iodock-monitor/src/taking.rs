@@ -1,0 +1,60 @@
+//! What of a push is taken, and what is refused.
+
+use crate::catalogue::day_of;
+use crate::error::MonitorError;
+use crate::intake::now;
+use crate::place::SenderId;
+use crate::work::Work;
+use iodock_samples::batch::{Batch, Receipt};
+use iodock_samples::frame;
+
+/// How far an agent's clock may be ahead of ours.
+const AHEAD: i64 = 3600 * 1_000_000_000;
+/// 2000-01-01: a clock before that was never set.
+const LONG_AGO: i64 = 946_684_800_000_000_000;
+
+/// What a sender may send.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// As this machine only.
+    pub host: Option<&'a str>,
+    /// Once so much was taken, no frame more is.
+    pub most: Option<Work>,
+}
+
+/// What was taken of a push. Frames that follow a refused one, and those beyond [`Terms::most`], are not.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub receipt: Receipt,
+    /// Of the last batch.
+    pub sender: Option<SenderId>,
+    pub work: Work,
+    /// Why the sender is to blame for what was not taken.
+    pub refused: Option<MonitorError>,
+}
+
+/// The first batch of `bytes`, its frame, and what follows it. Who sends what is refused has made work, too.
+pub fn next_batch<'a>(
+    bytes: &'a [u8],
+    terms: &Terms,
+    work: &mut Work,
+) -> Result<(Batch, &'a [u8], &'a [u8]), MonitorError> {
+    let (header, encoded, rest) = frame::split(bytes).map_err(MonitorError::Refused)?;
+    *work += Work { bytes: header.plain_length as u64, ..Work::default() };
+    let (batch, _) = frame::decode(encoded).map_err(MonitorError::Refused)?;
+    if terms.host.is_some_and(|host| host != batch.host) {
+        return Err(MonitorError::Name { host: batch.host });
+    }
+    check_clock(&batch)?;
+    Ok((batch, encoded, rest))
+}
+
+fn check_clock(batch: &Batch) -> Result<(), MonitorError> {
+    let known = LONG_AGO..now().saturating_add(AHEAD);
+    let of_events = batch.events.iter().flat_map(|event| [event.first, event.last]);
+    let mut times = batch.parts.iter().map(|part| part.time).chain([batch.time]).chain(of_events);
+    match times.find(|time| !known.contains(time)) {
+        Some(time) => Err(MonitorError::Clock { host: batch.host.clone(), day: day_of(time) }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,54 @@
+//! What batches ask of a collector: the measure of how much one sender may send.
+
+use iodock_samples::batch::{Batch, Part};
+use iodock_samples::sample::Owner;
+use std::ops::AddAssign;
+
+/// A name of so many letters counts as one more.
+const LETTERS: usize = 64;
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Of batches, not compressed.
+    pub bytes: u64,
+    /// Entries and their values, losses and events.
+    pub values: u64,
+    /// Owners, targets and senders that were not known: each is kept. A long one counts as several.
+    pub names: u64,
+}
+
+impl Work {
+    /// Whether any of it is as much as in `most`.
+    pub fn is_spent(&self, most: &Work) -> bool {
+        self.bytes >= most.bytes || self.values >= most.values || self.names >= most.names
+    }
+
+    /// All but names, which only who knows the others can count.
+    pub fn of(batch: &Batch) -> Work {
+        let entries = batch.parts.iter().flat_map(|part| &part.entries);
+        let values: usize = entries.map(|entry| 1 + entry.values.len()).sum();
+        let told = batch.parts.len() + batch.losses.len() + batch.events.len();
+        Work { values: (values + told) as u64, ..Work::default() }
+    }
+}
+
+impl AddAssign for Work {
+    fn add_assign(&mut self, more: Work) {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.values = self.values.saturating_add(more.values);
+        self.names = self.names.saturating_add(more.names);
+    }
+}
+
+/// What it counts as.
+pub fn weight(letters: usize) -> u64 {
+    1 + (letters / LETTERS) as u64
+}
+
+pub fn weight_of_owner(owner: &Owner) -> u64 {
+    weight(owner.job.len() + owner.user.len() + owner.session.len() + owner.command.len())
+}
+
+pub fn weight_of_target(part: &Part) -> u64 {
+    weight(part.source.len() + part.file_system.len() + part.target.len())
+}
