@@ -49,7 +49,8 @@ fn once(arguments: &Arguments) -> ! {
 }
 
 fn run(arguments: &Arguments) -> ! {
-    let guard = Guard::new(&arguments.keys).unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint));
+    let guard = Guard::new(&arguments.keys).and_then(|guard| guard.check(arguments.listen).map(|()| guard));
+    let guard = guard.unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint));
     let options = arguments.options();
     let host = Asked::now(&options).answer(&options);
     let spooling = arguments.sending().map(|sending| spooling(sending, &host));
@@ -68,7 +69,7 @@ fn run(arguments: &Arguments) -> ! {
     }
     let ready = |address| tell(&format!("note: {address}"));
     if let Err(Wrong { what, hint }) = serve(Served { metrics, pulled, guard }, arguments.listen, ready) {
-        tell(&format!("error: {what}\nhint: {hint}"));
+        wrong(&what, &hint);
     }
     exit(1);
 }

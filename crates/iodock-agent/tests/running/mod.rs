@@ -69,13 +69,17 @@ impl Agent {
         wait_for(text, || self.said().contains(text).then_some(()));
     }
 
-    pub fn metrics(&self) -> String {
-        let address = wait_for("an address", || {
+    /// Where it listens.
+    pub fn address(&self) -> String {
+        wait_for("an address", || {
             let said = self.said();
-            let (_, rest) = said.split_once("note: http://")?;
-            Some(rest.split_once("/metrics")?.0.to_owned())
-        });
-        let mut stream = TcpStream::connect(address).expect("it listens");
+            let line = said.lines().find(|line| line.starts_with("note: http"))?;
+            Some(line.split_once("://")?.1.strip_suffix("/metrics")?.to_owned())
+        })
+    }
+
+    pub fn metrics(&self) -> String {
+        let mut stream = TcpStream::connect(self.address()).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("set");
         write!(stream, "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").expect("sent");
         let mut answer = String::new();

@@ -16,11 +16,23 @@ pub struct Site {
 
 impl Site {
     pub fn new(name: &str, url: &str) -> Self {
+        Site::spooling(name).with("--push", url)
+    }
+
+    /// The collector comes for it.
+    pub fn pulled(name: &str) -> Self {
+        let mut site = Site::spooling(name);
+        site.arguments.push("--serve-spool".into());
+        site
+    }
+
+    /// For nobody yet.
+    pub fn spooling(name: &str) -> Self {
         let tree = Tree::new(name);
         write_opens(&tree, 1);
         let spool = tree.0.join("spool");
         let path = spool.to_str().expect("text").to_owned();
-        let arguments = ["--spool", &path, "--interval", "0.1", "--push", url];
+        let arguments = ["--spool", &path, "--interval", "0.1"];
         Site { tree, spool, arguments: arguments.map(str::to_owned).into() }
     }
 
@@ -40,7 +52,7 @@ impl Site {
         Agent::start(&self.tree, &self.arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Its end, and what it said.
+    /// Its end with wrong arguments, and what it said.
     pub fn ends(&self) -> String {
         let mut agent = self.start();
         assert_eq!(wait_for("its end", || agent.process.try_wait().expect("it ran")).code(), Some(2));
