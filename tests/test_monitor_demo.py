@@ -43,6 +43,10 @@ def test_the_demo_starts_shows_what_agents_send_and_leaves_nothing(agent: Path, 
         while not pushed(folder) and time.monotonic() < ends:
             time.sleep(0.5)
         assert pushed(folder) == 4
+        # What the agents saw in logs that are made up.
+        while not (found := events(url)) and time.monotonic() < ends:
+            time.sleep(0.5)
+        assert found and all("(synthetic)" in row["text"] for row in found if row["source"] == "system-log")
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         assert not folder.exists()
@@ -50,6 +54,50 @@ def test_the_demo_starts_shows_what_agents_send_and_leaves_nothing(agent: Path, 
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+@pytest.mark.timeout(180)
+def test_a_demo_that_is_killed_takes_its_agents_along(agent: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        [*command, "--days", "0.01", "--jobs", "2"], stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stderr
+        assert process.stderr.readline().startswith("note: synthetic: ")
+        agents = children(process.pid)
+        assert len(agents) == 4
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+    ends = time.monotonic() + PATIENCE_S
+    while alive := [pid for pid in agents if is_agent(pid)]:
+        assert time.monotonic() < ends, alive
+        time.sleep(0.05)
+
+
+def children(parent: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{parent}/task").iterdir():
+        found += [int(word) for word in (task / "children").read_text().split()]
+    return [pid for pid in found if is_agent(pid)]
+
+
+def is_agent(pid: int) -> bool:
+    """Nobody waits for one whose parent was killed, where this is no machine with an init."""
+    try:
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")
+    except OSError:
+        return False
+    return "iodock-agent" in name and not rest.startswith("Z")
+
+
+def events(url: str) -> list[dict[str, str]]:
+    answer = urllib.request.urlopen(f"{url}/events?format=json", timeout=20).read()
+    rows: list[dict[str, str]] = json.loads(answer)["rows"]
+    return rows
 
 
 def pushed(folder: Path) -> int:

@@ -20,7 +20,7 @@ usage: iodock-agent once [--format openmetrics|json] [--root DIR] [--jobs N] [--
                         [--log FILE]... [--rules FILE] [--probe-store DIR]... [--probe-limit SECONDS]
                         [--push URL [--token-file FILE] [--ca FILE] [--cert FILE --key FILE] [--insecure]]
                         [--serve-spool] [--listen-token-file FILE]
-                        [--listen-cert FILE --listen-key FILE [--listen-ca FILE]]
+                        [--listen-cert FILE --listen-key FILE [--listen-ca FILE]] [--end-with-input]
 
 Reads the counters of Lustre, GPFS, NFS, disks, cgroups and processes: `once`, and prints them; or whenever
 /metrics is asked for; or with --push, --serve-spool or --spool at an interval, and keeps them until the collector
@@ -50,6 +50,7 @@ has them.
   --probe-store DIR   what iodock probe run writes; may be given several times
   --probe-limit SECONDS  a round of a probe that takes longer is an event
   --interval SECONDS  between readings, on the clock's multiples (default 10)
+  --end-with-input    end when standard input does: whoever started the agent has ended
   --version           print the version
 ";
 pub const HINT: &str = "iodock-agent --help lists the options";
@@ -80,6 +81,7 @@ pub struct Arguments {
     pub format: Format,
     pub listen: SocketAddr,
     pub keys: Keys,
+    pub ends_with_input: bool,
     jobs: Option<usize>,
     root: PathBuf,
     deadline: Duration,
@@ -130,8 +132,19 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
     let sending = Sending { push, is_pulled: false, spool, limit, interval };
     let (verb, is_spooling, logs, keys) = (None, false, Arc::default(), Keys::default());
     let mut named = Logs::default();
-    let mut arguments =
-        Arguments { verb, format, listen, keys, jobs: None, root, deadline, sending, is_spooling, logs };
+    let mut arguments = Arguments {
+        ends_with_input: false,
+        verb,
+        format,
+        listen,
+        keys,
+        jobs: None,
+        root,
+        deadline,
+        sending,
+        is_spooling,
+        logs,
+    };
     while let Some(word) = words.next() {
         let name = word.to_string_lossy();
         let mut value = || words.next().ok_or(format!("{name} needs a value"));
@@ -152,6 +165,7 @@ pub fn arguments(mut words: impl Iterator<Item = OsString>) -> Result<Arguments,
             "--rules" => named.rules = self::rules(&value()?)?,
             "--probe-store" => named.probes.push(value()?.into()),
             "--probe-limit" => named.probe_limit = Some(probe_limit(&value()?)?),
+            "--end-with-input" => arguments.ends_with_input = true,
             "--serve-spool" => arguments.sending.is_pulled = true,
             "--listen-token-file" | "--listen-cert" | "--listen-key" | "--listen-ca" => {
                 let value = value()?;

@@ -61,6 +61,13 @@ fn run(arguments: &Arguments) -> ! {
     };
     let pace = arguments.sending().map(|sending| Pace::new(sending.interval, &host));
     let memory = arguments.sending().map(|sending| memory(&sending.spool));
+    if arguments.ends_with_input {
+        in_thread("input", || {
+            // What comes is nobody's business; an error is an end, too.
+            let _ = io::copy(&mut io::stdin(), &mut io::sink());
+            exit(0);
+        });
+    }
     let pulled = spooling.as_ref().filter(|_| arguments.sending().is_some_and(|sending| sending.is_pulled));
     let pulled = pulled.map(|spooling| Pulled::new(host.clone(), Arc::clone(&spooling.spool)));
     let metrics = Arc::new(Metrics::new(options, host, Box::new(said), spooling, memory));

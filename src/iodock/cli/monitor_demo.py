@@ -23,6 +23,7 @@ from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
+    from iodock.cli.demo_events import Happenings
     from iodock.monitor.collector import Collector
     from iodock.simulation.centre import Centre
     from iodock.simulation.tree import Tree
@@ -49,6 +50,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int, seed: int) -> None:
     """Look at the portal of a centre that is made up: its file system and jobs are synthetic, its agents and
     its collector real. All is on this machine, in a folder that is removed at the end (Ctrl-C)."""
     installed()
+    from iodock.cli.demo_events import Happenings
     from iodock.monitor.access import Access
     from iodock.monitor.collector import Collector
     from iodock.portal.app import address_of, application, listening, serve
@@ -62,7 +64,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int, seed: int) -> None:
         tree = _past(folder, collector, scenario, days, jobs, seed)
         wake = stack.enter_context(told_to_end())
         stack.enter_context(collector.running(say))
-        stack.enter_context(_simulated(tree))
+        stack.enter_context(_simulated(tree, Happenings(tree)))
         stack.enter_context(_agents(agent, tree, address_of(door, None), folder))
         serve(
             application(collector, Access(), Site(is_synthetic=True)), door, None, wake,
@@ -92,7 +94,7 @@ def _past(folder: Path, collector: Collector, scenario: str, days: float, jobs: 
 
 
 @contextmanager
-def _simulated(tree: Tree) -> Iterator[None]:
+def _simulated(tree: Tree, happenings: Happenings) -> Iterator[None]:
     """Time goes on there as here, until the context ends."""
     end = threading.Event()
 
@@ -102,6 +104,7 @@ def _simulated(tree: Tree) -> Iterator[None]:
             if late > 0:
                 tree.centre.advance(late / 1e9)
             tree.write()
+            happenings.write()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
@@ -114,24 +117,37 @@ def _simulated(tree: Tree) -> Iterator[None]:
 
 @contextmanager
 def _agents(binary: Path, tree: Tree, url: str, folder: Path) -> Iterator[None]:
-    """An agent on every simulated machine."""
+    """An agent on every simulated machine. They end when nobody holds the other end of their input: also when
+    this process is killed."""
+    from iodock.cli.demo_events import LOG, PROBE_LIMIT_S, PROBES
+    from iodock.simulation.population import LOGIN_NODE
+
     names = sorted(path.name for path in tree.root.iterdir() if path.is_dir())
-    agents = [
-        subprocess.Popen(
-            [binary, "run", "--root", tree.root / name, "--listen", "127.0.0.1:0", "--push", url,
-             "--spool", folder / f"spool-{name}"],
-            stdin=subprocess.DEVNULL, stderr=(folder / f"{name}.log").open("w"),
-        )
-        for name in names
-    ]  # fmt: skip
+    agents = []
     try:
+        for name in names:
+            command: list[str | Path] = [
+                binary,
+                "run",
+                "--root",
+                tree.root / name,
+                "--listen",
+                "127.0.0.1:0",
+                "--push",
+                url,
+            ]
+            command += ["--spool", folder / f"spool-{name}", "--log", LOG, "--end-with-input"]
+            if name == LOGIN_NODE:
+                command += ["--probe-store", PROBES, "--probe-limit", str(PROBE_LIMIT_S)]
+            with (folder / f"{name}.log").open("w") as log:
+                agents.append(subprocess.Popen(command, stdin=subprocess.PIPE, stderr=log))
         yield
     finally:
         for agent in agents:
             agent.terminate()
         for agent in agents:
             try:
-                agent.wait(_ENDS_IN_S)
+                agent.communicate(timeout=_ENDS_IN_S)
             except subprocess.TimeoutExpired:
                 agent.kill()
 
