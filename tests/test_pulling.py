@@ -96,6 +96,7 @@ def test_after_a_restart_agents_offer_again_and_it_counts_once(tmp_path: Path) -
 def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller, "GOOD_LANE", 2)
     monkeypatch.setattr(puller, "DOUBTFUL_LANE", 1)
+    monkeypatch.setattr(puller, "QUICK_S", 0.5)
     monkeypatch.setattr(puller, "ANSWER_S", 0.5)
     frames, total = made("oss01", 50)
     good = FakeAgent("oss01", frames, most=1)

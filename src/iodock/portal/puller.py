@@ -28,12 +28,12 @@ from iodock.settings import AgentLimits
 TAKERS = 2
 AT_ONCE_BYTES = 256 << 20
 """Of answers that are held in memory."""
-GOOD_LANE, DOUBTFUL_LANE = 128, 32
-"""Agents that are asked at once: those that answered last, and those that did not."""
+GOOD_LANE, DOUBTFUL_LANE = 256, 64
+"""Agents that are asked at once: those that answer quickly, and those that failed last or are slow."""
+QUICK_S = 2.0
+"""For a connection or an answer of a good one; who takes longer is tried again among the doubtful."""
 CONNECT_S, ANSWER_S = 5.0, 30.0
-"""For a connection, with its name and its TLS; for one answer, whole."""
-SLOW_S = 5.0
-"""Who takes longer for a turn is doubtful the next time."""
+"""Of the doubtful: for a connection, with its name and its TLS; for one answer, whole."""
 ANSWERS_A_TURN = 16
 """Then others have theirs: one that was away has many."""
 LONGEST_WAIT_S = 300.0
@@ -61,6 +61,10 @@ class _Trouble(Exception):
         self.wait_s = wait_s
 
 
+class _Slow(Exception):
+    """A good one is not quick."""
+
+
 class _Agent:
     """What is known of one of them."""
 
@@ -72,6 +76,11 @@ class _Agent:
         self.failures = 0
         self.is_slow = False
         self.trouble = ""
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Did it fail last, or was it slow?"""
+        return self.is_slow or self.failures > 0
 
 
 class Puller:
@@ -91,24 +100,28 @@ class Puller:
     async def _follow(self, agent: _Agent) -> None:
         # Not all at once.
         await asyncio.sleep(random.uniform(0, self._pulling.every_s / 2))
-        clock = asyncio.get_running_loop().time
         while True:
-            doubtful = agent.failures or agent.is_slow
-            async with self._doubtful if doubtful else self._good:
-                began = clock()
-                try:
-                    has_more = await self._turn(agent)
-                except _Trouble as trouble:
-                    wait = self._fail(agent, trouble)
-                except Exception as error:
-                    # A mistake in iodock must not cost the other agents.
-                    wait = self._fail(agent, _Trouble(f"a mistake in iodock: {error!r}"))
-                else:
-                    wait = 0.0 if has_more else max(0.0, began + self._pulling.every_s - clock())
-                    agent.failures = 0
-                    self._note(agent, "")
-                agent.is_slow = clock() - began > SLOW_S
+            async with self._doubtful if agent.is_doubtful else self._good:
+                wait = await self._wait_after_turn(agent)
             await asyncio.sleep(wait)
+
+    async def _wait_after_turn(self, agent: _Agent) -> float:
+        """Asks it, and says how long to wait then."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            has_more = await self._turn(agent)
+        except _Slow:
+            agent.is_slow = True
+            return 0.0
+        except _Trouble as trouble:
+            return self._fail(agent, trouble)
+        except Exception as error:
+            # A mistake in iodock must not cost the other agents.
+            return self._fail(agent, _Trouble(f"a mistake in iodock: {error!r}"))
+        agent.failures, agent.is_slow = 0, not has_more and clock() - began > QUICK_S
+        self._note(agent, "")
+        return 0.0 if has_more else max(0.0, began + self._pulling.every_s - clock())
 
     def _fail(self, agent: _Agent, trouble: _Trouble) -> float:
         """How long to wait."""
@@ -127,17 +140,18 @@ class Puller:
         agent.trouble = trouble
 
     async def _turn(self, agent: _Agent) -> bool:
-        """Whether more is waiting. Raises _Trouble."""
+        """Whether more is waiting. Raises _Trouble, _Slow."""
+        connect_s, answer_s = (CONNECT_S, ANSWER_S) if agent.is_doubtful else (QUICK_S, QUICK_S)
         try:
-            asking = await self._begin(agent)
+            asking = await self._begin(agent, connect_s)
         except TimeoutError:
-            raise _Trouble(f"no connection after {CONNECT_S:.0f} s") from None
+            raise self._too_late(agent, f"no connection after {CONNECT_S:.0f} s") from None
         except OSError as error:
             raise _Trouble(_told(error)) from error
         try:
-            return await self._answers(agent, asking)
+            return await self._answers(agent, asking, answer_s)
         except TimeoutError:
-            raise _Trouble(f"no answer after {ANSWER_S:.0f} s") from None
+            raise self._too_late(agent, f"no answer after {ANSWER_S:.0f} s") from None
         except NoRoom:
             raise _Trouble("no memory for its samples now") from None
         except (AnswerError, RequestError, OSError) as error:
@@ -148,17 +162,20 @@ class Puller:
         finally:
             asking.end()
 
-    async def _begin(self, agent: _Agent) -> Asking:
-        async with asyncio.timeout(CONNECT_S):
+    def _too_late(self, agent: _Agent, why: str) -> Exception:
+        return _Trouble(why) if agent.is_doubtful else _Slow()
+
+    async def _begin(self, agent: _Agent, patience_s: float) -> Asking:
+        async with asyncio.timeout(patience_s):
             agent.address = agent.address or await address_of(agent.target)
             trust = self._trust if agent.target.is_secure else None
             return await Asking.begin(agent.target, agent.address, trust)
 
-    async def _answers(self, agent: _Agent, asking: Asking) -> bool:
+    async def _answers(self, agent: _Agent, asking: Asking, patience_s: float) -> bool:
         bearer = self._pulling.shown.bearer()
         for _ in range(ANSWERS_A_TURN):
             with self._keeper.room.some(str(agent.target)) as room:
-                async with asyncio.timeout(ANSWER_S):
+                async with asyncio.timeout(patience_s):
                     pull = await asking.ask(agent.known, bearer, room)
                 self._check_name(agent, pull)
                 if not pull.frames:
