@@ -81,10 +81,15 @@ bpf: $(VENV)/.requirements
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
 	$(BIN)/python tools/bpf.py
 
-# A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs.
+# A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs. maturin makes wheels of
+# a module or of a program: the agent is built as the latter, and goes from there into the module's as a script.
+MATURIN_BUILD := build --release --locked --zig --compatibility manylinux_2_28
 wheel: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin build --release --locked --zig --compatibility manylinux_2_28 --out dist
+	rm -rf build/agent iodock.data
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) -m crates/iodock-agent/Cargo.toml --out build/agent
+	$(BIN)/python tools/wheel_program.py build/agent/*.whl iodock-agent iodock.data/scripts
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) --out dist; status=$$?; rm -rf iodock.data; exit $$status
 
 clean:
-	rm -rf $(VENV) dist build target $(CATALOGUES)
+	rm -rf $(VENV) dist build iodock.data target $(CATALOGUES)

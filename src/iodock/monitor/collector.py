@@ -71,7 +71,7 @@ class Collector:
         """Takes frames and syncs. Raises RequestError, StoreError."""
         taken = self.take(frames)
         if taken.refused:
-            raise RequestError(taken.refused, "only iodock-agent of this version sends here")
+            raise RequestError(taken.refused)
         self.sync()
         return taken.kept, taken.full
 
