@@ -82,14 +82,15 @@ bpf: $(VENV)/.requirements
 	$(BIN)/python tools/bpf.py
 
 # A wheel for glibc 2.28 (RHEL 8) and newer, any CPython from 3.11 on, whatever this machine runs. maturin makes wheels of
-# a module or of a program: the agent is built as the latter, and goes from there into the module's as a script.
+# a module or of a program: the agent is built as the latter, and goes from there into the module's.
 MATURIN_BUILD := build --release --locked --zig --compatibility manylinux_2_28
 wheel: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-wheel.txt
-	rm -rf build/agent iodock.data
+	rm -rf build/agent build/wheel
 	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) -m crates/iodock-agent/Cargo.toml --out build/agent
-	$(BIN)/python tools/wheel_program.py build/agent/*.whl iodock-agent iodock.data/scripts
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) --out dist; status=$$?; rm -rf iodock.data; exit $$status
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/maturin $(MATURIN_BUILD) --out build/wheel
+	$(BIN)/python tools/wheel_program.py build/agent/*.whl iodock-agent build/wheel/*.whl
+	mkdir -p dist && mv build/wheel/*.whl dist/
 
 clean:
-	rm -rf $(VENV) dist build iodock.data target $(CATALOGUES)
+	rm -rf $(VENV) dist build target $(CATALOGUES)
