@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from batches import COUNT, Entry, Part, frame
+from iodock import _native
 from iodock.errors import RequestError
 from iodock.monitor.access import Access, Role, Visitor, add_token, read_tokens
 from iodock.monitor.limits import Budget, Budgets, Refusal, sender_of
@@ -16,7 +17,7 @@ from iodock.portal import door
 from iodock.portal.keeper import Room
 from iodock.settings import AgentLimits, load
 from iodock.store.monitored import MonitorStore
-from test_collector import post, serving
+from test_collector import BEGIN, post, serving, written
 
 NOW = time.time_ns()
 SMALL = AgentLimits(bytes_per_s=100, values_per_s=10, saved_s=10, names_per_s=1, names_at_once=50)
@@ -157,3 +158,38 @@ def test_limits_are_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     settings(tmp_path, monkeypatch, names_per_s=0)
     with pytest.raises(RequestError, match="not a number above 0"):
         load()
+
+
+def test_the_native_door_says_whose_fault_it_is(tmp_path: Path) -> None:
+    intake = _native.MonitorIntake(tmp_path)
+    whole, other = frame(1, [Part(BEGIN)]), frame(2, [Part(BEGIN)], host="oss02")
+    taken = intake.take(b"no")
+    assert (taken.refused, taken.kept, taken.spool) == (
+        "not a push of samples: not a batch of samples",
+        0,
+        "",
+    )
+    # What lies before it is kept, and how much work it was is known all the same.
+    taken = intake.take(whole + b"no")
+    assert taken.refused and (taken.kept, taken.full, taken.host) == (1, True, "oss01")
+    assert taken.spool == (b"S" * 16).hex() and taken.work == (intake.take(whole).work[0], 1, 2)
+    taken = intake.take(other, "oss01")
+    assert taken.is_name_refused and taken.refused == '"oss02": not a name that this sender may use'
+    assert (taken.kept, taken.host) == (0, "")
+
+
+def test_of_a_push_no_more_is_taken_than_is_allowed(tmp_path: Path) -> None:
+    intake = _native.MonitorIntake(tmp_path)
+    many = [written(f"{job}", 7, BEGIN) for job in range(10)]
+    frames = [frame(number, [Part(BEGIN + number, many)]) for number in range(1, 6)]
+    first = intake.take(frames[0]).work
+    # The sender, the target, and its jobs; the part, and each entry with two values.
+    assert first[1:] == (1 + 10 * 3, 1 + 1 + 10)
+    # The same jobs again are no new names; a batch that came before is no values.
+    assert intake.take(frames[1]).work[1:] == (31, 0)
+    assert intake.take(frames[1]).work == (first[0], 0, 0)
+    unlimited = 1 << 40
+    for most in ((1, unlimited, unlimited), (unlimited, 1, unlimited)):
+        assert intake.take(b"".join(frames), None, most).kept == (2 if most[0] == 1 else 3)
+    long = frame(6, [Part(BEGIN, [written("x" * 640, 1, BEGIN)])])
+    assert intake.take(b"".join([*frames, long])).work[2] == 11
