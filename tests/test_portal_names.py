@@ -7,6 +7,7 @@ import io
 import json
 import time
 from collections.abc import Iterator
+from statistics import median
 
 import pytest
 
@@ -105,13 +106,23 @@ def test_a_slow_run_is_said_to_be_slower_with_the_evidence(site: Server) -> None
     rows = {row["job"]: row for row in table(site, "/jobs/100", "runs")}
     # Another user's of the same name are none, and one that moved much less is not compared.
     assert set(rows) == {*(f"10{day}" for day in range(7)), "110", "111", "112", "120"}
-    compared = {job for job, row in rows.items() if row["compared"] == "yes"}
-    assert compared == {f"10{day}" for day in range(1, 7)} and rows["100"]["compared"] == "this job"
+    compared = {job for job, row in rows.items() if row["compared"] == "true"}
+    assert compared == {f"10{day}" for day in range(1, 7)} and rows["100"]["role"] == "this job"
     assert (rows["101"]["seconds"], rows["101"]["read_bytes"], rows["101"]["state"]) == (
         "600", str(GB + 1), "over",
     )  # fmt: skip
     assert float(rows["101"]["read_rate"]) == pytest.approx((GB + 1) / 600, abs=1e-5)
     assert rows["120"]["state"] == "active"
+
+
+def test_the_verdict_is_there_for_programs(site: Server) -> None:
+    (row,) = json.loads(site.get("/jobs/100?format=json&table=verdict", "operator")[1])["rows"]
+    times = (600, 620, 590, 605, 610, 615)
+    assert (row["verdict"], row["runs"], row["seconds"]) == ("slower", 6, 1500)
+    assert (row["usual_s"], row["job_name"]) == (median(times), "ocean")
+    assert row["limit_s"] == pytest.approx(row["usual_s"] * 1.1)
+    (few,) = table(site, "/jobs/102", "verdict")
+    assert (few["verdict"], few["runs"], few["usual_s"]) == ("few", "4", "")
 
 
 @pytest.mark.parametrize(
@@ -162,6 +173,6 @@ def test_every_language_has_the_verdicts(site: Server) -> None:
 def test_names_are_kept_by_upkeep_once_each(site: Server) -> None:
     before = table(site, "/jobs/100", "runs")
     site.collector.tend(time.time_ns() + 2 * DAY)
-    assert [{**row, "state": ""} for row in table(site, "/jobs/100", "runs")] == [
-        {**row, "state": ""} for row in before
+    assert [{**row, "state": "", "state_title": ""} for row in table(site, "/jobs/100", "runs")] == [
+        {**row, "state": "", "state_title": ""} for row in before
     ]

@@ -69,16 +69,16 @@ def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
     return None if moment is None else int(moment)
 
 
-def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span) -> set[str]:
-    """Numbers of jobs that ran on it or, if it is a file server, used it in the last hour of the span, or in
-    all of a shorter one. Raises StoreError, QueryError."""
+def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int) -> set[str]:
+    """Numbers of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns since
+    the epoch; a span ends on a whole step), or in all of a shorter span. Raises StoreError, QueryError."""
     kept = summaries.kept(store, within.sums)
     found: set[str] = set()
     if kept:
         kind = summaries.of_jobs(ids)
         where = f"is_job AND list_contains(clients, {text(host)})"
         found = _numbers(summaries.asked(kept, kind, within, lambda rows: _distinct("job", rows, where)))
-    begin = max(within.begin, within.end - HOUR) if kept else within.begin
+    begin = max(within.begin, min(end, within.end) - HOUR) if kept else within.begin
     kinds = tuple(kind for place in PLACES.values() for kind in place)
     counted = " OR ".join(of_place(place) for place in PLACES)
     # Ids are taken apart once each.

@@ -50,7 +50,7 @@ def shown(question: Question, number: str) -> Shown:
     sections = [("own", own), *[(name, charts) for name, charts in below], ("others", others)]
     return Shown(
         "job.html", question.text.gettext("Job {job}", job=shortened(number, 40)), within.begin, within.end,
-        [_totals(question, totals), *_parts(question, parts, place), *([runs.table] if runs else [])],
+        [_totals(question, totals), *_parts(question, parts, place), *(runs.tables if runs else [])],
         [chart for _, charts in sections for chart in charts],
         {
             "within": within, "default_range": "", "number": number,

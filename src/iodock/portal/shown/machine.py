@@ -173,7 +173,8 @@ def _pressure(question: Question, within: Span, known: Known, rows: Rows, share:
 def _jobs(question: Question, host: str, within: Span) -> tuple[Table, bool]:
     """And whether the jobs of a file server are those of the last hour only."""
     store, ids = question.store, question.site.ids
-    numbers = tuple(sorted(machine.jobs_on(store, ids, host, within)))
+    end = question.asked.end or question.asked.now
+    numbers = tuple(sorted(machine.jobs_on(store, ids, host, within, end)))
     counted = jobs.places(store, within) if numbers else []
     place = question.asked.place or next((one for one in PLACES if one in counted), SERVERS)
     asked = question.asked

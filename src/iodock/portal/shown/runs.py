@@ -26,7 +26,8 @@ class Compared:
     judgement: Judgement
     verdict: str
     evidence: str
-    table: Table
+    tables: list[Table]
+    """Of all runs, and of the verdict for download."""
 
 
 def compared(question: Question, job: OneJob, users: list[str], place: str) -> Compared | None:
@@ -48,9 +49,9 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
     if own is None:
         return None
     judgement = judged(own, every)
-    table = _table(question, own, every, judgement)
+    tables = [_runs(question, own, every, judgement), _verdict(question, name, own, judgement)]
     verdict = question.text.gettext(judgement.verdict.value)
-    return Compared(name, judgement, verdict, _evidence(question, own, judgement), table)
+    return Compared(name, judgement, verdict, _evidence(question, own, judgement), tables)
 
 
 def _evidence(question: Question, own: Run, judgement: Judgement) -> str:
@@ -79,34 +80,39 @@ def _evidence(question: Question, own: Run, judgement: Judgement) -> str:
     return " ".join(part for part in (so_far, others, more) if part)
 
 
-def _table(question: Question, own: Run, every: list[Run], judgement: Judgement) -> Table:
+def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) -> Table:
     text = question.text
     carried = dict(question.own)
-    states = {True: text.gettext("over"), False: text.gettext("active")}
+    states = {True: text.gettext("over"), False: text.gettext("going on")}
     rows = [
         {
             "job": one.job, "link": job_address(one.job, carried), "full": one.job,
             "begin_ts": one.begin, "end_ts": one.end, "seconds": one.seconds,
-            "state": states[one.is_over], "read_bytes": one.read_bytes, "write_bytes": one.write_bytes,
-            "metadata": one.metadata, "read_rate": one.read_bytes / one.seconds,
-            "write_rate": one.write_bytes / one.seconds, "metadata_rate": one.metadata / one.seconds,
-            "compared": _role(question, one, own, judgement), "exact": one.is_exact,
+            "state_title": states[one.is_over], "state": "over" if one.is_over else "active",
+            "read_bytes": one.read_bytes, "write_bytes": one.write_bytes, "metadata": one.metadata,
+            "read_rate": one.read_bytes / one.seconds, "write_rate": one.write_bytes / one.seconds,
+            "metadata_rate": one.metadata / one.seconds,
+            "role": _role(question, one, own, judgement), "exact": one.is_exact,
+            "compared": one.job in judgement.compared,
         }
         for one in every
     ]  # fmt: skip
     columns = (
         Column("job", text.gettext("job"), "job"),
-        Column("compared", text.gettext("compared")),
+        Column("role", text.gettext("compared")),
         Column("begin_ts", text.gettext("from"), "time"),
         Column("seconds", text.gettext("active"), "seconds"),
-        Column("state", text.gettext("state")),
+        Column("state_title", text.gettext("state")),
         Column("read_bytes", text.gettext("read"), "bytes"),
         Column("write_bytes", text.gettext("written"), "bytes"),
         Column("metadata", text.gettext("metadata"), "number"),
         Column("read_rate", text.gettext("read/s"), "bytes_rate"),
         Column("write_rate", text.gettext("written/s"), "bytes_rate"),
         Column("metadata_rate", text.gettext("metadata/s"), "rate"),
+        # For programs: what does not depend on the language.
         Column("end_ts", text.gettext("until"), "plain"),
+        Column("state", text.gettext("state"), "plain"),
+        Column("compared", text.gettext("compared"), "plain"),
     )
     note = text.gettext(
         "Of 30 days, at most {most}. Over: nothing was seen of it for {minutes} min; "
@@ -114,6 +120,27 @@ def _table(question: Question, own: Run, every: list[Run], judgement: Judgement)
         most=MOST_RUNS, minutes=OVER_AFTER // SECOND // 60,
     )  # fmt: skip
     return Table("runs", text.gettext("Runs of this name"), columns, list(rows), "", note)
+
+
+def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> Table:
+    """For download."""
+    text = question.text
+    columns = (
+        Column("job", text.gettext("job"), "job"),
+        Column("job_name", text.gettext("name"), "title"),
+        Column("verdict", text.gettext("verdict"), "plain"),
+        Column("seconds", text.gettext("active"), "seconds"),
+        Column("runs", text.gettext("earlier runs compared"), "integer"),
+        Column("usual_s", text.gettext("median"), "seconds"),
+        Column("spread_s", text.gettext("spread"), "seconds"),
+        Column("limit_s", text.gettext("limit"), "seconds"),
+    )
+    row = {
+        "job": own.job, "job_name": name, "verdict": judgement.verdict.name.lower(),
+        "seconds": own.seconds, "runs": len(judgement.compared), "usual_s": judgement.usual_s,
+        "spread_s": judgement.spread_s, "limit_s": judgement.limit_s,
+    }  # fmt: skip
+    return Table("verdict", text.gettext("Verdict"), columns, [row], "", has_bounds=False)
 
 
 def _role(question: Question, one: Run, own: Run, judgement: Judgement) -> str:
