@@ -70,8 +70,9 @@ def last_read(store: MonitorTables, host: str, within: Span) -> int | None:
 
 
 def jobs_on(store: MonitorTables, ids: JobIds, host: str, within: Span, end: int) -> set[str]:
-    """Numbers of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns since
-    the epoch; a span ends on a whole step), or in all of a shorter span. Raises StoreError, QueryError."""
+    """Numbers of jobs that ran on it or, if it is a file server, used it in the last hour before END (ns
+    since the epoch; a span ends on a whole step), or in all of a shorter span. Raises StoreError,
+    QueryError."""
     kept = summaries.kept(store, within.sums)
     found: set[str] = set()
     if kept:

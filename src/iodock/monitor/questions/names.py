@@ -5,6 +5,7 @@ anybody else. Where agents tell several, the first counts."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ _NAMED = """
 """
 
 Names = Mapping[tuple[str, str], str]
-"""Job's number and login name -> what the job is called."""
+"""Job's number and login name -> what the job is called; an empty login name where only one told it."""
 
 
 def has_names(store: MonitorTables) -> bool:
@@ -42,12 +43,19 @@ def names(store: MonitorTables, numbers: Iterable[str], begin: int, end: int) ->
     found: dict[tuple[str, str], str] = {}
     for row in sorted(rows, key=lambda row: int(str(row["ts"]))):
         found.setdefault((str(row["job"]), login(str(row["user"]))), str(row["name"]))
-    return found
+    tellers = Counter(job for job, _ in found)
+    return found | {(job, ""): name for (job, _), name in found.items() if tellers[job] == 1}
 
 
 def name_of(found: Names, number: object, user: object) -> str | None:
-    """What this user's job is called; USER: login name, or id in digits."""
-    return found.get((str(number), login(str(user)))) if user is not None else None
+    """What this user's job is called; USER: login name, id in digits, or None where ids of jobs name no
+    users."""
+    return found.get((str(number), login(str(user)) if user is not None else ""))
+
+
+def tellers(found: Names, number: str) -> list[str]:
+    """Login names of those who told what a job is called."""
+    return sorted(user for job, user in found if job == number and user)
 
 
 def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end: int) -> tuple[str, ...]:

@@ -26,10 +26,11 @@ def runs(
     place: str,
     within: Span,
     now: int,
+    with_nobodys: bool = False,
 ) -> list[Run]:
     """Those of NUMBERS that are a user's (all that he may be called) and were counted at one place, the
     latest first. A run's time is from its first to its last reading with growth. NOW: ns since the epoch.
-    Raises StoreError, QueryError."""
+    WITH_NOBODYS: also jobs whose ids name no user. Raises StoreError, QueryError."""
     if not numbers or not users:
         return []
     need = Need(PLACES[place], sums(place), tuple(map(literally, numbers)))
@@ -46,7 +47,7 @@ def runs(
                 sum(write_bytes) AS write_bytes, sum(metadata) AS metadata, bool_and(exact) AS exact
             FROM {rows}
             WHERE place = {text(place)} AND is_job AND job IN ({several(numbers)})
-                AND "user" IN ({several(users)})
+                AND ("user" IN ({several(users)}){' OR "user" IS NULL' if with_nobodys else ""})
             GROUP BY job ORDER BY begin_ts DESC, job
         """
 

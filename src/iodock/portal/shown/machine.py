@@ -217,7 +217,7 @@ def _over_time(question: Question, within: Span, disks: Rows) -> Table:
     """For download: the disks' curves."""
     text = question.text
     columns = (
-        Column("begin_ts", text.gettext("from"), "time"),
+        Column("begin_ts", text.gettext("step begins"), "time"),
         Column("target", text.gettext("disk"), "name"),
         Column("read_bytes", text.gettext("read"), "bytes"),
         Column("write_bytes", text.gettext("written"), "bytes"),
@@ -235,7 +235,7 @@ def _states(question: Question, within: Span, load: Rows, waited: Rows) -> Table
     """For download: load and pressure."""
     text = question.text
     columns = (
-        Column("begin_ts", text.gettext("from"), "time"),
+        Column("begin_ts", text.gettext("step begins"), "time"),
         Column("what", text.gettext("what"), "name"),
         Column("load", text.gettext("load"), "number"),
         Column("greatest", text.gettext("greatest load"), "number"),

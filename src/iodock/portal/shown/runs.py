@@ -36,15 +36,18 @@ def compared(question: Question, job: OneJob, users: list[str], place: str) -> C
     end = question.asked.end or question.asked.now - LAG_S * SECOND
     begin = (job.lived or (end, end))[0]
     found = called.names(store, [job.number], begin, end)
+    sees_all = question.visitor.may_see_all
+    # Of a job whose id names no user only operators may know it, and it has the name that one user told.
+    whose = users or (called.tellers(found, job.number) if sees_all else [])
     user, name = next(
-        ((user, name) for user in users if (name := called.name_of(found, job.number, user))), ("", "")
+        ((user, name) for user in whose if (name := called.name_of(found, job.number, user))), ("", "")
     )
     if not name:
         return None
     alike = called.namesakes(store, name, names(user), begin, end, MOST_RUNS)
     numbers = tuple(dict.fromkeys((job.number, *alike)))
     looked_at = span(end - LOOKED_BACK, end, store.catalogue)
-    every = runs(store, question.site.ids, numbers, names(user), place, looked_at, end)
+    every = runs(store, question.site.ids, numbers, names(user), place, looked_at, end, sees_all)
     own = next((one for one in every if one.job == job.number), None)
     if own is None:
         return None
@@ -100,7 +103,7 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
     columns = (
         Column("job", text.gettext("job"), "job"),
         Column("role", text.gettext("compared")),
-        Column("begin_ts", text.gettext("from"), "time"),
+        Column("begin_ts", text.gettext("began"), "time"),
         Column("seconds", text.gettext("active"), "seconds"),
         Column("state_title", text.gettext("state")),
         Column("read_bytes", text.gettext("read"), "bytes"),
@@ -110,7 +113,7 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         Column("write_rate", text.gettext("written/s"), "bytes_rate"),
         Column("metadata_rate", text.gettext("metadata/s"), "rate"),
         # For programs: what does not depend on the language.
-        Column("end_ts", text.gettext("until"), "plain"),
+        Column("end_ts", text.gettext("last reading"), "plain"),
         Column("state", text.gettext("state"), "plain"),
         Column("compared", text.gettext("compared"), "plain"),
     )
@@ -128,7 +131,7 @@ def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> T
     columns = (
         Column("job", text.gettext("job"), "job"),
         Column("job_name", text.gettext("name"), "title"),
-        Column("verdict", text.gettext("verdict"), "plain"),
+        Column("verdict", text.gettext("what is said"), "plain"),
         Column("seconds", text.gettext("active"), "seconds"),
         Column("runs", text.gettext("earlier runs compared"), "integer"),
         Column("usual_s", text.gettext("median"), "seconds"),
@@ -140,7 +143,7 @@ def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> T
         "seconds": own.seconds, "runs": len(judgement.compared), "usual_s": judgement.usual_s,
         "spread_s": judgement.spread_s, "limit_s": judgement.limit_s,
     }  # fmt: skip
-    return Table("verdict", text.gettext("Verdict"), columns, [row], "", has_bounds=False)
+    return Table("verdict", text.gettext("This run compared"), columns, [row], "", has_bounds=False)
 
 
 def _role(question: Question, one: Run, own: Run, judgement: Judgement) -> str:
