@@ -94,5 +94,6 @@ def _field(value: object) -> object:
 def _plain(value: object) -> object:
     """Sums of shares are whole where nothing was shared."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() else round(value, 6)
+        rounded = round(value, 6)
+        return int(rounded) if rounded.is_integer() else rounded
     return value
