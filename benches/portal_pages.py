@@ -6,8 +6,10 @@
 
 Makes a store in FOLDER: fine rows of a day, minutes of a week, ten minutes of all days (or of so many
 hours), each job on two nodes, four object targets and a metadata target for an hour on average, with --live
-from midnight to midnight: so many run at any moment. Then, once a collector serves it, asks every page three
-times through HTTP, and prints the slowest and the median. Synthetic, made by SQL: no agent was involved.
+from midnight to midnight: so many run at any moment. Both nodes tell each job's name; a user's jobs are all
+called alike. Machines have four disks, pressure and load. Then, once a collector serves it, asks every page
+three times through HTTP, and prints the slowest and the median. Synthetic, made by SQL: no agent was
+involved.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ PAGES = (
     "/?range=15m&end={end}", "/jobs?range=15m&end={end}", "/jobs?range=1h&end={end}",
     "/jobs", "/jobs?range=1h", "/jobs?range=6h", "/jobs?range=1d", "/jobs?range=7d", "/jobs?range=30d",
     "/jobs/{live}", "/jobs/{past}", "/jobs/{old}", "/jobs/{old}?range=30d", "/events", "/use",
+    "/jobs?range=30d&q=model-3", "/machines?host=oss01", "/machines?host=oss01&range=7d",
+    "/machines?host=oss01&range=30d", "/machines?host=r01c07", "/machines?host=r01c07&range=30d",
 )  # fmt: skip
 
 
@@ -98,7 +102,56 @@ def target_rows(begin: int, end: int, step: int) -> str:
     """
 
 
-def make(folder: Path, jobs: int, days: int, live: bool, kept: dict[str, int]) -> None:
+def machine_rows(begin: int, end: int, step: int, machines: int) -> str:
+    """Disks, pressure and load of machines."""
+    disks = ", ".join(
+        f"('diskstats', 'sd{disk}', '{metric}', {unit}, false)"
+        for disk in "abcd"
+        for metric, unit in (
+            ("read_bytes", "'bytes'"), ("write_bytes", "'bytes'"), ("read", "'1'"), ("write", "'1'"),
+            ("busy_time", "'us'"),
+        )
+    )  # fmt: skip
+    pressure = ", ".join(
+        f"('pressure', '{what}', '{who}_time', 'us', false)"
+        for what in ("io", "cpu", "memory")
+        for who in ("some", "full")
+    )
+    return f"""
+        SELECT t::BIGINT AS begin_ts, (t + {step * SECOND})::BIGINT AS end_ts,
+            CASE WHEN n < 4 THEN 'oss0' || (n + 1) ELSE 'r01c' || lpad(n::VARCHAR, 2, '0') END AS host,
+            source, NULL::VARCHAR AS file_system, target, metric, unit, NULL::BIGINT AS bucket, is_level,
+            (hash(t + n) % 1000000)::BIGINT AS value,
+            CASE WHEN is_level THEN (hash(t + n) % 1000000)::BIGINT END AS greatest, true AS exact
+        FROM range({begin}, {end}, {step * SECOND}) r(t), range({machines}) m(n),
+            (VALUES {disks}, {pressure}, ('load', 'load', 'load1_percent', NULL, true))
+                v(source, target, metric, unit, is_level)
+        ORDER BY target, metric, end_ts
+    """
+
+
+def name_rows(day: int, jobs: int, live: bool) -> str:
+    """What the nodes of a day's jobs tell, as upkeep keeps it."""
+    start = "0" if live else f"(hash(i * 7 + {day}) % 86400)::BIGINT"
+    return f"""
+        SELECT {day * DAY} + {start} * {SECOND} AS ts, 'r01c00' AS host,
+            ({day * 100_000}::BIGINT + i)::VARCHAR AS job, (17000 + i % 200)::VARCHAR AS "user",
+            'model-' || (i % 200) AS name FROM range({jobs}) t(i) ORDER BY job
+    """
+
+
+def make_names(intake: _native.MonitorIntake, store: MonitorStore, jobs: int, days: int, live: bool) -> None:
+    """A file a day."""
+    today = time.time_ns() // DAY
+    for day in range(today - days, today + 1):
+        name, path = intake.new_file("job_names", "fine", (day + 1) * DAY - 1)
+        written = store.write(name_rows(day, jobs, live), path, ("ts", "ts"))
+        if written:
+            count, earliest, latest = written
+            intake.replace([], [], [("job_names", "fine", name, earliest, latest, count, False)])
+
+
+def make(folder: Path, jobs: int, days: int, live: bool, machines: int, kept: dict[str, int]) -> None:
     """A store as upkeep leaves it: a file a day, or an hour where a day has too many rows; finer ones
     rolled."""
     intake = _native.MonitorIntake(folder)
@@ -111,16 +164,17 @@ def make(folder: Path, jobs: int, days: int, live: bool, kept: dict[str, int]) -
         for begin in range(first, now, period):
             end = min(begin + period, now)
             for table in ("job_io", "targets"):
-                rows = (
-                    job_rows(begin, end, step, jobs, live)
-                    if table == "job_io" else target_rows(begin, end, step)
-                )  # fmt: skip
+                both = (
+                    f"{target_rows(begin, end, step)} UNION ALL ({machine_rows(begin, end, step, machines)})"
+                )
+                rows = job_rows(begin, end, step, jobs, live) if table == "job_io" else both
                 name, path = intake.new_file(table, resolution, end - 1)
                 written = store.write(rows, path)
                 if written:
                     count, earliest, latest = written
                     entry = (table, resolution, name, earliest, latest, count, resolution != "ten_minutes")
                     intake.replace([], [], [entry])
+    make_names(intake, store, jobs, days, live)
     summarise(store, JobIds())
 
 
@@ -141,6 +195,7 @@ def main() -> None:
     parser.add_argument("--jobs-a-day", type=int, default=1000)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--live", action="store_true", help="each job lasts from midnight to midnight")
+    parser.add_argument("--machines", type=int, default=20, help="with four disks each")
     parser.add_argument("--fine", type=int, default=24, help="hours of fine rows")
     parser.add_argument("--minute", type=int, default=168, help="hours of minutes")
     parser.add_argument("--url", default="", help="ask a collector that runs already, and make nothing")
@@ -148,7 +203,7 @@ def main() -> None:
     if not options.url:
         begin = time.perf_counter()
         kept = {"fine": options.fine, "minute": options.minute}
-        make(options.folder, options.jobs_a_day, options.days, options.live, kept)
+        make(options.folder, options.jobs_a_day, options.days, options.live, options.machines, kept)
         print(f"made in {time.perf_counter() - begin:.0f} s; now serve it, and give --url")
         return
     catalogue = MonitorStore(options.folder).catalogue

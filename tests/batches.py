@@ -107,18 +107,24 @@ def frame(
     host: str = "oss01",
     dropped: int = 0,
     events: list[Event] | None = None,
+    names: list[tuple[str | bytes, str, str | bytes]] | None = None,
+    named_at: int = 0,
 ) -> bytes:
     """One batch. Its time is its last part's, or its last event's. Without EVENTS as agents before they had
-    any sent it."""
-    times = [part.time for part in parts] + [event.time for event in events or []]
+    any sent it, without NAMES (job, user, name; told at NAMED_AT) as those before names."""
+    times = [part.time for part in parts] + [event.time for event in events or []] + [named_at]
     moment = max(times, default=0)
     plain = b"".join(
         [spool, varint(sequence), text(host), signed(moment), varint(dropped),
          several([part.encoded() for part in parts]), varint(0)]
     )  # fmt: skip
-    if events is None:
+    if events is None and names is None:
         return framed(sequence, plain)
-    return framed(sequence, plain + several([event.encoded() for event in events]), version=2)
+    plain += several([event.encoded() for event in events or []])
+    if names is None:
+        return framed(sequence, plain, version=2)
+    plain += several([text(job) + text(user) + text(name) for job, user, name in names])
+    return framed(sequence, plain, version=3)
 
 
 def framed(sequence: int, plain: bytes, version: int = 1) -> bytes:

@@ -124,6 +124,11 @@ def test_the_past_is_what_jobs_did(tmp_path: Path) -> None:
     ).to_pylist()[0]  # fmt: skip
     assert {name: rows[name] for name in done} == done
     assert abs(rows["end_ts"] - now) < 60 * 1_000_000_000
+    named_jobs = collector.store.table(
+        "SELECT count(*) AS jobs, count(DISTINCT name) AS names FROM job_names",
+        begin=0, end=1 << 62, resolution="fine",
+    ).to_pylist()[0]  # fmt: skip
+    assert named_jobs["jobs"] >= 10 and named_jobs["names"] > 1
     waits = collector.store.table(
         "SELECT metric, unit, min(value) AS least FROM targets GROUP BY ALL",
         begin=0, end=1 << 62, resolution="fine",

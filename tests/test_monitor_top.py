@@ -31,6 +31,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(7):
         at = NOW - (60 - number * 10) * SECOND
         collector.push(frame(number + 1, [part(at, f"lfs-OST000{target}", ids, number) for target in (0, 1)]))
+    # Told hours before, and another user's claim to the same job.
+    told = [("71", "1001", "ocean \x1b[2J<b>"), ("72", "4242", "claimed")]
+    names: list[tuple[str | bytes, str, str | bytes]] = [*told]
+    collector.push(frame(1, [], spool=b"N" * 16, host="n1", names=names, named_at=NOW - 7200 * SECOND))
     collector.flush()
     return folder
 
@@ -62,6 +66,15 @@ def asked(store: Path, *options: str) -> dict[str, dict[str, object]]:
 def written(rows: dict[str, dict[str, object]]) -> dict[str, float]:
     """Bytes a second times the two minutes: what was written in all."""
     return {name: round(float(str(row["write_rate"])) * 120) for name, row in rows.items()}
+
+
+def test_jobs_have_their_names_and_are_found_by_them(store: Path) -> None:
+    jobs = asked(store)
+    assert {name: row["job_name"] for name, row in jobs.items()} == {
+        "71": "ocean \\x1b[2J<b>", "72": None, HOSTILE.replace("\x1b", "\\x1b"): None,
+    }  # fmt: skip
+    assert set(asked(store, "--find", "OCEAN")) == {"71"}
+    assert not any("job_name" in row for row in asked(store, "--by", "user").values())
 
 
 def test_rates_are_what_was_counted(store: Path) -> None:

@@ -11,11 +11,15 @@ import pytest
 
 from portal_site import OTHER, OWN, Server, fill, portal, with_tokens
 from test_portal_events import events, probe, push
+from test_portal_machine import run_machine
+from test_portal_names import EVIL, Past
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 playwright = pytest.importorskip("playwright.sync_api", reason="needs Playwright: pip install playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
-PAGES = ("/", "/jobs", f"/jobs/{OWN}", "/events", "/use")
+PAGES = (
+    "/", "/jobs", f"/jobs/{OWN}", "/jobs/100", "/events", "/use", "/machines", "/machines?host=oss01",
+)  # fmt: skip
 HOSTILE = ["<img src=x onerror=alert(1)>", '"><script>alert(1)</script>', "9" * 10_000]
 
 
@@ -33,6 +37,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         fill(server.collector, extra=HOSTILE, queue=500)
         push(server, events())
         probe(server, 3)
+        run_machine(server.collector, "oss01", b"D" * 16)
+        past = Past(server.collector)
+        for day, seconds in enumerate((600, 620, 590, 605, 610, 615), 1):
+            past.run(f"10{day}", "ocean", 24.0 * day, seconds)
+        past.run("100", "ocean", 3, 1500)
+        past.run("400", EVIL, 5, 100)
+        past.push()
         yield server
 
 
@@ -147,6 +158,33 @@ def test_hostile_ids_do_nothing(opened: Any) -> None:
     assert {HOSTILE[0], HOSTILE[1]} <= set(shown)
     page.click(f"#table-jobs bdi:text-is('{HOSTILE[0]}')")
     page.wait_for_selector("h1:has-text('<img')")
+
+
+def test_a_slow_run_is_said_and_its_earlier_runs_are_a_click_away(opened: Any) -> None:
+    page = opened("/jobs/100")
+    assert page.inner_text("#verdict strong") == "slower than usual"
+    page.click("#table-runs tbody bdi:text-is('102')")
+    page.wait_for_selector("h1:has-text('102')")
+    assert page.inner_text("#verdict strong") == "not enough runs"
+
+
+def test_hostile_names_do_nothing(opened: Any) -> None:
+    page = opened("/jobs?range=1d")
+    shown = [one.get_attribute("title") or "" for one in page.query_selector_all("#table-jobs td.name bdi")]
+    assert any(one.startswith('"><script>alert(1)') for one in shown)
+    page = opened("/jobs/400")
+    assert page.inner_text(".job-name").startswith('"><script>alert(1)')
+
+
+def test_a_machine_is_a_click_away(opened: Any) -> None:
+    page = opened("/")
+    page.click("#table-servers tbody bdi:text-is('oss01')")
+    page.wait_for_selector("h1:has-text('Machine oss01')")
+    assert page.inner_text("#table-disks tbody th") == "sda"
+    charts = page.query_selector_all(".chart-title")
+    assert len(charts) == 6 and len(page.query_selector_all(".drawing")) == 6
+    page.click("#table-jobs tbody bdi:text-is('700')")
+    page.wait_for_selector("h1:has-text('700')")
 
 
 def test_a_token_is_given_once_and_taken_back(browser: Any, tmp_path: Path) -> None:

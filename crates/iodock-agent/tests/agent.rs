@@ -23,6 +23,7 @@ fn all_sources_of_a_tree() {
         "   8       0 sda 1 2 3 4 5 6 7 8 9 10 11\n   7 0 loop0 1 2 3 4 5 6 7 8 9 10 11\n",
     );
     tree.write("proc/pressure/io", "some avg10=0.00 avg60=0.00 avg300=0.00 total=81253\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=5\n");
+    tree.write("proc/loadavg", "0.29 0.18 0.12 3/80 11206\n");
     let text = tree.samples(&[]);
     let lustre = "host=\"node7\",file_system=\"lfs\"";
     let job =
@@ -56,6 +57,7 @@ fn all_sources_of_a_tree() {
         &text,
         "iodock_pressure_time_seconds_total{host=\"node7\",target=\"io\",operation=\"some\"} 0.081253",
     );
+    has(&text, "iodock_load_level{host=\"node7\",target=\"load\",operation=\"load1_percent\"} 29");
     has(&text, "iodock_agent_source_done{host=\"node7\",source=\"lustre-job-stats\"} 1");
     assert!(!text.contains("loop0"));
 }
@@ -63,8 +65,8 @@ fn all_sources_of_a_tree() {
 #[test]
 fn an_empty_tree_is_no_fault() {
     let text = Tree::new("empty").samples(&[]);
-    assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 18);
-    assert_eq!(sum(&text, "iodock_agent_source_done{"), 18);
+    assert_eq!(text.lines().filter(|line| line.starts_with("iodock_agent_source_done")).count(), 19);
+    assert_eq!(sum(&text, "iodock_agent_source_done{"), 19);
 }
 
 #[test]

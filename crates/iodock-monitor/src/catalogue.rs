@@ -131,7 +131,7 @@ pub fn name_of(sender: &SenderId) -> String {
 fn remains(folder: &Path) -> Option<&'static str> {
     let is_there =
         |name: &&str| fs::read_dir(folder.join(name)).is_ok_and(|mut entries| entries.next().is_some());
-    ["job_io", "targets", "losses", "events", "journal"].into_iter().find(is_there)
+    ["job_io", "targets", "losses", "events", "job_names", "journal"].into_iter().find(is_there)
 }
 
 /// The day of a moment (ns since the epoch) in UTC, as `2026-11-22`.

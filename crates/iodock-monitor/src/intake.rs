@@ -330,7 +330,7 @@ fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) 
 /// somebody's, and stay.
 fn remove_strays(folder: &Path, catalogue: &Catalogue) {
     let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
-    for table in ["job_io", "targets", "losses", "events"] {
+    for table in ["job_io", "targets", "losses", "events", "job_names"] {
         let days = below(&folder.join(table)).into_iter().flat_map(|path| below(&path));
         for path in days.flat_map(|path| below(&path)) {
             if number(&path).is_some_and(|number| number >= catalogue.next_file) {

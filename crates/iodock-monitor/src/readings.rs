@@ -5,11 +5,11 @@ mod ended;
 use crate::falling::Share;
 use crate::interval::Interval;
 use crate::place::{Place, SenderId};
-use crate::rows::{EventRow, LossRow, Rows};
+use crate::rows::{EventRow, LossRow, NameRow, Rows};
 use crate::steps::{self, Steps};
 use crate::work;
 use ended::ended_steps;
-use iodock_samples::batch::{Batch, Part, Receipt};
+use iodock_samples::batch::{Batch, JobName, Part, Receipt};
 use iodock_samples::event::Event;
 use iodock_samples::growth::{Before, Expiry, Growth, Reading};
 use iodock_samples::sample::{Entry, Metric, Name, Names, Owner, Quantity, Trend};
@@ -126,6 +126,9 @@ impl Readings {
         }
         let event_row = |event: &Event| EventRow { host: batch.host.clone(), event: event.clone() };
         rows.events.extend(batch.events.iter().map(event_row));
+        let name_row =
+            |named: &JobName| NameRow { time: batch.time, host: batch.host.clone(), named: named.clone() };
+        rows.names.extend(batch.job_names.iter().map(name_row));
         // Steps' totals first: what samples of the same round still give of those steps is in them.
         let (totals, others): (Vec<_>, Vec<_>) =
             batch.parts.iter().partition(|part| part.source == steps::SOURCE);

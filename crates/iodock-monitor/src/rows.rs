@@ -3,6 +3,7 @@
 use crate::columns::{COLUMNS, COUNTERS};
 use crate::error::MonitorError;
 use crate::place::Place;
+use iodock_samples::batch::JobName;
 use iodock_samples::event::Event;
 use iodock_samples::sample::{unique_text, Owner, Quantity};
 use iodock_store::{Cell, TableWriter};
@@ -47,6 +48,13 @@ pub struct EventRow {
     pub event: Event,
 }
 
+pub struct NameRow {
+    /// When it was told, ns since the epoch.
+    pub time: i64,
+    pub host: String,
+    pub named: JobName,
+}
+
 /// Since the last flush.
 #[derive(Default)]
 pub struct Rows {
@@ -54,6 +62,7 @@ pub struct Rows {
     pub values: Vec<ValueRow>,
     pub losses: Vec<LossRow>,
     pub events: Vec<EventRow>,
+    pub names: Vec<NameRow>,
 }
 
 /// A file of rows that is whole and on the disk.
@@ -67,7 +76,7 @@ pub struct Written {
 
 impl Rows {
     pub fn len(&self) -> usize {
-        self.jobs.len() + self.values.len() + self.losses.len() + self.events.len()
+        self.jobs.len() + self.values.len() + self.losses.len() + self.events.len() + self.names.len()
     }
 
     /// Those of `later` behind these.
@@ -76,6 +85,7 @@ impl Rows {
         self.values.append(&mut later.values);
         self.losses.append(&mut later.losses);
         self.events.append(&mut later.events);
+        self.names.append(&mut later.names);
     }
 
     /// Writes a file for every table that has rows, where `path` says.
@@ -102,6 +112,10 @@ impl Rows {
         if !self.events.is_empty() {
             events(&self.events, &path("events")?)?;
             written.push(extent("events", self.events.iter().map(|row| (row.event.first, row.event.last))));
+        }
+        if !self.names.is_empty() {
+            job_names(&self.names, &path("job_names")?)?;
+            written.push(extent("job_names", self.names.iter().map(|row| (row.time, row.time))));
         }
         Ok(written)
     }
@@ -224,6 +238,19 @@ fn events(rows: &[EventRow], path: &Path) -> Result<(), MonitorError> {
         cells.extend([Cell::text(&event.kind), Cell::text(event.severity.name()), Cell::text(&event.source)]);
         cells.extend([named(&event.file_system), named(&event.target)]);
         cells.extend([wide(event.count), Cell::text(&event.text)]);
+        table.row(cells)?;
+    }
+    finish(table, path)
+}
+
+fn job_names(rows: &[NameRow], path: &Path) -> Result<(), MonitorError> {
+    let message = "message job_names { required int64 ts; required binary host (STRING);
+        required binary job (STRING); required binary user (STRING); required binary name (STRING); }";
+    let mut table = TableWriter::create(path, message)?;
+    for NameRow { time, host, named } in rows {
+        let texts = [&named.job, &named.user, &named.name].map(|text| unique_text(text));
+        let mut cells = vec![Cell::Wide(*time), Cell::text(host)];
+        cells.extend(texts.iter().map(|text| Cell::text(text)));
         table.row(cells)?;
     }
     finish(table, path)

@@ -9,8 +9,8 @@ use crate::sample::{Entry, Name, Names, Owner, Quantity, Trend};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Of the layout below. That of version 1 had no events; any other is refused.
-pub const VERSION: u16 = 2;
+/// Of the layout below. That of version 1 had no events, that of version 2 no names of jobs; any other is refused.
+pub const VERSION: u16 = 3;
 
 /// Random, made with a spool: who sends. A spool that is made anew is another sender.
 pub type SpoolId = [u8; 16];
@@ -30,6 +30,8 @@ pub struct Batch {
     pub losses: Vec<Loss>,
     /// What happened since the round before, in the same batch.
     pub events: Vec<Event>,
+    /// Those that were learnt since; of a full reading all that are known.
+    pub job_names: Vec<JobName>,
 }
 
 /// What was read of one target, or a piece of it: a reading of many entries is cut, and its pieces lie in several
@@ -81,6 +83,15 @@ impl Part {
     }
 }
 
+/// What a user calls a job. It is no part of an [`Owner`]: one whose name is learnt late must stay the same owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct JobName {
+    pub job: Vec<u8>,
+    /// Who runs the process that said so: a name counts for this user's job only.
+    pub user: Vec<u8>,
+    pub name: Vec<u8>,
+}
+
 /// Something that could not be read: see the table of losses in docs/explanation/agent.md.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
@@ -107,7 +118,7 @@ pub enum Unreadable {
     Name(String),
     Operation,
     Values(usize),
-    /// Losses, events, or letters of an id or a text.
+    /// Losses, events, names of jobs, or letters of an id or a text.
     TooMany(usize),
 }
 
@@ -118,7 +129,7 @@ impl fmt::Display for Unreadable {
             Unreadable::Name(name) => write!(out, "not an operation's name, or a second time: {name:?}"),
             Unreadable::Operation => write!(out, "an operation without a name"),
             Unreadable::TooMany(count) => {
-                write!(out, "too many losses or events, or letters of an id: {count}")
+                write!(out, "too many losses, events or names of jobs, or letters of an id: {count}")
             }
             Unreadable::Values(count) => {
                 write!(out, "an entry of {count} values, or one that is there twice")
@@ -145,13 +156,13 @@ impl Batch {
         Ok(batch)
     }
 
-    /// As [`Batch::decode`], of an agent's spool that is older than events.
+    /// As [`Batch::decode`], of an agent, or a spool, of that version, at most [`VERSION`].
     ///
     /// # Errors
     /// Those of [`Batch::decode`].
-    pub fn decode_first_version(mut bytes: Vec<u8>) -> Result<Batch, Unreadable> {
-        // Events are the last field, and a list without any is one zero.
-        bytes.push(0);
+    pub fn decode_version(mut bytes: Vec<u8>, version: u16) -> Result<Batch, Unreadable> {
+        // Each version has one list more at its end, and a list without anything is one zero.
+        bytes.resize(bytes.len() + usize::from(VERSION - version.min(VERSION)), 0);
         Batch::decode(&bytes)
     }
 }
@@ -160,8 +171,13 @@ impl Batch {
 const MOST_LOSSES: usize = 1000;
 /// Of a batch; agents tell fewer.
 pub const MOST_EVENTS: usize = 1000;
+/// Of a batch; agents tell fewer.
+pub const MOST_JOB_NAMES: usize = 1000;
 /// Of an id or a name: Linux has no longer string in an environment.
 const LONGEST_ID: usize = 128 << 10;
+
+/// Of a job's name, bytes. Slurm, PBS and PJM allow fewer, but anybody writes what he likes into an environment.
+pub const LONGEST_JOB_NAME: usize = 256;
 
 fn within(limit: usize, lengths: impl IntoIterator<Item = usize>) -> Result<(), Unreadable> {
     match lengths.into_iter().find(|length| *length > limit) {
@@ -184,6 +200,11 @@ impl Batch {
         for event in &self.events {
             let texts = [&event.kind, &event.source, &event.file_system, &event.target, &event.text];
             within(LONGEST_ID, texts.map(|text| text.len()))?;
+        }
+        within(MOST_JOB_NAMES, [self.job_names.len()])?;
+        for one in &self.job_names {
+            within(LONGEST_ID, [one.job.len(), one.user.len()])?;
+            within(LONGEST_JOB_NAME, [one.name.len()])?;
         }
         self.parts.iter().try_for_each(Part::check)
     }
@@ -238,17 +259,35 @@ mod tests {
         let names = names.texts().map(str::to_owned).collect();
         let part = Part { names, entries: vec![entry], gone: vec![owner], ..Part::default() };
         let event = Event { kind: "link-down".into(), count: 3, ..Event::default() };
-        Batch { spool: [7; 16], sequence: 1, parts: vec![part], events: vec![event], ..Batch::default() }
+        let job_names = vec![JobName { job: b"7".into(), user: b"sato".into(), name: b"<b>\n'\xff".into() }];
+        let (parts, events) = (vec![part], vec![event]);
+        Batch { spool: [7; 16], sequence: 1, parts, events, job_names, ..Batch::default() }
     }
 
     #[test]
-    fn what_older_agents_sent_has_no_events() {
-        let mut old = Batch { events: Vec::new(), ..batch() };
+    fn what_older_agents_sent_has_no_names_and_what_still_older_ones_sent_no_events() {
+        let mut old = Batch { job_names: Vec::new(), ..batch() };
         let mut bytes = old.encode();
         assert_eq!(bytes.pop(), Some(0));
-        assert_eq!(Batch::decode_first_version(bytes), Ok(old.clone()));
+        assert_eq!(Batch::decode_version(bytes, 2), Ok(old.clone()));
+        old.events = Vec::new();
+        let mut bytes = old.encode();
+        assert_eq!((bytes.pop(), bytes.pop()), (Some(0), Some(0)));
+        assert_eq!(Batch::decode_version(bytes, 1), Ok(old.clone()));
+        assert_eq!(Batch::decode_version(batch().encode(), VERSION), Ok(batch()));
         old.events = vec![Event::default(); MOST_EVENTS + 1];
         assert_eq!(Batch::decode(&old.encode()), Err(Unreadable::TooMany(MOST_EVENTS + 1)));
+    }
+
+    #[test]
+    fn names_without_end_are_refused() {
+        let mut long = batch();
+        long.job_names[0].name = vec![b'x'; LONGEST_JOB_NAME];
+        assert_eq!(Batch::decode(&long.encode()), Ok(long.clone()));
+        long.job_names[0].name.push(b'x');
+        assert_eq!(Batch::decode(&long.encode()), Err(Unreadable::TooMany(LONGEST_JOB_NAME + 1)));
+        let many = Batch { job_names: vec![JobName::default(); MOST_JOB_NAMES + 1], ..batch() };
+        assert_eq!(Batch::decode(&many.encode()), Err(Unreadable::TooMany(MOST_JOB_NAMES + 1)));
     }
 
     #[test]

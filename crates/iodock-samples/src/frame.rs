@@ -116,11 +116,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Batch, &[u8]), Damage> {
     let (header, frame, rest) = split(bytes)?;
     let plain = lz4_flex::block::decompress(&frame[HEADER..], header.plain_length)
         .map_err(|_| Damage::Compression)?;
-    let batch = match header.version {
-        1 => Batch::decode_first_version(plain),
-        _ => Batch::decode(&plain),
-    };
-    let batch = batch.map_err(Damage::Batch)?;
+    let batch = Batch::decode_version(plain, header.version).map_err(Damage::Batch)?;
     match batch.sequence == header.sequence {
         true => Ok((batch, rest)),
         false => Err(Damage::NoFrame),

@@ -55,7 +55,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
 @click.option("--user", default="", metavar="USER", help="only of this user")
 @click.option("--file-system", default="", metavar="NAME", help="only there")
 @click.option(
-    "--find", "having", default="", metavar="TEXT", help="only where name, user or command contain it"
+    "--find", "having", default="", metavar="TEXT", help="only where id, name, user or command contain it"
 )
 @click.option(
     "--over",
@@ -147,9 +147,16 @@ class Screen:
         return time.time_ns() if self.at_ns is None else self.at_ns
 
     def rows(self) -> pa.Table:
+        from iodock.monitor.questions.jobs import Seen
+        from iodock.monitor.questions.names import numbers_called, with_names
         from iodock.monitor.questions.top import top as asked
 
-        return asked(self.store, self.moment_ns, self.ids, self.wanted)
+        end, wanted = self.moment_ns, self.wanted
+        if wanted.by != "job":
+            return asked(self.store, end, self.ids, wanted).drop_columns(["is_job"])
+        named = numbers_called(self.store, wanted.having, Seen(), end, end)
+        rows = asked(self.store, end, self.ids, replace(wanted, named=named))
+        return with_names(self.store, rows, end, end).drop_columns(["is_job"])
 
     def drawn(self, rows: pa.Table, width: int, height: int) -> Any:
         from iodock.views.top_text import Heading, top_table

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from iodock.monitor.rolling import SECOND, New, Writer
 from iodock.simulation.centre import FILE_SYSTEM, Centre
 from iodock.simulation.counters import Tallies
+from iodock.simulation.jobs import Job
 from iodock.simulation.server import Server
 from iodock.store.monitored import counters
 
@@ -51,6 +52,8 @@ class _Past:
         self._served: dict[tuple[str, str], int] = {}
         self._jobs: list[tuple[Any, ...]] = []
         self._values: list[tuple[Any, ...]] = []
+        self._names: list[tuple[Any, ...]] = []
+        self._named: set[int] = set()
         # What was there at the beginning was there before it.
         for target, entry, found in centre.readings():
             self._before[target.name, entry.job_id, entry.start_ns] = found
@@ -69,10 +72,17 @@ class _Past:
             grown = {name: value - before.get(name, 0) for name, value in found.items()}
             self._before[key] = found
             if any(grown.values()):
+                self._name(entry.job, end)
                 place = (begin, end, self._host(target), _SOURCES[target.kind], FILE_SYSTEM, target.name)
                 self._jobs.append((*place, entry.job_id, *self._row(grown)))
         for server in self._centre.servers:
             self._serve(server, begin, end)
+
+    def _name(self, job: Job, at: int) -> None:
+        """As an agent on its first node would tell it."""
+        if job.number is not None and job.number not in self._named:
+            self._named.add(job.number)
+            self._names.append((at, job.nodes[0], str(job.number), str(job.uid), job.application))
 
     def _host(self, target: object) -> str:
         return next(server.name for server in self._centre.servers if target in server.targets)
@@ -113,9 +123,15 @@ class _Past:
                 name, path = writer.new_file(table, "fine", end)
                 pq.write_table(_table(rows, schema), path, compression="zstd")
                 new.append((table, "fine", name, begin, end, len(rows), False))
+        if self._names:
+            begin, end = self._names[0][0], self._names[-1][0]
+            name, path = writer.new_file("job_names", "fine", end)
+            columns = [list(column) for column in zip(*self._names, strict=True)]
+            pq.write_table(pa.table(columns, schema=_NAMES), path, compression="zstd")
+            new.append(("job_names", "fine", name, begin, end, len(self._names), False))
         writer.replace([], [], new)
-        self._jobs.clear()
-        self._values.clear()
+        for rows in (self._jobs, self._values, self._names):
+            rows.clear()
 
 
 def _service(service: Tallies) -> Iterator[tuple[str, int, str]]:
@@ -147,6 +163,12 @@ _PLACE = [
     pa.field("file_system", pa.string()),
     pa.field("target", pa.string()),
 ]
+_NAMES = pa.schema(
+    [
+        pa.field("ts", pa.int64(), nullable=False),
+        *(pa.field(name, pa.string(), nullable=False) for name in ("host", "job", "user", "name")),
+    ]
+)
 _TARGETS = pa.schema(
     [
         *_PLACE,

@@ -23,7 +23,8 @@ PERIODS = {
     "minute": (3600 * SECOND, DAY),
     "ten_minutes": (3600 * SECOND, DAY, 30 * DAY),
 }
-"""Files that end in the same period become one when it is over, ns."""
+"""Files that end in the same period become one when it is over, ns. Of moments, which are not summed up, as
+of the coarsest."""
 _MOST_ROWS = 20_000_000
 """Of files that become one: merging more takes long, and what is asked of an hour would read a month."""
 _LATE = 900 * SECOND
@@ -38,7 +39,9 @@ _ORDER = {
     "targets": "file_system, target, metric, bucket, end_ts",
     "losses": "ts",
     "events": "ts, host",
+    "job_names": 'job, "user", ts',
 }
+_TIMES = {"losses": ("ts", "ts"), "events": ("ts", "last_ts"), "job_names": ("ts", "ts")}
 
 New = tuple[str, str, str, int, int, int, bool]
 """Table, resolution, name, begin, end, rows, rolled."""
@@ -99,7 +102,7 @@ def _written(
     store: MonitorStore, writer: Writer, table: str, resolution: str, sql: str, files: list[StoredFile]
 ) -> Iterator[tuple[str, str, str, int, int, int]]:
     name, path = writer.new_file(table, resolution, max(file.end for file in files))
-    times = {"losses": ("ts", "ts"), "events": ("ts", "last_ts")}.get(table, ("begin_ts", "end_ts"))
+    times = _TIMES.get(table, ("begin_ts", "end_ts"))
     written = store.write(sql, path, times)
     if written:
         rows, begin, end = written
@@ -107,6 +110,12 @@ def _written(
 
 
 def _sorted(table: str, rows: str) -> str:
+    if table == "job_names":
+        # Each of a job's nodes tells it, and again with each full reading: the first is enough.
+        rows = (
+            'SELECT min(ts) AS ts, arg_min(host, ts) AS host, job, "user", name '
+            f'FROM ({rows}) GROUP BY job, "user", name'
+        )
     return f"SELECT * FROM ({rows}) ORDER BY {_ORDER[table]}"
 
 
@@ -143,7 +152,7 @@ def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
     fewer = 0
     for table in TABLES:
         for resolution in RESOLUTIONS:
-            for period in PERIODS[resolution]:
+            for period in PERIODS[RESOLUTIONS[-1] if table in MOMENTS else resolution]:
                 for files in _over(store.catalogue, table, resolution, period, now):
                     fewer += len(files) - 1
                     _merge(store, writer, table, resolution, files)

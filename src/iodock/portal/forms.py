@@ -123,6 +123,12 @@ def job_address(job: str, values: Mapping[str, str]) -> str:
     return with_values("/jobs/", {"id": job, **values})
 
 
+def machine_address(host: object, values: Mapping[str, str]) -> str:
+    """The page of a machine, at the same time. Its name is a value and no way: it may be anything."""
+    kept = {name: values[name] for name in ("range", "end", "lang") if name in values}
+    return with_values("/machines", {"host": str(host), **kept})
+
+
 def shortened(value: str, most: int = 60) -> str:
     """For a message."""
     return value if len(value) <= most else value[: most - 1] + "…"

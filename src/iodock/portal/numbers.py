@@ -29,6 +29,8 @@ def amount(value: object, kind: str) -> str:
         return duration(float(value))
     if kind == "short_seconds":
         return short_time(float(value))
+    if kind == "share":
+        return f"{value * 100:.{1 if value < 0.0995 else 0}f} %"
     if kind == "integer":
         return f"{value:,.0f}"
     units = {"bytes": "B", "bytes_rate": "B/s", "rate": "/s"}

@@ -18,7 +18,7 @@ from iodock.language import LANGUAGES, Language, language_in
 from iodock.monitor.access import Access, Visitor
 from iodock.portal import rendering, session
 from iodock.portal.forms import Asked
-from iodock.portal.shown import events, file_systems, job, jobs, use
+from iodock.portal.shown import events, file_systems, job, jobs, machine, use
 from iodock.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.portal.tables import Table, as_csv, as_json
 from iodock.store.monitored import MonitorTables
@@ -46,6 +46,7 @@ class Pages:
         }  # fmt: skip
         return [
             *(Route(path, self._page(path, _always(show))) for path, show in shows.items()),
+            Route("/machines", self._page("/", _always(machine.shown))),
             Route("/jobs/{id:path}", self._page("/jobs", _job)),
             Route("/login", self._come_in, methods=["GET", "POST"]),
             Route("/logout", self._leave, methods=["POST"]),

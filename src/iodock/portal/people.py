@@ -7,18 +7,8 @@ import pwd
 from functools import lru_cache
 
 from iodock.monitor.access import Visitor
+from iodock.monitor.logins import login as login
 from iodock.monitor.questions.jobs import Seen
-
-
-@lru_cache(4096)
-def login(name: str) -> str:
-    """The login name of a user id in digits, or what was given."""
-    if not (name.isascii() and name.isdecimal() and len(name) < 10):
-        return name
-    try:
-        return pwd.getpwuid(int(name)).pw_name
-    except (KeyError, OverflowError):
-        return name
 
 
 @lru_cache(4096)

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from iodock.language import Language
 from iodock.portal import numbers
-from iodock.portal.forms import RANGES, job_address, shortened, with_values
+from iodock.portal.forms import RANGES, job_address, machine_address, shortened, with_values
 from iodock.portal.tables import Column, Row
 
 _STATIC = Path(__file__).parent / "static"
@@ -30,6 +30,8 @@ HEADERS = {
     "Vary": "Cookie, Authorization, Accept-Language",
 }
 """Of every page."""
+_LONGEST = {"job": 48, "title": 40}
+"""Letters of a text in a table, by the column's kind."""
 
 
 @cache
@@ -55,8 +57,8 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.globals.update(
         static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
-        duration=numbers.duration, ranges=RANGES, job_address=job_address, with_values=with_values,
-        shortened=shortened,
+        duration=numbers.duration, ranges=RANGES, job_address=job_address, machine_address=machine_address,
+        with_values=with_values, shortened=shortened,
     )  # fmt: skip
     return made
 
@@ -78,7 +80,7 @@ def cell(column: Column, row: Row) -> str:
     if column.kind == "time":
         return numbers.moment(int(str(value)))
     if not column.is_number:
-        return shortened(str(value), 48 if column.kind == "job" else 200)
+        return shortened(str(value), _LONGEST.get(column.kind, 200))
     shown = numbers.amount(value, column.kind)
     is_bound = row.get("exact") is False and column.kind not in ("seconds", "short_seconds")
     return f"≥ {shown}" if is_bound and column.key not in ("hosts", "jobs", "queue") else shown

@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 Row = Mapping[str, object]
+_TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity", "plain")
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `kind`: text, name, job, user, time, severity, plain (only in files for download), or a
-    number: integer, number, bytes, bytes_rate, rate, seconds, short_seconds."""
+    """One column. `kind`: text, name, title (a name of which the beginning is shown), job, machine, user,
+    time, severity, plain (only in files for download), or a number: integer, number, bytes, bytes_rate, rate,
+    share (1 is all), seconds, short_seconds."""
 
     key: str
     title: str
@@ -24,7 +26,7 @@ class Column:
 
     @property
     def is_number(self) -> bool:
-        return self.kind not in ("text", "name", "job", "user", "time", "severity", "plain")
+        return self.kind not in _TEXTS
 
 
 @dataclass(frozen=True)
@@ -92,5 +94,6 @@ def _field(value: object) -> object:
 def _plain(value: object) -> object:
     """Sums of shares are whole where nothing was shared."""
     if isinstance(value, float):
-        return int(value) if value.is_integer() else round(value, 6)
+        rounded = round(value, 6)
+        return int(rounded) if rounded.is_integer() else rounded
     return value

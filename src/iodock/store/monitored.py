@@ -24,8 +24,8 @@ from iodock.store.tables import quoted
 
 RESOLUTIONS = ("fine", "minute", "ten_minutes")
 """From the finest to the coarsest."""
-TABLES = ("job_io", "targets", "losses", "events")
-MOMENTS = ("losses", "events")
+TABLES = ("job_io", "targets", "losses", "events", "job_names")
+MOMENTS = ("losses", "events", "job_names")
 """Of those: rows have a moment `ts` and no interval, and are not summed up."""
 FORMAT = "iodock monitor store"
 VERSION = 1
@@ -93,9 +93,9 @@ class MonitorTables(Protocol):
         resolution: str,
         need: Need = EVERYTHING,
     ) -> pa.Table:
-        """The answer to a SELECT over `job_io`, `targets`, `losses` and `events`, of which there are the rows
-        that lie at least partly between two moments, ns since the epoch; at least those that are in NEED.
-        Raises StoreError, QueryError."""
+        """The answer to a SELECT over TABLES, of which there are the rows that lie at least partly
+        between two moments, ns since the epoch; at least those that are in NEED. Raises StoreError,
+        QueryError."""
 
 
 class MonitorStore:
@@ -216,6 +216,7 @@ def between(table: str, begin: int, end: int) -> str:
     """A condition in SQL: a row lies at least partly between two moments, ns since the epoch."""
     return {
         "losses": f"ts BETWEEN {begin} AND {end}",
+        "job_names": f"ts BETWEEN {begin} AND {end}",
         "events": f"last_ts >= {begin} AND ts <= {end}",
     }.get(table, f"end_ts > {begin} AND begin_ts <= {end}")
 
@@ -242,6 +243,7 @@ def nothing(table: str) -> str:
         "losses": "ts BIGINT, host TEXT, name TEXT, source TEXT, target TEXT, count BIGINT, detail TEXT",
         "events": "ts BIGINT, last_ts BIGINT, host TEXT, kind TEXT, severity TEXT, source TEXT, "
         "file_system TEXT, target TEXT, count BIGINT, text TEXT",
+        "job_names": "ts BIGINT, host TEXT, job TEXT, user TEXT, name TEXT",
     }[table]
     casts = (column.split() for column in columns.split(", "))
     return "SELECT " + ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in casts) + " WHERE false"

@@ -99,8 +99,10 @@ def _details(heading: Heading, width: int) -> list[tuple[str, str]]:
     """What else there is room for."""
     details = [("user", N_("user")), ("file_systems", N_("file systems")), ("nodes", N_("nodes")),
                ("command", N_("command"))]  # fmt: skip
+    if heading.by == "job":
+        details.insert(1, ("job_name", N_("name")))
     own = {"user": "user", "node": "nodes", "file-system": "file_systems"}.get(heading.by)
-    room = 0 if width < _NARROW else 2 if width < _WIDE else 4
+    room = 0 if width < _NARROW else 2 if width < _WIDE else 5
     return [detail for detail in details if detail[0] != own][:room]
 
 

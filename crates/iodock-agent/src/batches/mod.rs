@@ -10,7 +10,7 @@ pub use changes::{Comparison, Ended, Known};
 
 use crate::sample::Trend;
 use crate::spool::Spool;
-use iodock_samples::batch::{Batch, Loss, Part, MOST_EVENTS};
+use iodock_samples::batch::{Batch, JobName, Loss, Part, MOST_EVENTS, MOST_JOB_NAMES};
 use iodock_samples::event::Event;
 use iodock_samples::frame;
 use std::collections::BTreeMap;
@@ -46,6 +46,7 @@ struct State {
     full: u64,
     parts: Vec<Part>,
     weight: usize,
+    job_names: Vec<JobName>,
     /// Not those that are being read: a source that hangs takes what is known of its target with it.
     known: BTreeMap<Key, Known>,
 }
@@ -100,6 +101,7 @@ impl Batches {
             parts: std::mem::take(&mut state.parts),
             losses,
             events,
+            job_names: std::mem::take(&mut state.job_names),
         };
         state.weight = 0;
         match frame::encode(&batch) {
@@ -139,6 +141,21 @@ impl Round {
         }
         drop(state);
         Some(Comparison::new(known, self.clone(), part))
+    }
+
+    /// How often a full round was wanted so far.
+    pub fn full(&self) -> u64 {
+        self.full
+    }
+
+    /// What a job is called. False if the round is over, or its batch has as many names as it may.
+    pub fn name(&self, name: JobName) -> bool {
+        let mut state = self.batches.state();
+        let is_taken = state.is_open && state.number == self.number && state.job_names.len() < MOST_JOB_NAMES;
+        if is_taken {
+            state.job_names.push(name);
+        }
+        is_taken
     }
 
     /// The number of the last batch that was made.

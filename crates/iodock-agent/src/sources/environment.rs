@@ -21,40 +21,46 @@ const MOST_STUCK: usize = 4;
 /// What an environment says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    Job(Job),
-    /// None that is known, or it may not be read.
-    NoJob,
+    Said(Said),
     /// The process has ended.
     Gone,
 }
 
-/// The jobs that environments name.
+/// Of an environment that may not be read, nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    pub job: Option<Job>,
+    /// See [`jobs::names_of_environment`].
+    pub names: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// What environments say.
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// In the order of the question, up to what was not read; no job of a file that did not answer.
-    pub jobs: Vec<Answer>,
+    /// In the order of the question, up to what was not read; nothing of a file that did not answer.
+    pub said: Vec<Answer>,
     pub stuck: Vec<PathBuf>,
     /// No thread could be started.
     pub error: Option<io::Error>,
 }
 
 /// Reads environments, at most for `budget`. One that hangs is left out.
-pub fn jobs(paths: &[PathBuf], budget: Duration) -> Answers {
+pub fn ask(paths: &[PathBuf], budget: Duration) -> Answers {
     let until = Instant::now() + budget;
     let patience = PATIENCE.min(budget / (2 * MOST_STUCK as u32));
     let mut answers = Answers::default();
-    while answers.jobs.len() < paths.len() && answers.stuck.len() < MOST_STUCK && Instant::now() < until {
-        let rest = &paths[answers.jobs.len()..];
+    while answers.said.len() < paths.len() && answers.stuck.len() < MOST_STUCK && Instant::now() < until {
+        let rest = &paths[answers.said.len()..];
         match read(rest.to_vec(), patience, until) {
-            Ok(found) => answers.jobs.extend(found),
+            Ok(found) => answers.said.extend(found),
             Err(error) => {
                 answers.error = Some(error);
                 break;
             }
         }
-        if let Some(path) = paths.get(answers.jobs.len()).filter(|_| Instant::now() < until) {
+        if let Some(path) = paths.get(answers.said.len()).filter(|_| Instant::now() < until) {
             answers.stuck.push(path.clone());
-            answers.jobs.push(Answer::NoJob);
+            answers.said.push(Answer::Said(Said::default()));
         }
     }
     answers
@@ -86,17 +92,20 @@ fn read(paths: Vec<PathBuf>, patience: Duration, until: Instant) -> io::Result<V
 fn answer(paths: &[PathBuf], answers: &Weak<Mutex<Vec<Answer>>>) {
     let mut buffer = Vec::new();
     for path in paths {
-        let job = job_of(path, &mut buffer);
+        let said = said_in(path, &mut buffer);
         let Some(answers) = answers.upgrade() else { return };
-        answers.lock().unwrap_or_else(PoisonError::into_inner).push(job);
+        answers.lock().unwrap_or_else(PoisonError::into_inner).push(said);
     }
 }
 
-fn job_of(path: &Path, buffer: &mut Vec<u8>) -> Answer {
+fn said_in(path: &Path, buffer: &mut Vec<u8>) -> Answer {
     buffer.clear();
     match File::open(path).and_then(|file| file.take(LONGEST_BYTES).read_to_end(buffer)) {
-        Ok(_) => jobs::of_environment(buffer).map_or(Answer::NoJob, Answer::Job),
+        Ok(_) => {
+            let names = jobs::names_of_environment(buffer);
+            Answer::Said(Said { job: jobs::of_environment(buffer), names })
+        }
         Err(error) if is_gone(&error) => Answer::Gone,
-        Err(_) => Answer::NoJob,
+        Err(_) => Answer::Said(Said::default()),
     }
 }

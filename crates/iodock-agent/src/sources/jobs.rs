@@ -2,6 +2,8 @@
 //! can change. Paths: Slurm (cgroup/v1 and v2 plugins), OpenPBS and PBS Professional (pbs_cgroups hook), Torque;
 //! PJM by the form of the others, as no document tells its paths.
 
+use iodock_samples::batch::LONGEST_JOB_NAME;
+
 /// What an id may be: it is shown, and given to other tools.
 const LONGEST_ID: usize = 128;
 
@@ -102,15 +104,46 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     String::from_utf8_lossy(text).replace("\\x2d", "-").into_bytes()
 }
 
-const VARIABLES: [&[u8]; 4] = [b"SLURM_JOB_ID=", b"PBS_JOBID=", b"PJM_JOBID=", b"SLURM_JOBID="];
+/// Which variable has a job's id, and which its name.
+const VARIABLES: [(&[u8], &[u8]); 4] = [
+    (b"SLURM_JOB_ID=", b"SLURM_JOB_NAME="),
+    (b"PBS_JOBID=", b"PBS_JOBNAME="),
+    (b"PJM_JOBID=", b"PJM_JOBNAME="),
+    (b"SLURM_JOBID=", b"SLURM_JOB_NAME="),
+];
+/// What stands at the end of a name that was too long.
+const CUT: &[u8] = "…".as_bytes();
+
+fn value<'a>(text: &'a [u8], variable: &[u8]) -> Option<&'a [u8]> {
+    let mut entries = text.split(|&byte| byte == 0);
+    entries.find_map(|entry| entry.strip_prefix(variable))
+}
+
+/// Jobs and their names in /proc/PID/environ: one of each scheduler that has left its variables there.
+pub fn names_of_environment(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let named = |(id, name): &(&[u8], &[u8])| {
+        let id = value(text, id).filter(|id| is_id(id))?;
+        let name = value(text, name).filter(|name| !name.is_empty())?;
+        Some((id.to_vec(), cut(name)))
+    };
+    VARIABLES.iter().filter_map(named).collect()
+}
+
+/// A name is whatever a user likes, a letter of several bytes stays whole.
+fn cut(name: &[u8]) -> Vec<u8> {
+    if name.len() <= LONGEST_JOB_NAME {
+        return name.to_vec();
+    }
+    let begins = |at: &usize| name[*at] & 0xc0 != 0x80;
+    let most = LONGEST_JOB_NAME - CUT.len();
+    let end = (most - 3..=most).rev().find(begins).unwrap_or(most);
+    [&name[..end], CUT].concat()
+}
 
 /// The job in /proc/PID/environ. What has a Slurm job and no step is its batch script's.
 pub fn of_environment(text: &[u8]) -> Option<Job> {
-    let value = |variable: &[u8]| {
-        let mut entries = text.split(|&byte| byte == 0);
-        entries.find_map(|entry| entry.strip_prefix(variable))
-    };
-    VARIABLES.iter().find_map(|variable| {
+    let value = |variable: &[u8]| value(text, variable);
+    VARIABLES.iter().find_map(|(variable, _)| {
         let id = value(variable).filter(|id| is_id(id))?.to_vec();
         let is_slurm = variable.starts_with(b"SLURM");
         let step = is_slurm.then(|| step_named(value(b"SLURM_STEP_ID=").unwrap_or(b"batch")));
@@ -168,6 +201,30 @@ mod tests {
         assert_eq!(id(b"PBS_JOBID=12.server\0SLURM_JOB_ID=7\0").as_deref(), Some("7"));
         assert_eq!(id(b"SLURM_JOB_ID=7\"} 1\n\0"), None);
         assert_eq!(id(b"MY_SLURM_JOB_ID=7\0"), None);
+    }
+
+    #[test]
+    fn names_are_those_of_the_scheduler_that_says_the_id() {
+        let names = |text: &[u8]| names_of_environment(text);
+        let slurm = b"SLURM_JOB_NAME=ocean <b>\n'\0SLURM_JOB_ID=7\0PBS_JOBNAME=stale\0";
+        assert_eq!(names(slurm), [(b"7".to_vec(), b"ocean <b>\n'".to_vec())]);
+        let both = b"PBS_JOBID=12.server\0PBS_JOBNAME=a\0PJM_JOBID=3\0PJM_JOBNAME=b\0";
+        assert_eq!(names(both), [(b"12.server".to_vec(), b"a".to_vec()), (b"3".to_vec(), b"b".to_vec())]);
+        assert!(names(b"SLURM_JOB_NAME=x\0").is_empty() && names(b"PJM_JOBID=3\0PJM_JOBNAME=\0").is_empty());
+        assert!(names(b"SLURM_JOB_ID=7;x\0SLURM_JOB_NAME=x\0").is_empty());
+    }
+
+    #[test]
+    fn long_names_are_cut_between_letters() {
+        let whole = "x".repeat(LONGEST_JOB_NAME);
+        assert_eq!(cut(whole.as_bytes()), whole.as_bytes());
+        for begin in ["", "x", "xx", "xxx"] {
+            let name = cut((begin.to_owned() + &"日本🦀".repeat(400)).as_bytes());
+            let text = String::from_utf8(name).expect("whole letters");
+            assert!(text.ends_with('…') && (LONGEST_JOB_NAME - 3..=LONGEST_JOB_NAME).contains(&text.len()));
+        }
+        // What is no text is cut, too.
+        assert_eq!(cut(&[0x80; 4096]).len(), LONGEST_JOB_NAME);
     }
 
     #[test]

@@ -5,10 +5,12 @@ pub mod cgroup_io;
 pub mod diskstats;
 pub mod environment;
 pub mod infiniband;
+pub mod job_names;
 pub mod job_stats;
 pub mod jobs;
 pub mod journal;
 pub mod kernel_log;
+pub mod load;
 pub mod lustre;
 pub mod lustre_stats;
 pub mod md;
@@ -46,6 +48,7 @@ pub const ALL: &[Source] = &[
     ("gpfs-mmpmon", mmpmon::read),
     ("nfs-mountstats", mountstats::read),
     ("pressure", pressure::read),
+    ("load", load::read),
     ("cgroup-io", cgroup_io::read),
     ("diskstats", diskstats::read),
     ("process-io", process_io::read),

@@ -11,6 +11,7 @@
 //! command and the place of its code tell whether it is the same program still.
 
 use super::environment::Answer;
+use super::job_names::Naming;
 use super::jobs::Job;
 use super::small_file::SmallFile;
 use super::stat::Life;
@@ -53,6 +54,7 @@ pub type Remembered = Arc<Mutex<Memory>>;
 pub struct Memory {
     round: u64,
     processes: HashMap<u64, Known>,
+    names: Naming,
 }
 
 #[derive(Debug)]
@@ -70,9 +72,9 @@ struct Known {
 
 pub fn read(reading: &Reading) {
     let memory = || reading.processes().lock().unwrap_or_else(PoisonError::into_inner);
-    let before = std::mem::take(&mut *memory());
-    let round = before.round + 1;
-    let mut all = Processes { users: Users::read(reading), before, ..Processes::default() };
+    let mut before = std::mem::take(&mut *memory());
+    let (round, names) = (before.round + 1, std::mem::take(&mut before.names));
+    let mut all = Processes { users: Users::read(reading), before, names, ..Processes::default() };
     for (name, folder) in reading.folders(&reading.root().join("proc")) {
         if let Some(number) = whole(name.as_bytes()) {
             reading.announce(&folder);
@@ -81,8 +83,10 @@ pub fn read(reading: &Reading) {
     }
     all.ask_environments(reading);
     all.give_daemons_their_steps();
+    let mut names = std::mem::take(&mut all.names);
+    names.tell(round, reading.round());
     let processes = all.report(reading);
-    *memory() = Memory { round, processes };
+    *memory() = Memory { round, processes, names };
 }
 
 /// One process that did something.
@@ -92,11 +96,14 @@ struct Process {
     known: Known,
     /// Of its counters, what is not told.
     own: Values,
+    /// Its environment is read in this round.
+    is_wanted: bool,
 }
 
 #[derive(Default)]
 struct Processes {
     before: Memory,
+    names: Naming,
     found: Vec<Process>,
     users: Users,
     small: SmallFile,
@@ -121,7 +128,7 @@ impl Processes {
         match self.known(number, &folder, values) {
             Some(known) => {
                 let own = if known.is_step_daemon { self.own(&folder) } else { Values::default() };
-                self.found.push(Process { number, folder, known, own });
+                self.found.push(Process { number, folder, known, own, is_wanted: false });
             }
             None => self.gone += 1,
         }
@@ -215,14 +222,19 @@ impl Processes {
         }
     }
 
-    /// For those without a job's cgroup.
+    /// Of those without a job's cgroup, and of some of each job that has no name yet.
     fn ask_environments(&mut self, reading: &Reading) {
-        let asked = self.found.iter().filter(|process| process.needs_answer());
+        let round = self.before.round + 1;
+        for process in &mut self.found {
+            let is_nameless = !process.known.is_step_daemon && self.names.wants(&process.known.owner, round);
+            process.is_wanted = is_nameless || process.has_no_job_yet();
+        }
+        let asked = self.found.iter().filter(|process| process.is_wanted);
         let paths: Vec<_> = asked.map(|process| process.folder.join("environ")).collect();
         // The other half is for what follows.
-        let answers = environment::jobs(&paths, reading.remaining() / 2);
-        let unread = paths.len() - answers.jobs.len();
-        self.take_answers(answers.jobs);
+        let answers = environment::ask(&paths, reading.remaining() / 2);
+        let unread = paths.len() - answers.said.len();
+        self.take_answers(answers.said, round);
         for path in answers.stuck {
             reading.say(News::Refused(path, "no answer; its job is not known".into()));
         }
@@ -232,9 +244,13 @@ impl Processes {
         }
     }
 
-    fn take_answers(&mut self, answers: Vec<Answer>) {
+    fn take_answers(&mut self, answers: Vec<Answer>, round: u64) {
         let (small, before, mut answers) = (&mut self.small, self.found.len(), answers.into_iter());
-        self.found.retain_mut(|process| !process.needs_answer() || process.take(answers.next(), small));
+        let names = &mut self.names;
+        self.found.retain_mut(|process| {
+            !process.is_wanted
+                || process.take(answers.next(), small, |owner, said| names.learn(owner, said, round))
+        });
         self.gone += (before - self.found.len()) as u64;
     }
 
@@ -268,23 +284,41 @@ impl Processes {
 }
 
 impl Process {
-    fn needs_answer(&self) -> bool {
+    fn has_no_job_yet(&self) -> bool {
         self.known.owner.evidence == Evidence::Session && !self.known.is_asked
     }
 
-    /// What its environment says; whether it is still there.
-    fn take(&mut self, answer: Option<Answer>, small: &mut SmallFile) -> bool {
-        self.known.is_asked = matches!(answer, Some(Answer::Job(_) | Answer::NoJob));
-        let job = match answer {
-            Some(Answer::Job(job)) => job,
-            other => return other != Some(Answer::Gone),
+    /// What its environment says; whether it is still there. `learn` gets its owner and the names of jobs.
+    fn take(
+        &mut self,
+        answer: Option<Answer>,
+        small: &mut SmallFile,
+        learn: impl FnOnce(&Owner, &[(Vec<u8>, Vec<u8>)]),
+    ) -> bool {
+        let is_known = !self.has_no_job_yet();
+        let said = match answer {
+            Some(Answer::Said(said)) => said,
+            // What it did is its job's all the same.
+            other => return is_known || other != Some(Answer::Gone),
         };
-        let user = std::mem::take(&mut self.known.owner.user);
-        let (evidence, command) = (Evidence::Environment, Vec::new());
-        self.known.owner = Owner { evidence, job: job.id, user, session: job.step, command };
+        self.known.is_asked |= !is_known;
+        let job = said.job.filter(|_| !is_known);
+        let is_new = job.is_some();
+        if let Some(job) = job {
+            let user = std::mem::take(&mut self.known.owner.user);
+            let (evidence, command) = (Evidence::Environment, Vec::new());
+            self.known.owner = Owner { evidence, job: job.id, user, session: job.step, command };
+        }
+        if !is_new && said.names.is_empty() {
+            return true;
+        }
         // Another process that has its number since may have said it: its job must not get these bytes.
         let start = self.known.life.start;
-        small.read(&self.folder.join("stat")).is_ok_and(|stat| stat::start_time(stat) == start)
+        let is_same = small.read(&self.folder.join("stat")).is_ok_and(|stat| stat::start_time(stat) == start);
+        if is_same {
+            learn(&self.known.owner, &said.names);
+        }
+        is_same || !is_new
     }
 }
 

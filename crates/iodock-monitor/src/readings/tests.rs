@@ -319,3 +319,14 @@ fn events_are_rows_of_their_host_and_count_once() {
     let found: Vec<_> = rows.events.iter().map(|row| (row.host.as_str(), &row.event)).collect();
     assert_eq!(found, [("oss1", &event)]);
 }
+
+#[test]
+fn names_of_jobs_are_rows_and_count_once() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let named = JobName { job: b"7".into(), user: b"sato".into(), name: b"<b>\n".into() };
+    let sent = Batch { job_names: vec![named.clone()], ..batch(1, part(100, true, &[])) };
+    readings.apply(&sent, &mut rows);
+    readings.apply(&sent, &mut rows);
+    let found: Vec<_> = rows.names.iter().map(|row| (row.host.as_str(), &row.named)).collect();
+    assert_eq!(found, [("oss1", &named)]);
+}

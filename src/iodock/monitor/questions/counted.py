@@ -4,6 +4,7 @@ The same bytes are counted at several places: sums are only taken within one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 SERVERS, PROCESSES, CGROUPS = "servers", "processes", "cgroups"
@@ -50,3 +51,8 @@ def of_place(place: str) -> str:
 def text(value: str) -> str:
     """As an SQL literal."""
     return "'" + value.replace("'", "''") + "'"
+
+
+def listed(values: Iterable[str]) -> str:
+    """Literals for `IN (...)`; of none, one that nothing equals."""
+    return ", ".join(map(text, values)) or "NULL"

@@ -11,6 +11,7 @@ from iodock.monitor.questions.counted import (
     PLACES,
     PROCESSES,
     SERVERS,
+    listed,
     metadata,
     metadata_operations,
     of_place,
@@ -118,7 +119,7 @@ def heaviest_others(store: MonitorTables, job: OneJob, within: Span, file_system
     """job, user, bytes, metadata, by_bytes, by_metadata (ranks from 1 on) and ids of the other jobs on these
     file systems that did most, whoever's they are: HEAVIEST by bytes and as many by metadata operations.
     `mine`: may be seen by name."""
-    on = f"file_system IN ({_listed(file_systems)})"
+    on = f"file_system IN ({listed(file_systems)})"
     summed = summaries.kept(store, within.sums)
     if summed:
         # Who did most does not hang on the hours at either end.
@@ -177,7 +178,7 @@ def _ranked(job: OneJob, jobs: str) -> str:
 
 def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
     """bucket, id, exact, bytes, metadata: growth in each step, by id."""
-    where = f"{_on(file_systems)} AND job IN ({_listed(ids)})"
+    where = f"{_on(file_systems)} AND job IN ({listed(ids)})"
     moved = "read_bytes + write_bytes"
 
     def sql(rows: str, operations: str) -> str:
@@ -190,12 +191,8 @@ def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[st
     return _curve(store, sql("job_io", metadata()), within, need)
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(text(name) for name in names) or "NULL"
-
-
 def _on(file_systems: list[str]) -> str:
-    return f"{of_place(SERVERS)} AND file_system IN ({_listed(file_systems)})"
+    return f"{of_place(SERVERS)} AND file_system IN ({listed(file_systems)})"
 
 
 def _bytes(place: str) -> tuple[str, str]:

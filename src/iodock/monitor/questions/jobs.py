@@ -12,6 +12,7 @@ from iodock.monitor.questions.counted import (
     PLACES,
     PROCESSES,
     SERVERS,
+    listed,
     metadata,
     of_place,
     sums,
@@ -59,7 +60,11 @@ class Wanted:
     """Names of one user that is looked for."""
     file_system: str = ""
     having: str = ""
-    """Part of the job's id."""
+    """Part of the job's id or command."""
+    named: tuple[str, ...] = ()
+    """Jobs whose names have it."""
+    only: tuple[str, ...] | None = None
+    """None: all jobs."""
     sort: str = "write_rate"
     descending: bool = True
     most: int = 100
@@ -151,10 +156,13 @@ def _looked_for(wanted: Wanted) -> str:
     conditions = ["true"]
     if wanted.users:
         conditions.append(Seen(wanted.users).condition('"user"'))
+    if wanted.only is not None:
+        conditions.append(f"is_job AND job IN ({listed(wanted.only)})")
     if wanted.having:
         conditions.append(
             f"(contains(lower(job), lower({text(wanted.having)})) OR "
-            f"contains(lower(coalesce(command, '')), lower({text(wanted.having)})))"
+            f"contains(lower(coalesce(command, '')), lower({text(wanted.having)})) OR "
+            f"job IN ({listed(wanted.named)}))"
         )
     return " AND ".join(conditions)
 

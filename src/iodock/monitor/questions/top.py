@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from iodock.monitor.questions.counted import CGROUPS, PROCESSES, SERVERS, metadata, of_place, sums, text
+from iodock.monitor.questions.counted import (
+    CGROUPS,
+    PROCESSES,
+    SERVERS,
+    listed,
+    metadata,
+    of_place,
+    sums,
+    text,
+)
 from iodock.monitor.questions.counted import PLACES as SOURCES
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import user_of
@@ -36,6 +45,8 @@ class TopWanted:
     place: str = SERVERS
     having: str = ""
     """Part of the name, the user or the command."""
+    named: tuple[str, ...] = ()
+    """Jobs that are called so."""
     user: str = ""
     file_system: str = ""
     seconds: float = 60.0
@@ -57,8 +68,8 @@ def _after(choice: str, choices: tuple[str, ...]) -> str:
 
 def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Table:
     """name, user, command, file_systems, nodes (how many), read_rate and write_rate (bytes/s), metadata_rate
-    (operations/s), exact, read_ts (last reading); of `total` there are the first `most`. END: ns since the
-    epoch. Raises StoreError, QueryError."""
+    (operations/s), exact, read_ts (last reading), is_job (some of it was done by a job); of `total` there are
+    the first `most`. END: ns since the epoch. Raises StoreError, QueryError."""
     within = span(end - int(wanted.seconds * SECOND), end, store.catalogue)
     begin = end - int(wanted.seconds * SECOND)
     within = replace(within, begin=begin, end=end)
@@ -66,17 +77,24 @@ def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Ta
     read, write = ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
     share = overlap(within)
     name = _BY[wanted.by].format(number=ids.number(), user=user_of(ids), client=_node(ids, wanted.place))
+    node = _node(ids, wanted.place)
     sql = f"""
         WITH found AS (
-            SELECT {name} AS name, {user_of(ids)} AS owner, command, file_system, {_node(ids, wanted.place)}
-            AS node, exact, end_ts, {read} * {share} AS r, {write} * {share} AS w, ({metadata()}) * {share}
-            AS m FROM job_io WHERE {of_place(wanted.place)} AND {_looked_for(wanted)} ), summed AS ( SELECT
-            name, {_one("owner")} AS "user", {_one("command")} AS command, string_agg(DISTINCT file_system,
-            ', ' ORDER BY file_system) AS file_systems, count(DISTINCT node) AS nodes, sum(r)::DOUBLE /
-            {wanted.seconds} AS read_rate, sum(w)::DOUBLE / {wanted.seconds} AS write_rate, sum(m)::DOUBLE /
-            {wanted.seconds} AS metadata_rate, bool_and(exact) AS exact, max(end_ts) AS read_ts FROM found
-            GROUP BY name ) SELECT *, count(*) OVER () AS total FROM summed WHERE {_having(wanted)} ORDER BY
-            {_order(wanted)} LIMIT {wanted.most}
+            SELECT {name} AS name, {user_of(ids)} AS owner, command, file_system, {node} AS node,
+                job IS NOT NULL AS is_job, exact, end_ts,
+                {read} * {share} AS r, {write} * {share} AS w, ({metadata()}) * {share} AS m
+            FROM job_io WHERE {of_place(wanted.place)} AND {_looked_for(wanted)}
+        ), summed AS (
+            SELECT name, {_one("owner")} AS "user", {_one("command")} AS command,
+                string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,
+                count(DISTINCT node) AS nodes, sum(r)::DOUBLE / {wanted.seconds} AS read_rate,
+                sum(w)::DOUBLE / {wanted.seconds} AS write_rate,
+                sum(m)::DOUBLE / {wanted.seconds} AS metadata_rate, bool_and(exact) AS exact,
+                max(end_ts) AS read_ts, bool_or(is_job) AS is_job
+            FROM found GROUP BY name
+        )
+        SELECT *, count(*) OVER () AS total FROM summed WHERE {_having(wanted)}
+        ORDER BY {_order(wanted)} LIMIT {wanted.most}
     """
     need = Need(SOURCES[wanted.place], sums(wanted.place))
     return store.table(sql, begin=begin, end=end, resolution=within.resolution, need=need)
@@ -107,7 +125,8 @@ def _having(wanted: TopWanted) -> str:
         looked = f"lower({text(wanted.having)})"
         columns = ("name", '"user"', "command")
         found = (f"contains(lower(coalesce({column}, '')), {looked})" for column in columns)
-        conditions.append(f"({' OR '.join(found)})")
+        called = f"name IN ({listed(wanted.named if wanted.by == 'job' else ())})"
+        conditions.append(f"({' OR '.join((*found, called))})")
     return " AND ".join(conditions)
 
 

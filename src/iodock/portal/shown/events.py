@@ -28,7 +28,7 @@ def shown(question: Question) -> Shown:
     rows = as_rows(
         questions.events(question.store, within.begin, end_of(question, within), served(question), wanted)
     )
-    tables = [_happened(question, rows)]
+    tables = [happened(question, rows)]
     if sees_all:
         tables.append(_losses(question, within))
     kinds = {str(row["kind"]) for row in rows} | ({wanted.kind} if wanted.kind else set())
@@ -58,7 +58,8 @@ def title(question: Question, kind: str) -> str:
     return question.text.gettext(TITLES[kind]) if kind in TITLES else kind
 
 
-def _happened(question: Question, rows: list[dict[str, object]]) -> Table:
+def happened(question: Question, rows: list[dict[str, object]]) -> Table:
+    """Of `questions.events.events`."""
     text, sees_all = question.text, question.visitor.may_see_all
     columns = [
         Column("last_ts", text.gettext("time"), "time"),
@@ -68,7 +69,7 @@ def _happened(question: Question, rows: list[dict[str, object]]) -> Table:
         Column("count", text.gettext("count"), "integer"),
     ]
     if sees_all:
-        columns[3:3] = [Column("host", text.gettext("machine"), "name")]
+        columns[3:3] = [Column("host", text.gettext("machine"), "machine")]
         columns[5:5] = [Column("target", text.gettext("target"), "name")]
         columns += [Column("text", text.gettext("message"))]
     # For programs: what does not depend on the language.
@@ -95,7 +96,7 @@ def _losses(question: Question, within: Span) -> Table:
     text = question.text
     columns = (
         Column("ts", text.gettext("last"), "time"),
-        Column("host", text.gettext("machine"), "name"),
+        Column("host", text.gettext("machine"), "machine"),
         Column("name", text.gettext("what"), "name"),
         Column("source", text.gettext("source"), "name"),
         Column("target", text.gettext("target"), "name"),

@@ -123,7 +123,7 @@ def shown(question: Question) -> Shown:
     ]  # fmt: skip
     tables = [_now(question, found), _over_time(question, found)]
     if question.visitor.may_see_all:
-        tables.append(_servers(question, found))
+        tables.append(machines(question, found.servers))
     return Shown(
         "file_systems.html", text.gettext("File systems"), within.begin, within.end, tables,
         [chart for section in sections for chart in section["charts"] if isinstance(chart, Chart)],
@@ -276,15 +276,16 @@ def _over_time(question: Question, found: State) -> Table:
     return Table("over_time", text.gettext("Over time"), columns, list(rows), empty(question))
 
 
-def _servers(question: Question, found: State) -> Table:
+def machines(question: Question, found: Rows) -> Table:
+    """Of `questions.file_systems.servers`, those that are silent first."""
     text, now = question.text, question.asked.now
     columns = (
-        Column("host", text.gettext("machine"), "name"),
+        Column("host", text.gettext("machine"), "machine"),
         Column("file_system", text.gettext("serves"), "name"),
         Column("read_ts", text.gettext("last reading"), "time"),
         Column("age_s", text.gettext("ago"), "seconds"),
     )
-    rows = [{**row, "age_s": max(0.0, (now - int(str(row["read_ts"]))) / SECOND)} for row in found.servers]
+    rows = [{**row, "age_s": max(0.0, (now - int(str(row["read_ts"]))) / SECOND)} for row in found]
     late = sorted(
         rows, key=lambda row: (-_float(row["age_s"]) if _float(row["age_s"]) > 60 else 0, str(row["host"]))
     )

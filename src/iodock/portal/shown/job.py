@@ -17,6 +17,7 @@ from iodock.portal.shown.file_systems import State, marks, state
 from iodock.portal.shown.file_systems import charts as file_system_charts
 from iodock.portal.shown.jobs import PLACE_NOTES, PLACE_TITLES
 from iodock.portal.shown.page import LAG_S, NotThere, Question, Shown, known_span
+from iodock.portal.shown.runs import compared
 from iodock.portal.tables import Column, Table
 
 Rows = list[dict[str, object]]
@@ -44,15 +45,17 @@ def shown(question: Question, number: str) -> Shown:
     own = [replace(chart, marks=every) for chart in _own(question, job, within, place)]
     below = _systems(question, found, systems)
     others = _others(question, job, within, systems)
+    users = sorted({one for row in totals for one in _listed(row["users"])})
+    runs = compared(question, job, users, place)
     sections = [("own", own), *[(name, charts) for name, charts in below], ("others", others)]
     return Shown(
         "job.html", question.text.gettext("Job {job}", job=shortened(number, 40)), within.begin, within.end,
-        [_totals(question, totals), *_parts(question, parts, place)],
+        [_totals(question, totals), *_parts(question, parts, place), *(runs.tables if runs else [])],
         [chart for _, charts in sections for chart in charts],
         {
             "within": within, "default_range": "", "number": number,
             "own_charts": own, "below": below, "others": others, "marks": happened,
-            "users": sorted({login(one) for row in totals for one in _listed(row["users"])}),
+            "users": sorted({login(one) for one in users}), "runs": runs,
             "commands": _commands(totals),
             "places": {one: question.text.gettext(PLACE_TITLES[one]) for one in places}, "place": place,
             "place_note": question.text.gettext(PLACE_NOTES[place]),
@@ -217,7 +220,7 @@ def _part(text: Language, name: str, title: str, column: str, rows: Rows, empty:
         ("call_read_bytes", "call_write_bytes") if place == PROCESSES else ("read_bytes", "write_bytes")
     )
     columns = (
-        Column("name", column, "name"),
+        Column("name", column, "machine" if name == "nodes" else "name"),
         Column("read_bytes", text.gettext("read"), "bytes"),
         Column("write_bytes", text.gettext("written"), "bytes"),
         Column("metadata", text.gettext("metadata"), "number"),

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from iodock.language import N_, Language
 from iodock.monitor.notices import as_rows
 from iodock.monitor.questions import jobs
+from iodock.monitor.questions import names as called
 from iodock.monitor.questions.counted import CGROUPS, PROCESSES, SERVERS
+from iodock.monitor.questions.spans import Span
 from iodock.portal.forms import MOST_ROWS, job_address
 from iodock.portal.people import login, names
 from iodock.portal.shown.file_systems import empty
@@ -33,32 +35,39 @@ def shown(question: Question) -> Shown:
     within = question.within("15m")
     places = jobs.places(question.store, within)
     place = asked.place or (places[0] if places else SERVERS)
-    user = asked.text("user")
+    user, part = asked.text("user"), asked.text("q")
+    named = called.numbers_called(question.store, part, question.seen, within.begin, within.end)
     wanted = jobs.Wanted(
-        place, question.seen, names(user) if user else (), asked.text("fs"), asked.text("q"),
-        asked.sort, asked.is_descending, asked.number("top", MOST, MOST_ROWS),
+        place, question.seen, names(user) if user else (), asked.text("fs"), part, named,
+        sort=asked.sort, descending=asked.is_descending, most=asked.number("top", MOST, MOST_ROWS),
     )  # fmt: skip
-    rows = as_rows(jobs.jobs(question.store, within, question.site.ids, wanted))
-    total = int(str(rows[0]["total"])) if rows else 0
+    listed, total = table(question, within, wanted)
     more = {
         "within": within, "default_range": "15m",
         "places": {one: text.gettext(PLACE_TITLES[one]) for one in places},
         "place": place, "place_note": text.gettext(PLACE_NOTES[place]), "total": total, "filters": True,
     }  # fmt: skip
+    return Shown("jobs.html", text.gettext("Jobs"), within.begin, within.end, [listed], [], more)
+
+
+def table(question: Question, within: Span, wanted: jobs.Wanted) -> tuple[Table, int]:
+    """Jobs with their names, and how many there are. Raises StoreError."""
+    rows = as_rows(jobs.jobs(question.store, within, question.site.ids, wanted))
+    found = called.names(question.store, (str(row["job"]) for row in rows), within.begin, within.end)
     # The job's page shows the job's whole time, unless this one shows the past.
     carried = dict(question.own)
-    table = _table(question, [_row(row, carried) for row in rows])
-    return Shown("jobs.html", text.gettext("Jobs"), within.begin, within.end, [table], [], more)
+    made = [_row(row, carried, found) for row in rows]
+    listed = Table("jobs", question.text.gettext("Jobs"), columns(question.text), list(made), empty(question))
+    return listed, int(str(rows[0]["total"])) if rows else 0
 
 
-def _row(row: dict[str, object], carried: Mapping[str, str]) -> dict[str, object]:
+def _row(row: dict[str, object], carried: Mapping[str, str], found: called.Names) -> dict[str, object]:
     job, user = str(row["job"]), row["user"]
-    known = {"user": login(str(user)) if user is not None else None, "hosts": row["hosts"] or None}
+    known = {
+        "user": login(str(user)) if user is not None else None, "hosts": row["hosts"] or None,
+        "job_name": called.name_of(found, job, user) if row["is_job"] else None,
+    }  # fmt: skip
     return {**row, **known, "link": job_address(job, carried) if job else "", "full": job}
-
-
-def _table(question: Question, rows: list[dict[str, object]]) -> Table:
-    return Table("jobs", question.text.gettext("Jobs"), columns(question.text), list(rows), empty(question))
 
 
 def columns(text: Language) -> tuple[Column, ...]:
@@ -66,6 +75,7 @@ def columns(text: Language) -> tuple[Column, ...]:
     return (
         Column("job", text.gettext("job"), "job", "job"),
         Column("user", text.gettext("user"), "user", "user"),
+        Column("job_name", text.gettext("name"), "title"),
         Column("read_rate", text.gettext("read/s"), "bytes_rate", "read_rate"),
         Column("write_rate", text.gettext("written/s"), "bytes_rate", "write_rate"),
         Column("metadata_rate", text.gettext("metadata/s"), "rate", "metadata_rate"),

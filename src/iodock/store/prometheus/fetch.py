@@ -41,8 +41,9 @@ class Fetch:
         connection.execute(answers.TABLES)
 
     def rows(self, table: str, need: Need) -> pa.Table:
-        """Of `job_io`, `targets` or `losses`; there are no events. Raises AnswerError, RequestError."""
-        if table == "events":
+        """Of `job_io`, `targets` or `losses`; there are no events and no names of jobs. Raises AnswerError,
+        RequestError."""
+        if table in ("events", "job_names"):
             return self._made(nothing(table))
         if table == "losses":
             return self._losses()

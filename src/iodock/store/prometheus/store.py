@@ -36,7 +36,7 @@ class PrometheusStore:
             "Readings are as far apart as Prometheus scrapes, and long time ranges are read in steps of one "
             "or ten minutes: who began within a step may have done more (≥)."
         ),
-        N_("Prometheus has no events."),
+        N_("Prometheus has no events and no names of jobs."),
     )
 
     def __init__(self, client: Client) -> None:
