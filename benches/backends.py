@@ -1,5 +1,6 @@
 """What each way of recording costs and sees: every program alone, under an empty preloaded library, under
-`strace -f -ttT -o`, and under each back end of `iodock record`, in turn, in one run.
+`strace -f -ttT -o`, under Darshan with DXT where `darshan-dxt-parser` is in PATH, and under each back end of
+`iodock record`, in turn, in one run.
 
     .venv/bin/python benches/backends.py [--rounds 5] [--only NAME,...] [--backends ptrace,rewrite,bpf]
 
@@ -9,7 +10,8 @@ is the program being recorded and the recorder while it records: `crates/iodock-
 without Python's start. What is done when the program has ended (the tables of the store:
 `crates/iodock-import/examples/finish.rs`) is added in "with finishing". "empty" is a preloaded library that
 does nothing: the floor of `rewrite` for short programs. Calls captured are those of the kinds that iodock
-records, beside what `strace -f -c` counts. Data calls are those that ask for a number of bytes. The back end
+records, beside what `strace -f -c` counts; of Darshan the reads and writes in its traces, beside those of
+strace. Data calls are those that ask for a number of bytes. The back end
 `complete` is `rewrite` with `--complete`.
 """
 
@@ -83,13 +85,53 @@ class Finished:
                 self.seconds[name].append(run([str(EXAMPLES / "finish"), str(store)]).cpu)
 
 
-def contestants(command: list[str], scratch: Path, backends: Sequence[str]) -> dict[str, list[str]]:
+def contestants(
+    command: list[str], scratch: Path, backends: Sequence[str], darshan: Darshan
+) -> dict[str, list[str]]:
+    peer = {"Darshan": darshan.command(command)} if darshan.library else {}
     return {
         "alone": command,
         "empty": ["env", f"LD_PRELOAD={empty_library()}", *command],
+        **peer,
         "strace": ["strace", "-f", "-ttT", "-o", str(scratch / "log"), *command],
         **{name: [*recorder(name, scratch / f"{name}.iodock"), *command] for name in backends},
     }
+
+
+class Darshan:
+    """The peer with its extended tracing (DXT), `library` is None where it is not installed."""
+
+    DATA = frozenset(("read", "write", "pread64", "pwrite64", "readv", "writev", "preadv", "pwritev"))
+
+    def __init__(self, scratch: Path) -> None:
+        parser = shutil.which("darshan-dxt-parser")
+        library = Path(parser).resolve().parent.parent / "lib" / "libdarshan.so" if parser else Path()
+        self.library = library if library.is_file() else None
+        self.logs = scratch / "darshan"
+
+    def command(self, command: list[str]) -> list[str]:
+        self.logs.mkdir(exist_ok=True)
+        # It leaves out /dev otherwise, and all that lies there.
+        settings = (
+            "DARSHAN_ENABLE_NONMPI=1",
+            "DARSHAN_EXCLUDE_DIRS=none",
+            "DXT_ENABLE_IO_TRACE=1",
+            f"DARSHAN_LOGPATH={self.logs}",
+        )
+        return ["env", *settings, f"LD_PRELOAD={self.library}", *command]
+
+    def traced(self) -> int:
+        """Reads and writes in the traces of the last run. Forgets them."""
+        found = 0
+        for log in self.logs.glob("*"):
+            text = subprocess.run(["darshan-dxt-parser", log], capture_output=True, text=True).stdout
+            found += sum(line.startswith(" X_") for line in text.splitlines())
+        self.forget()
+        return found
+
+    def forget(self) -> None:
+        shutil.rmtree(self.logs, ignore_errors=True)
+        self.logs.mkdir()
 
 
 def counted(command: list[str], scratch: Path) -> dict[str, int]:
@@ -131,7 +173,8 @@ def ratio(runs: dict[str, list[Run]], who: str, figure: str, more: Sequence[floa
 
 def compare(name: str, command: list[str], scratch: Path, rounds: int, backends: Sequence[str]) -> None:
     finished = Finished(scratch, backends)
-    everybody = contestants(command, scratch, backends)
+    darshan = Darshan(scratch)
+    everybody = contestants(command, scratch, backends, darshan)
     strace = everybody.pop("strace")
     surroundings = {"cwd": scratch, "environment": dict(os.environ)}
     runs = alternate(everybody, rounds, finished, **surroundings)
@@ -139,11 +182,17 @@ def compare(name: str, command: list[str], scratch: Path, rounds: int, backends:
     runs["strace"] = [run(strace, **surroundings)]
     stores = {back: recorded(scratch / f"{back}.iodock") for back in backends}
     kinds = set().union(*stores.values())
-    total = sum(n for call, n in counted(command, scratch).items() if call in kinds)
+    counts = counted(command, scratch)
+    total = sum(n for call, n in counts.items() if call in kinds)
+    data = sum(n for call, n in counts.items() if call in Darshan.DATA)
     rows = []
     for who in runs:
         added = (median(runs[who], "cpu") - median(runs["alone"], "cpu")) / max(total, 1)
         seen = f"{sum(stores[who].values()) / max(total, 1):.2%}" if who in stores else "-"
+        if who == "Darshan":
+            darshan.forget()
+            run(everybody[who], **surroundings)
+            seen = f"{darshan.traced() / max(data, 1):.2%} of data"
         sizes = buffer_bytes(command, scratch) if who == "rewrite" else ("-", "-")
         whole = ratio(runs, who, "cpu", finished.seconds[who]) if who in stores else "-"
         rows.append([
@@ -169,7 +218,7 @@ def main() -> int:
     if not shutil.which("strace"):
         print("strace is not installed: nothing to compare with", file=sys.stderr)
         return 1
-    if not shutil.which("darshan-parser"):
+    if not Darshan(Path()).library:
         print("Darshan is not installed: it is not compared")
     print(f"load: {' '.join(f'{load:.1f}' for load in os.getloadavg())} on {os.cpu_count()} CPUs")
     built_tools()
