@@ -93,9 +93,11 @@ def outcomes_of(name: str, sources: Path, options: argparse.Namespace) -> list[O
         if not options.costs:
             return outcomes
         wanted = {one.label.name for one in outcomes if one.counts}
-        costs = labelled_cost.costs_of(
-            labels, wanted, places, options.costs / f"{name}.json", is_quiet=options.totals
-        )
+        kept = options.costs / f"{name}.json"
+        if options.measure:
+            costs = labelled_cost.costs_of(labels, wanted, places, kept, is_quiet=options.totals)
+        else:
+            costs = labelled_cost.kept_costs(kept, wanted)
     return [replace(one, cost_class=labelled_cost.class_of(costs.get(one.label.name))) for one in outcomes]
 
 
@@ -200,7 +202,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--costs",
         type=Path,
         metavar="DIR",
-        help="score by measured cost too: measure what DIR/SET.json lacks, each run and its twin unrecorded",
+        help="score by measured cost too: costs are kept in DIR/SET.json",
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure costs that are not kept: each run and its twin, unrecorded",
     )
     parser.add_argument(
         "--totals", action="store_true", help="figures of whole parts only, nothing of single runs"

@@ -15,6 +15,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from labelled_runs import Failed, Places, Unrunnable, background, checked, command_of, prepare, redirected
 from labelled_score import CostClass, Label
@@ -131,7 +132,7 @@ def costs_of(
 ) -> dict[str, Cost]:
     """Costs by name, of the wanted runs that have faults and a twin: those that `kept` has, and the others
     measured now and written there."""
-    known = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    known = _read(kept)
     named = {label.name: label for label in labels}
     for label in labels:
         if label.name not in wanted or label.name in known or not (label.faults and label.twin):
@@ -145,7 +146,17 @@ def costs_of(
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
         _tell(f"{label.name}: {told(cost)}", is_quiet)
-    return {name: cost_from(values) for name, values in known.items() if name in wanted}
+    return kept_costs(kept, wanted)
+
+
+def kept_costs(kept: Path, wanted: Collection[str]) -> dict[str, Cost]:
+    """Costs by name, of the wanted runs that were measured before."""
+    return {name: cost_from(values) for name, values in _read(kept).items() if name in wanted}
+
+
+def _read(kept: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    return found
 
 
 def class_of(cost: Cost | None) -> CostClass:

@@ -230,8 +230,8 @@ class CostScore:
 
 
 def by_cost(outcomes: Iterable[Outcome]) -> dict[CostClass, CostScore]:
-    """The figures by measured cost, of every fault that `score` counts: none is left out, and there is no row for
-    a class that does not occur."""
+    """The figures by measured cost, of every fault that `score` counts: none is left out. A class that
+    does not occur has no row."""
     counted = [one for one in outcomes if one.counts and one.label.faults]
     groups = {cost: [one for one in counted if one.cost_class is cost] for cost in CostClass}
     return {cost: _cost_score(group) for cost, group in groups.items() if group}
