@@ -140,13 +140,19 @@ def measured_document(code: str, measured: dict[str, Any]) -> str:
 
 
 def _table(rows: Sequence[dict[str, Any]], words: dict[str, str]) -> str:
-    keys = ("case", "by", "before", "after", "gain", "expected", "inside", "alone")
+    # Older measurements do not say how they were recorded.
+    by = ("by",) if any("by" in row for row in rows) else ()
+    keys = ("case", *by, "before", "after", "gain", "expected", "inside", "alone")
     lines = [
         "| " + " | ".join(words[key] for key in keys) + " |",
         "| " + " | ".join("---" for _ in keys) + " |",
     ]
     for row in rows:
-        cells = [f"[{row['case']}]({row['case']}.md)", row.get("by", "-"), *_numbers(row, words)]
+        cells = [
+            f"[{row['case']}]({row['case']}.md)",
+            *(row.get(key, "-") for key in by),
+            *_numbers(row, words),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
