@@ -103,3 +103,21 @@ def test_lines_of_a_program_that_computes_are_told_once(tmp_path: Path) -> None:
     diagnosis = metadata_log.diagnosed(log.imported(tmp_path))
     assert [one.rule for one in diagnosis.worth_changing] == ["stdout-unbuffered"]
     assert of_rule(diagnosis, "write-in-compute-loop") == []
+
+
+def test_copies_are_found_beside_a_source_that_is_read_again(tmp_path: Path) -> None:
+    def build(log: StraceLog) -> None:
+        for number in range(3):
+            log.open(f"/data/slice{number}")
+            log.open(f"/data/copy{number}", "O_WRONLY|O_CREAT", fd=4)
+            for _ in range(200):
+                log.read(8192, 100)
+                log.write(8192, 100, fd=4)
+            log.close()
+            log.close(fd=4)
+        log.open("/data/slice0")
+        for _ in range(200):
+            log.read(8192, 100)
+
+    (found,) = of_rule(diagnosed(made(build, tmp_path)), "copy-through-user-space")
+    assert sorted(found.files) == ["/data/copy1", "/data/copy2"]
