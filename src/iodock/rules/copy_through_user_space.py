@@ -58,8 +58,8 @@ _TOOLS = r"/(dd|cat|tee|tr|sed|awk|gawk|mawk|sort|shuf|tac|rev|openssl|gpg|rsync
 
 
 def _pairs(settings: Settings) -> str:
-    """Files of which a process read as many bytes as it wrote into another one, each with that which came into
-    use at the nearest time: sources of others may lie between them."""
+    """Files of which a process read as many bytes as it wrote into another one, each with that which came
+    into use at the nearest time: sources of others may lie between them."""
 
     def side(moved: str, other: str) -> str:
         return f"""SELECT upid, file_id, {moved} AS bytes, read_ns, reads, coalesce(first_ts, 0) AS since
