@@ -142,6 +142,20 @@ def read_from_elsewhere(log: StraceLog) -> None:
         log.read(65536, 10_000, fd=4)
 
 
+def asked_for_more(log: StraceLog) -> None:
+    log.open("/data/log")
+    log.read(4096, 50)
+    for _ in range(3002):
+        log.read(0, 50, asked=4096)
+
+
+def waited_for_more(log: StraceLog) -> None:
+    log.open("/data/log")
+    log.read(4096, 50)
+    for _ in range(900):
+        log.read(0, 50, asked=4096)
+
+
 def tells(log: StraceLog) -> None:
     log.open("/data/events")
     for number in range(2000):
@@ -264,6 +278,8 @@ CASES = [
     Case("redundant-reads", read_ten_times, 144, 0.144, ("/data/in",), read_once),
     Case("redundant-writes", rewritten, 100, 0.1, ("/data/state",), appended),
     Case("read-after-write", read_back, 20, 0.2, ("/data/scratch",), read_from_elsewhere),
+    # Two reads of nothing show the end.
+    Case("polling-at-end", asked_for_more, 3000, 0.15, ("/data/log",), waited_for_more),
     Case("seek-storm", tells, 1997, 0.09985, ("/data/events",), seeks_that_lead_on),
     Case("stdout-unbuffered", lines_to_stdout, 4000, 0.12, ("/data/out.txt",), blocks_to_stdout),
     # 400 kB would take one write of 5 ms and 0.2 ms into memory.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,21 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import labelled  # noqa: E402
-from labelled_score import RULES, Input, Label, LabelError, Outcome, Share, label_from, read_labels, score  # noqa: E402
+import labelled_runs  # noqa: E402
+from labelled_score import (  # noqa: E402
+    RULES,
+    CostClass,
+    CostScore,
+    Input,
+    Label,
+    LabelError,
+    Outcome,
+    Share,
+    by_cost,
+    label_from,
+    read_labels,
+    score,
+)
 
 LABELLED = ROOT / "fixtures" / "labelled"
 HELD_OUT = sorted(path for path in (LABELLED / "heldout").iterdir() if path.is_dir())
@@ -127,9 +142,43 @@ def test_a_row_says_what_was_missed_and_what_was_false() -> None:
         "stat-storm",
         "stat-storm, not it",
         "seek-storm",
+        "",
         "stat-storm",
+        "not measured",
     ]
     assert row == cells
+
+
+def test_a_fault_told_as_a_note_is_missed_and_counted_apart() -> None:
+    noted = fault("seek-storm", ("seek-storm", "note"))
+    assert (noted.missed, noted.noted) == (["seek-storm"], ["seek-storm"])
+    assert fault("seek-storm", ("stat-storm", "note")).noted == []
+    assert fault("seek-storm", ("seek-storm", "low"), ("seek-storm", "note")).noted == []
+
+
+def test_figures_by_cost_leave_nothing_out() -> None:
+    note, found = ("seek-storm", "note"), ("seek-storm", "low")
+    runs = [
+        replace(fault("seek-storm", found), cost_class=CostClass.WORTH),
+        replace(fault("seek-storm", note), cost_class=CostClass.WORTH),
+        replace(fault("seek-storm", note), cost_class=CostClass.LITTLE),
+        replace(fault("seek-storm"), cost_class=CostClass.LITTLE),
+        fault("seek-storm", found),
+        fault("seek-storm", skipped="no mpicc"),
+        quiet(),
+    ]
+    figures = by_cost(runs)
+    assert list(figures) == [CostClass.WORTH, CostClass.LITTLE, CostClass.UNMEASURED]
+    assert figures[CostClass.WORTH] == CostScore(Share(1, 2), Share(1, 2), Share(0, 2), Share(1, 2))
+    assert figures[CostClass.LITTLE] == CostScore(Share(0, 2), Share(1, 2), Share(1, 2), Share(0, 2))
+    assert sum(one.found.whole for one in figures.values()) == score(runs).recall.whole
+    assert sum(one.found.part for one in figures.values()) == score(runs).recall.part
+
+
+def test_totals_show_no_single_set_of_a_part() -> None:
+    parts = {name: [fault("seek-storm")] for name in ("heldout/a", "heldout/b", "development/c")}
+    shown = labelled.totals(parts, labelled.shares(parts))
+    assert [row[0] for row in shown] == ["set", "development/c", "heldout", "together"]
 
 
 @pytest.mark.parametrize(
@@ -152,8 +201,8 @@ def test_a_label_that_cannot_be_meant_is_refused(changes: dict[str, object], com
 
 def test_inputs_are_the_same_every_time(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        labelled.write_input(Input("x", size_bytes=5_000_000), tmp_path / name, seed=3)
-        labelled.write_input(Input("x", lines=100), tmp_path / f"{name}.txt", seed=3)
+        labelled_runs.write_input(Input("x", size_bytes=5_000_000), tmp_path / name, seed=3)
+        labelled_runs.write_input(Input("x", lines=100), tmp_path / f"{name}.txt", seed=3)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     assert (tmp_path / "a").stat().st_size == 5_000_000
     assert (tmp_path / "a.txt").read_text() == (tmp_path / "b.txt").read_text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,32 @@ def test_tools_that_each_read_the_input_have_their_reasons(tmp_path: Path) -> No
         log.close()
         log.ends()
     assert not of_rule(diagnosed(log.imported(tmp_path)), "redundant-reads")
+
+
+def test_each_open_may_meet_the_end_twice(tmp_path: Path) -> None:
+    def build(reads_of_nothing: int) -> Callable[[StraceLog], None]:
+        def parts(log: StraceLog) -> None:
+            for number in range(1500):
+                log.open(f"/data/part{number}")
+                log.read(4096, 10)
+                for _ in range(reads_of_nothing):
+                    log.read(0, 20, asked=4096)
+                log.close()
+
+        return parts
+
+    for reads_of_nothing, count in ((2, None), (10, 1500 * 8)):
+        (tmp_path / str(reads_of_nothing)).mkdir()
+        found = of_rule(
+            diagnosed(made(build(reads_of_nothing), tmp_path / str(reads_of_nothing))), "polling-at-end"
+        )
+        assert [one.evidence["count"] for one in found] == ([] if count is None else [count])
+
+
+def test_pipes_may_be_asked_at_their_end(tmp_path: Path) -> None:
+    def build(log: StraceLog) -> None:
+        log.call("pipe2([3, 4], 0) = 0", 1)
+        for _ in range(3000):
+            log.read(0, 50, asked=4096)
+
+    assert of_rule(diagnosed(made(build, tmp_path)), "polling-at-end") == []

@@ -82,6 +82,22 @@ def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Pa
     assert found.severity is Severity.NOTE
 
 
+@pytest.mark.parametrize(
+    ("others", "rule"), [(20, "rank-imbalance"), (0, "serial-phases")], ids=["uneven parts", "only a header"]
+)
+def test_ranks_with_parts_of_one_file_share_it_unevenly(others: int, rule: str, tmp_path: Path) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.open("/data/shared.in", flags="O_RDONLY", pid=pid)
+        log.call('pread64(3, ""..., 4096, 0)', "4096", 100, pid)
+        for piece in range(940 if number == 2 else others):
+            place = 4096 + (number * 1000 + piece) * 65536
+            log.call(f'pread64(3, ""..., 65536, {place})', "65536", 500, pid)
+
+    diagnosis = diagnosed(ranks(work, tmp_path))
+    both = ("rank-imbalance", "serial-phases")
+    assert [name for name in both if of_rule(diagnosis, name)] == [rule]
+
+
 def test_equal_ranks_are_not_blamed(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 20, 10_000 + 1000 * n), tmp_path)
     assert not diagnosed(path).worth_changing

@@ -23,12 +23,12 @@ class StraceLog:
         self.now = START_US
         self.pid = 100
         self._program = program
-        self._lines: list[str] = []
+        self.lines: list[str] = []
         self.execute(program)
 
     def call(self, text: str, microseconds: int = 10, pause: int = 2) -> None:
         """One call of the process at hand, and a pause after it."""
-        self._lines.append(f"{self.pid} {_seconds(self.now)} {text} <{_seconds(microseconds)}>")
+        self.lines.append(f"{self.pid} {_seconds(self.now)} {text} <{_seconds(microseconds)}>")
         self.now += microseconds + pause
 
     def execute(self, program: str) -> None:
@@ -77,8 +77,8 @@ class StraceLog:
     def ends(self) -> None:
         """The process at hand ends, and the first one goes on."""
         self.call("exit_group(0) = ?", 1)
-        self._lines[-1] = self._lines[-1].rsplit(" <", 1)[0]
-        self._lines.append(f"{self.pid} {_seconds(self.now)} +++ exited with 0 +++")
+        self.lines[-1] = self.lines[-1].rsplit(" <", 1)[0]
+        self.lines.append(f"{self.pid} {_seconds(self.now)} +++ exited with 0 +++")
         self.now += 1
         self.pid = 100
 
@@ -87,7 +87,7 @@ class StraceLog:
         self.now = max(self.now, START_US + round(seconds * 1e6))
         self.pid = 100
         self.ends()
-        lines = self._lines if durations else [line.rsplit(" <", 1)[0] for line in self._lines]
+        lines = self.lines if durations else [line.rsplit(" <", 1)[0] for line in self.lines]
         log = folder / "run.log"
         log.write_text("\n".join(lines) + "\n")
         capture.import_logs([str(log)], folder / "run.iodock", force=True)

@@ -23,6 +23,7 @@ from iodock.casebook.case import Version
 from iodock.casebook.run import effect, missing, run_case
 from iodock.language import Language, language_in
 from iodock.settings import Settings
+from iodock.store.manifest import read_manifest
 from iodock.views.case_text import case_page
 
 FOLDER = Path(__file__).parent.parent / "docs" / "cases"
@@ -48,6 +49,7 @@ WORDS = {
         "unmeasured": "Not measured yet.",
         "measured": "What the changes brought",
         "case": "case",
+        "by": "recorded by",
         "how": "Medians of {times} recordings of each version, taken by turns on {date} (Linux {kernel}), "
         "and the range that the diagnosis of the version before had expected. Recording adds time to each "
         "call: both the gain and the expectation contain it, and the last column shows both versions without "
@@ -71,6 +73,7 @@ WORDS = {
         "unmeasured": "まだ測定していません。",
         "measured": "変更の効果",
         "case": "事例",
+        "by": "記録の方式",
         "how": "{date} に両方の版を交互に {times} 回ずつ記録した中央値 (Linux {kernel}) と、"
         "変更前の診断が予想した範囲です。記録するとシステムコールごとに時間が加わり、"
         "短縮にも予想にもそれが含まれます。最後の列は、記録しない場合の両方の版です。"
@@ -137,13 +140,19 @@ def measured_document(code: str, measured: dict[str, Any]) -> str:
 
 
 def _table(rows: Sequence[dict[str, Any]], words: dict[str, str]) -> str:
-    keys = ("case", "before", "after", "gain", "expected", "inside", "alone")
+    # Older measurements do not say how they were recorded.
+    by = ("by",) if any("by" in row for row in rows) else ()
+    keys = ("case", *by, "before", "after", "gain", "expected", "inside", "alone")
     lines = [
         "| " + " | ".join(words[key] for key in keys) + " |",
         "| " + " | ".join("---" for _ in keys) + " |",
     ]
     for row in rows:
-        cells = [f"[{row['case']}]({row['case']}.md)", *_numbers(row, words)]
+        cells = [
+            f"[{row['case']}]({row['case']}.md)",
+            *(row.get(key, "-") for key in by),
+            *_numbers(row, words),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -176,14 +185,14 @@ def own_cases() -> list[Case]:
 def measure() -> dict[str, Any]:
     """Records all cases; prints a line for each."""
     rows = []
-    print("case\tbefore\tafter\tgain\trange\tinside")
+    print("case\tby\tbefore\tafter\tgain\trange\tinside")
     for case in own_cases():
         if missing(case):
             print(f"{case.name}\tneeds {', '.join(missing(case))}", file=sys.stderr)
             continue
         rows.append(row := measure_case(case))
         numbers = _numbers(row, WORDS["en"])
-        print("\t".join([case.name, *numbers]), flush=True)
+        print("\t".join([case.name, row["by"], *numbers]), flush=True)
     return {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "kernel": platform.release().split("-")[0],
@@ -195,10 +204,13 @@ def measure() -> dict[str, Any]:
 def measure_case(case: Case) -> dict[str, Any]:
     """One row of `measured.json`; `inside` is null where the diagnosis expected nothing."""
     with tempfile.TemporaryDirectory(prefix="iodock-case-") as folder:
-        found = effect(run_case(case, Path(folder) / "run", TIMES, lambda *told: None), Settings())
+        run = run_case(case, Path(folder) / "run", TIMES, lambda *told: None)
+        found = effect(run, Settings())
+        by = {read_manifest(store).raw["captured"]["how"] for store in (*run.before, *run.after)}
         alone = [_seconds(version, Path(folder) / "run" / "work") for version in (case.before, case.after)]
     return {
         "case": case.name,
+        "by": ", ".join(sorted(by)),
         "before_seconds": round(found.before_seconds, 3),
         "after_seconds": round(found.after_seconds, 3),
         "gain_seconds": round(found.gain_seconds, 3),

@@ -10,174 +10,25 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import random
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
+import labelled_cost
 import labelled_score
-from labelled_score import Input, Label, Outcome
-
-BLOCK = 1 << 22
-BUILDING = threading.Lock()
-PATIENCE_SECONDS = 120.0
-COMPILERS = {
-    ".mpi.c": ["mpicc", "-O2"],
-    ".c": ["cc", "-O2", "-pthread"],
-    ".cpp": ["c++", "-O2"],
-    ".f90": ["gfortran", "-O2"],
-}
-INTERPRETERS = {".py": [sys.executable], ".sh": ["sh"], ".awk": ["awk", "-f"], ".pl": ["perl"]}
-# Open MPI refuses root and more ranks than cores unless told; both are harmless for a set of tiny programs.
-ENVIRONMENT = {"LC_ALL": "C", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-# What else a run inherits: little, for PYTHONUNBUFFERED, for one, is a fault of its own.
-INHERITED = ("PATH", "HOME", "TMPDIR", "USER", "LD_LIBRARY_PATH")
-
-
-class Unrunnable(Exception):
-    """This machine lacks what a run needs; the run is skipped, and the reason shown."""
-
-
-class Failed(Exception):
-    """A run, or its recording or diagnosis, went wrong."""
-
-
-@dataclass(frozen=True)
-class Places:
-    """One set's folders: its sources, what is built from them, where stores are kept (or None); and how it is
-    recorded."""
-
-    sources: Path
-    built: Path
-    keep: Path | None
-    backend: str = "auto"
-    again: bool = False
-    """Diagnose the stores that were kept, without recording."""
-
-
-def ending_in(name: str, table: dict[str, list[str]]) -> list[str] | None:
-    return next((command for ending, command in table.items() if name.endswith(ending)), None)
-
-
-def compiled(source: Path, compiler: list[str], built: Path) -> Path:
-    """The program made from one source file, built once, whoever asks first."""
-    target = built / source.name.replace(".", "-")  # a.c and a.cpp may stand side by side
-    if not shutil.which(compiler[0]):
-        raise Unrunnable(f"no {compiler[0]}")
-    with BUILDING:
-        if target.exists():
-            return target
-        done = subprocess.run([*compiler, "-o", target, source, "-lm"], capture_output=True, text=True)
-    if done.returncode:
-        raise Failed(
-            f"{compiler[0]} {source.name}: {(done.stderr.strip().splitlines() or ['no message'])[0]}"
-        )
-    return target
-
-
-def started(name: str, places: Places) -> list[str]:
-    """The command that runs a file of the set, without its arguments."""
-    source = places.sources / name
-    compiler = ending_in(name, COMPILERS)
-    if compiler:
-        return [str(compiled(source, compiler, places.built))]
-    interpreter = ending_in(name, INTERPRETERS)
-    if not interpreter:
-        raise Failed(f"{name}: don't know how to run such a file")
-    return [*interpreter, str(source)]
-
-
-def command_of(label: Label, places: Places) -> list[str]:
-    """The command to record. Raises Unrunnable where a tool that it needs is not there."""
-    lacking = [tool for tool in label.needs if not shutil.which(tool)]
-    if lacking:
-        raise Unrunnable(f"no {', '.join(lacking)}")
-    command = list(label.command) or started(label.program, places)
-    if label.ranks:
-        if not shutil.which("mpirun"):
-            raise Unrunnable("no mpirun")
-        command = ["mpirun", "--oversubscribe", "-n", str(label.ranks), *command]
-    return [*command, *label.args]
-
-
-def write_input(spec: Input, path: Path, seed: int) -> None:
-    """One input file: lines of a small table, or bytes that repeat after 4 MiB."""
-    chance = random.Random(seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if spec.lines:
-        rows = (f"{n:07d} {chance.randrange(1000):03d} {chance.random():.6f}\n" for n in range(spec.lines))
-        path.write_text("".join(rows))
-        return
-    block = chance.randbytes(min(BLOCK, spec.size_bytes))
-    with path.open("wb") as file:
-        for start in range(0, spec.size_bytes, BLOCK):
-            file.write(block[: spec.size_bytes - start])
-
-
-def prepare(label: Label, places: Places, folder: Path) -> None:
-    for spec in label.inputs:
-        for number in range(spec.count):
-            write_input(spec, folder / spec.name.format(number), spec.seed + number)
-    if label.prepare:
-        script, *args = label.prepare
-        checked([*started(script, places), *args], folder, "prepare")
-
-
-def checked(command: Sequence[str], folder: Path, what: str) -> str:
-    """Runs a command to its end and gives its output; a failure or a hang is an error that quotes it."""
-    with subprocess.Popen(
-        command, cwd=folder, env=environment(), text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-    ) as process:  # fmt: skip
-        try:
-            output, errors = process.communicate(timeout=PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            raise Failed(f"{what}: not done after {PATIENCE_SECONDS:.0f} s") from None
-    if process.returncode:
-        last = (errors.strip().splitlines() or ["no message"])[-1]
-        raise Failed(f"{what}: status {process.returncode}: {last}")
-    return output
-
-
-def environment() -> dict[str, str]:
-    return {name: os.environ[name] for name in INHERITED if name in os.environ} | ENVIRONMENT
-
-
-@contextmanager
-def background(label: Label, places: Places, folder: Path) -> Iterator[None]:
-    """Runs the label's background program, unrecorded, from the line it prints when ready to the end."""
-    if not label.background:
-        yield
-        return
-    script, *args = label.background
-    with subprocess.Popen([*started(script, places), *args], cwd=folder, stdout=subprocess.PIPE) as process:
-        assert process.stdout
-        try:
-            if not process.stdout.readline():
-                raise Failed(f"{script}: ended before it was ready")
-            yield
-        finally:
-            process.terminate()
+from labelled_runs import Failed, Places, Unrunnable, background, checked, command_of, prepare, redirected
+from labelled_score import Label, Outcome
 
 
 def recorded(label: Label, places: Places, folder: Path, store: Path) -> None:
     """Records the run into `store`; its streams go through a shell where the label names files for them."""
     how = ["--quiet", "--backend", places.backend, "-o", str(store)]
-    command = [iodock(), "record", *how, "--", *command_of(label, places)]
-    ends = [f"<{label.stdin}"] * bool(label.stdin) + [f">{label.stdout}"] * bool(label.stdout)
-    if ends:
-        command = ["sh", "-c", f'exec "$@" {" ".join(ends)}', "sh", *command]
+    command = redirected(label, [iodock(), "record", *how, "--", *command_of(label, places)])
     with background(label, places, folder):
         checked(command, folder, "record")
 
@@ -226,16 +77,28 @@ def sets_in(folders: Sequence[Path]) -> dict[str, Path]:
     return found
 
 
-def outcomes_of(sources: Path, keep: Path | None, options: argparse.Namespace) -> list[Outcome]:
+def outcomes_of(name: str, sources: Path, options: argparse.Namespace) -> list[Outcome]:
+    """Records and diagnoses a set's runs; then, if asked to, measures what their faults cost."""
     labels = labelled_score.read_labels(sources / "labels.toml")
     chosen = [label for label in labels if not options.only or label.name in options.only]
+    keep = options.keep and options.keep / name
     pool = ThreadPoolExecutor(options.jobs)
     with tempfile.TemporaryDirectory(prefix="labelled-built-") as built, pool:
         if keep:
             keep.mkdir(parents=True, exist_ok=True)
             keep = keep.resolve()
         places = Places(sources.resolve(), Path(built), keep, options.backend, options.again)
-        return [told(one) for one in pool.map(lambda label: outcome(label, places), chosen)]
+        tell = told if not options.totals else lambda one: one
+        outcomes = [tell(one) for one in pool.map(lambda label: outcome(label, places), chosen)]
+        if not options.costs:
+            return outcomes
+        wanted = {one.label.name for one in outcomes if one.counts}
+        kept = options.costs / f"{name}.json"
+        if options.measure:
+            costs = labelled_cost.costs_of(labels, wanted, places, kept, is_quiet=options.totals)
+        else:
+            costs = labelled_cost.kept_costs(kept, wanted)
+    return [replace(one, cost_class=labelled_cost.class_of(costs.get(one.label.name))) for one in outcomes]
 
 
 def told(one: Outcome) -> Outcome:
@@ -247,17 +110,18 @@ def told(one: Outcome) -> Outcome:
     return one
 
 
-HEADER = ["run", "kind", "expected", "found above note", "top", "missed", "false"]
+HEADER = ["run", "kind", "expected", "found above note", "top", "missed", "a note of it", "false", "cost"]
 
 
 def row(one: Outcome) -> list[str]:
     if one.skipped or one.error:
         state = f"skipped: {one.skipped}" if one.skipped else f"failed: {one.error}"
-        return [one.label.name, one.label.kind, ", ".join(sorted(one.label.faults)), state, "", "", ""]
+        return [one.label.name, one.label.kind, ", ".join(sorted(one.label.faults)), state, *[""] * 5]
     single = one.label.kind == "fault"
     top = ("right" if one.top == one.label.top else f"{one.top or 'nothing'}, not it") if single else ""
-    lists = [sorted(one.label.faults), one.found, [top], one.missed, one.false]
-    return [one.label.name, one.label.kind, *(", ".join(names) for names in lists)]
+    lists = [sorted(one.label.faults), one.found, [top], one.missed, one.noted, one.false]
+    cost = one.cost_class.value if one.label.faults else ""
+    return [one.label.name, one.label.kind, *(", ".join(names) for names in lists), cost]
 
 
 def as_markdown(rows: list[list[str]]) -> str:
@@ -296,9 +160,29 @@ def shares(parts: dict[str, list[Outcome]]) -> list[list[str]]:
     return rows
 
 
-def printed(parts: dict[str, list[Outcome]], form: Callable[[list[list[str]]], str]) -> str:
-    tables = [f"{name}\n\n{form([HEADER, *map(row, outcomes)])}\n" for name, outcomes in parts.items()]
-    return "\n".join([*tables, form(shares(parts))])
+def by_cost(parts: dict[str, list[Outcome]]) -> list[list[str]]:
+    """For each set and each group of sets a row of figures for each class of measured cost that occurs."""
+    rows = [["set", "cost", "found", "found as a note", "neither", "top right"]]
+    for name, outcomes in grouped(parts).items():
+        for cost, counts in labelled_score.by_cost(outcomes).items():
+            numbers = [counts.found, counts.noted, counts.neither, counts.top_right]
+            rows.append([name, cost.value, *map(str, numbers)])
+    return rows
+
+
+def totals(parts: dict[str, list[Outcome]], rows: list[list[str]]) -> list[list[str]]:
+    """Of rows by set those of whole parts only."""
+    inside = {name for name in parts if "/" in name and name.split("/")[0] in grouped(parts)}
+    return [one for one in rows if one[0] not in inside]
+
+
+def printed(parts: dict[str, list[Outcome]], options: argparse.Namespace) -> str:
+    form = as_markdown if options.format == "markdown" else as_text
+    figures = [shares(parts), *([by_cost(parts)] if options.costs else [])]
+    if options.totals:
+        return "\n\n".join(form(totals(parts, rows)) for rows in figures)
+    tables = [f"{name}\n\n{form([HEADER, *map(row, outcomes)])}" for name, outcomes in parts.items()]
+    return "\n\n".join([*tables, *map(form, figures)])
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -314,6 +198,20 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--again", action="store_true", help="diagnose stores kept before, record what is missing"
     )
+    parser.add_argument(
+        "--costs",
+        type=Path,
+        metavar="DIR",
+        help="score by measured cost too: costs are kept in DIR/SET.json",
+    )
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="measure costs that are not kept: each run and its twin, unrecorded",
+    )
+    parser.add_argument(
+        "--totals", action="store_true", help="figures of whole parts only, nothing of single runs"
+    )
     parser.add_argument("--backend", default="auto", help="how to record: as iodock record has it")
     parser.add_argument("--format", choices=["text", "markdown"], default="text")
     return parser.parse_args(argv)
@@ -324,16 +222,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
     try:
         sets = sets_in(options.sets)
-        parts = {
-            name: outcomes_of(path, options.keep and options.keep / name, options)
-            for name, path in sets.items()
-        }
+        parts = {name: outcomes_of(name, path, options) for name, path in sets.items()}
         if not any(parts.values()):
             raise labelled_score.LabelError(f"no run is named {', '.join(options.only)}")
     except labelled_score.LabelError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    print(printed(parts, as_markdown if options.format == "markdown" else as_text))
+    print(printed(parts, options))
     return int(any(one.error for outcomes in parts.values() for one in outcomes))
 
 

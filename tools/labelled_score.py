@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ RULES = frozenset(
         "bytewise-read",
         "write-in-compute-loop",
         "cache-speed",
+        "polling-at-end",
     ]
 )
 
@@ -133,6 +135,17 @@ def read_labels(path: Path) -> list[Label]:
     return labels
 
 
+class CostClass(enum.Enum):
+    """What a run's faults cost, measured against its clean twin (labelled_cost.py)."""
+
+    WORTH = "1 % or more"
+    """Must be a finding."""
+    LITTLE = "less, or noise"
+    """Must be a note at least."""
+    UNMEASURED = "not measured"
+    """No twin, as with most runs of several faults, or one that does other work: as WORTH."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What the diagnosis said of one run: (rule, severity) in its own order, or why there is none."""
@@ -142,6 +155,7 @@ class Outcome:
     error: str = ""
     skipped: str = ""
     seconds: float = 0.0
+    cost_class: CostClass = CostClass.UNMEASURED
 
     @property
     def counts(self) -> bool:
@@ -155,6 +169,11 @@ class Outcome:
     @property
     def missed(self) -> list[str]:
         return sorted(self.label.faults - set(self.found))
+
+    @property
+    def noted(self) -> list[str]:
+        """Missed faults of which there is a note."""
+        return sorted({rule for rule, _ in self.findings} & set(self.missed))
 
     @property
     def false(self) -> list[str]:
@@ -197,4 +216,36 @@ def score(outcomes: Iterable[Outcome]) -> Score:
         recall=Share(expected - sum(len(o.missed) for o in counted), expected),
         false_alarms=Share(sum(bool(o.false or o.error) for o in quiet), len(quiet)),
         top_right=Share(sum(o.top == o.label.top for o in single), len(single)),
+    )
+
+
+@dataclass(frozen=True)
+class CostScore:
+    """Figures of the faults of one cost class; the first three add up to all of them."""
+
+    found: Share
+    noted: Share
+    neither: Share
+    top_right: Share
+
+
+def by_cost(outcomes: Iterable[Outcome]) -> dict[CostClass, CostScore]:
+    """The figures by measured cost, of every fault that `score` counts: none is left out. A class that
+    does not occur has no row."""
+    counted = [one for one in outcomes if one.counts and one.label.faults]
+    groups = {cost: [one for one in counted if one.cost_class is cost] for cost in CostClass}
+    return {cost: _cost_score(group) for cost, group in groups.items() if group}
+
+
+def _cost_score(group: Sequence[Outcome]) -> CostScore:
+    single = [one for one in group if one.label.kind == "fault"]
+    faults, missed, noted = (
+        sum(len(names) for names in lists)
+        for lists in zip(*((one.label.faults, one.missed, one.noted) for one in group), strict=True)
+    )
+    return CostScore(
+        found=Share(faults - missed, faults),
+        noted=Share(noted, faults),
+        neither=Share(missed - noted, faults),
+        top_right=Share(sum(one.top == one.label.top for one in single), len(single)),
     )

@@ -26,6 +26,7 @@ losses! {
     MissingDurations "missing-durations" "re-run strace with -T: without it no call has a duration",
     MissingTimestamps "missing-timestamps" "re-run strace with -ttt (or truss with -d): without it nothing can be placed in time",
     CoarseTimestamps "coarse-timestamps" "re-run strace with -ttt: whole seconds can't order the calls of several logs",
+    ClockSetBack "clock-set-back" "the clock was set back there, or the log was put together of several: what follows was moved behind what came before it; where several logs must fit together, record again",
     OrphanResumed "orphan-resumed" "the beginning of these calls is not in the log: start the tracer earlier, or give iodock the whole log",
     UnfinishedAtEnd "unfinished-at-end" "these calls had not returned when the log ended",
     UnknownWorkingDirectory "unknown-working-directory" "give the directory in which the program started: iodock import --cwd DIR",

@@ -256,6 +256,57 @@ fn midnights_and_sums_of_differences() {
     }
 }
 
+/// Thread 1 before and after an hour, set back; thread 2 goes on with the clock as it is then.
+const SET_BACK: &[u8] = b"1 1790007200.000000 close(1) = 0 <0.1>\n1 1790007200.500000 close(1) = 0 <0.1>\n\
+    1 1790003600.500000 close(1) = 0 <0.1>\n2 1790003601.000000 close(1) = 0 <0.1>\n1 1790003601.500000 close(1) = 0 <0.1>\n";
+
+#[test]
+fn a_clock_that_was_set_back_is_told_and_time_goes_on_where_it_was() {
+    for chunk_size in [1, 5000] {
+        let tally = read_strace(SET_BACK, &small_chunks(chunk_size)).unwrap();
+        assert_eq!(
+            (tally.first, tally.last),
+            (Some(1_790_007_200_000_000_000), Some(1_790_007_201_600_000_000))
+        );
+        assert_eq!(tally.losses.count(LossKind::ClockSetBack), 1);
+        assert_eq!(tally.losses.first[&LossKind::ClockSetBack].line, 3);
+    }
+}
+
+#[test]
+fn a_clock_without_a_date_that_was_set_back_is_no_midnight() {
+    let log = b"1 10:00:00.5 close(1) = 0\n1 09:00:00.0 close(1) = 0\n1 09:00:00.5 close(1) = 0\n";
+    for chunk_size in [1, 5000] {
+        let tally = read_strace(log, &small_chunks(chunk_size)).unwrap();
+        assert_eq!((tally.first, tally.last), (Some(36_000_500_000_000), Some(36_001_000_000_000)));
+        assert_eq!(tally.losses.count(LossKind::ClockSetBack), 1);
+    }
+}
+
+#[test]
+fn a_call_in_which_the_clock_was_set_back_ends_after_it_began() {
+    let log = b"1 1790007200.000000 read(3,  <unfinished ...>\n2 1790003600.000000 close(1) = 0\n\
+        1 1790003600.250000 <... read resumed>\"a\", 1) = 1\n1 1790003600.500000 close(1) = 0\n";
+    for chunk_size in [1, 5000] {
+        let tally = read_strace(log, &small_chunks(chunk_size)).unwrap();
+        assert_eq!(tally.losses.count(LossKind::ClockSetBack), 1);
+        assert_eq!(tally.last, Some(1_790_007_200_250_000_000));
+    }
+}
+
+#[test]
+fn logs_of_several_programs_one_after_the_other_are_no_clock_that_was_set() {
+    let log = b"1 1790007200.0 close(1) = 0\n1 1790007201.0 close(1) = 0\n2 1790007200.5 close(1) = 0\n2 1790007201.5 close(1) = 0\n";
+    for chunk_size in [1, 5000] {
+        let tally = read_strace(log, &small_chunks(chunk_size)).unwrap();
+        assert_eq!(
+            (tally.first, tally.last),
+            (Some(1_790_007_200_000_000_000), Some(1_790_007_201_500_000_000))
+        );
+        assert_eq!(tally.losses.count(LossKind::ClockSetBack), 0);
+    }
+}
+
 #[test]
 fn nothing_readable_is_an_error() {
     let error = read_strace(b"hello\nworld\n", &ReadOptions::default()).unwrap_err();

@@ -30,6 +30,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         faults = Faults(facts.rows(_sql(direction, settings)))
         count, moved = faults.total("count"), faults.total("bytes")
         cost = costs.beyond_large(faults.time_ns, count, moved, direction)
+        if faults and cost is not None:
+            cost += _seeks_ns(facts, faults)
         if not faults or not costs.worth_a_word(facts, cost, count):
             continue
         values = {"count": faults.total("back"), "mean_bytes": moved / count, "files": faults.file_count}
@@ -47,6 +49,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             gain=(0.35, 1.0),
         )
+
+
+# Large blocks need few seeks: those that lead back to each small one go with it.
+def _seeks_ns(facts: Facts, faults: Faults) -> int:
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    row = facts.one(
+        f"""SELECT sum(u.count) AS seeks, CAST(sum(u.time_ns) AS BIGINT) AS time_ns FROM uses u
+JOIN calls c ON c.id = u.call_id JOIN places l ON l.file_id = u.file_id
+WHERE c.class = 'seek' AND u.errno_id IS NULL AND l.place IN ({places})"""
+    )
+    if not row["seeks"]:
+        return 0
+    return round(int(row["time_ns"] or 0) * min(1.0, faults.total("back") / int(row["seeks"])))
 
 
 def _sql(direction: int, settings: Settings) -> str:
@@ -96,7 +111,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names"),
+    tables=("transfers", "place_names", "places", "uses"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="header-reread",
 )

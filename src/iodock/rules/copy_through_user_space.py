@@ -58,23 +58,28 @@ _TOOLS = r"/(dd|cat|tee|tr|sed|awk|gawk|mawk|sort|shuf|tac|rev|openssl|gpg|rsync
 
 
 def _pairs(settings: Settings) -> str:
-    """Files of which a process read as many bytes as it wrote into another one, in order of time."""
+    """Files of which a process read as many bytes as it wrote into another one, each with that which came
+    into use at the nearest time: sources of others may lie between them."""
 
     def side(moved: str, other: str) -> str:
-        return f"""SELECT upid, file_id, {moved} AS bytes, read_ns, reads,
-    row_number() OVER (PARTITION BY upid, {moved} ORDER BY first_ts, file_id) AS place
-  FROM file_work WHERE {moved} >= {settings.least_bytes} AND {other} = 0"""
+        return f"""SELECT upid, file_id, {moved} AS bytes, read_ns, reads, coalesce(first_ts, 0) AS since
+  FROM file_work WHERE {moved} >= {settings.least_bytes} AND {other} = 0
+  ORDER BY bytes DESC, since, file_id LIMIT {2 * settings.most_pairs}"""
 
     taken, given = side("read_bytes", "written_bytes"), side("written_bytes", "read_bytes")
-    return f"""WITH taken AS ({taken}), given AS ({given})
-SELECT t.upid, t.file_id AS source, g.file_id AS target, t.read_ns AS time_ns, t.reads AS calls
-FROM taken t JOIN given g
-  ON g.upid = t.upid AND g.bytes = t.bytes AND g.place = t.place AND g.file_id <> t.file_id
-JOIN files a ON a.file_id = t.file_id JOIN files b ON b.file_id = g.file_id
-LEFT JOIN programs r ON r.upid = t.upid
-WHERE {costs.files("a")} AND {costs.files("b")}
-  AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)
-ORDER BY t.bytes DESC, t.upid, t.file_id LIMIT {settings.most_pairs}"""
+    return f"""WITH taken AS ({taken}), given AS ({given}),
+near AS (SELECT t.upid, t.file_id AS source, g.file_id AS target, t.read_ns, t.reads, t.bytes,
+    abs(t.since - g.since) AS apart
+  FROM taken t JOIN given g ON g.upid = t.upid AND g.bytes = t.bytes AND g.file_id <> t.file_id
+  JOIN files a ON a.file_id = t.file_id JOIN files b ON b.file_id = g.file_id
+  LEFT JOIN programs r ON r.upid = t.upid
+  WHERE {costs.files("a")} AND {costs.files("b")}
+    AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)),
+nearest AS (SELECT * FROM near
+  QUALIFY row_number() OVER (PARTITION BY upid, target ORDER BY apart, source) = 1)
+SELECT upid, source, target, read_ns AS time_ns, reads AS calls FROM nearest
+QUALIFY row_number() OVER (PARTITION BY upid, source ORDER BY apart, target) = 1
+ORDER BY bytes DESC, upid, source LIMIT {settings.most_pairs}"""
 
 
 def _sql(pairs: list[dict[str, int]], settings: Settings) -> str:

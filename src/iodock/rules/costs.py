@@ -10,6 +10,8 @@ READ_BYTES_PER_S = 5_000_000_000
 """Large reads from memory: what is read again, or was read ahead."""
 WRITE_BYTES_PER_S = 2_000_000_000
 """Large writes into memory."""
+LEAST_CALL_NS = 100
+"""Of a transfer's time: entering the kernel, finding file and page. Fast memory makes it no shorter."""
 CALLS_GO = (0.6, 1.8)
 """Gain where the change does away with calls, as a share of their cost: less where some of them stay, more
 where the program's own work around each call goes too (flushing, handling errors, refilling caches)."""
@@ -57,12 +59,13 @@ def remote(place: str, facts: Facts) -> str:
 def beyond_large(
     time_ns: int | None, count: int, moved: int, direction: int, read_rate: float = READ_BYTES_PER_S
 ) -> int | None:
-    """What of TIME_NS large requests would not need: they move MOVED bytes in few calls at memory's rate.
-    None without durations."""
+    """What of TIME_NS large requests would not need: they move MOVED bytes in few calls at memory's rate, or
+    at that which these calls themselves show where it is higher. None without durations."""
     if time_ns is None or not count:
         return None
     rate = read_rate if direction == 1 else WRITE_BYTES_PER_S
-    needed = moved / rate * 1e9 + -(-moved // PIECE_BYTES) * time_ns / count
+    moving_ns = min(moved / rate * 1e9, max(0, time_ns - count * LEAST_CALL_NS))
+    needed = moving_ns + -(-moved // PIECE_BYTES) * time_ns / count
     return max(0, round(time_ns - needed))
 
 

@@ -21,6 +21,9 @@ class Settings:
     """Their size on average; tools that use a buffer pass 4 KiB and more."""
     least_share: float = 0.3
     """Of the wall time in which something waited for a pipe and nothing did other I/O."""
+    least_written_share: float = 0.01
+    """Of the wall time that writing small pieces must take by itself, where less of the run was waiting: who
+    waits may wait for a computation, but who writes small pieces only hands them over."""
     least_per_second: float = 100.0
     """Reads and writes a second: fewer mean that someone computes, and the pipe only shows it."""
     least_moved_bytes: int = 67108864
@@ -37,13 +40,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if not row or row["count"] is None or not waited or not facts.wall_ns:
         return
     count, moved = int(row["count"]), int(row["bytes"] or 0)
-    if waited < settings.least_share * facts.wall_ns:
+    writing = _writing_ns(facts)
+    dominates = waited >= settings.least_share * facts.wall_ns
+    if not dominates and writing < settings.least_written_share * facts.wall_ns:
         return
     # Reads of single bytes are told by `bytewise-read`.
     if int(row["read_bytes"] or 0) < 2 * int(row["reads"] or 0):
         return
     in_pieces = _is_in_pieces(count, moved, facts.wall_ns, settings)
-    if not in_pieces and not _is_passed_on(row, facts.wall_ns, settings):
+    if not in_pieces and not (dominates and _is_passed_on(row, facts.wall_ns, settings)):
         return
     values: dict[str, Scalar] = {
         "count": count,
@@ -59,10 +64,16 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         query=_QUERY,
         call="read",
         confidence=0.5,
-        wall_seconds=waited / 1e9,
+        wall_seconds=(waited if dominates else min(waited, writing)) / 1e9,
         gain=(0.25, 0.75),
         advice=None if in_pieces else _ADVICE_PASSED_ON,
     )
+
+
+def _writing_ns(facts: Facts) -> int:
+    """What writing into the run's own pipes takes: their typical time, in which waiting for room in the pipe
+    hardly counts."""
+    return int(facts.one(_WRITING_SQL)["time_ns"] or 0)
 
 
 def _is_in_pieces(count: int, moved: int, wall_ns: int, settings: Settings) -> bool:
@@ -91,6 +102,10 @@ SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
 FROM ours"""
 
 
+_WRITING_SQL = """SELECT CAST(sum(t.typical_ns) AS BIGINT) AS time_ns
+FROM transfers t JOIN place_names p ON p.place = t.place
+WHERE p.kind IN ('pipe', 'fifo') AND t.direction = 2 AND p.place IN (SELECT l.place FROM uses u
+  JOIN places l ON l.file_id = u.file_id WHERE u.direction = 1 AND u.bytes > 0)"""
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('pipe', 'fifo') AND direction IS NOT NULL GROUP BY pid, file, direction
 ORDER BY time_ns DESC"""
@@ -132,6 +147,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("uses",),
+    tables=("uses", "transfers", "places", "place_names"),
     yields_to=("bytewise-read", "process-storm"),
 )

@@ -33,7 +33,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         excess = (busiest.time_ns - mean) / 1e9
         if excess < settings.least_seconds or not _is_unequal(team, busiest, settings):
             continue
-        if serial_phases.works_alone(team, busiest, alone):
+        if serial_phases.works_alone(facts, team, busiest, alone):
             continue
         values: dict[str, Scalar] = {
             "worker": busiest.number,
@@ -106,5 +106,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io",),
+    tables=("worker_io", "workers", "file_work"),
 )

@@ -23,18 +23,28 @@ class Settings:
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose readers wrote them."""
+    """One candidate: all places whose readers wrote them. Kept in memory, what they hold would not be written
+    again for each reading either."""
     faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
+    handed = Faults(facts.rows(_handed_sql(settings)))
+    if cost is not None:
+        cost += handed.time_ns or 0
     if not faults or not costs.worth_a_word(facts, cost, count):
         return
     own = faults.total("again")
     values = {"own_bytes": own, "count": count, "files": faults.file_count}
     yield Candidate(
         message=Message(_MESSAGE, values),
-        count=count,
+        count=count + handed.total("count"),
         time_ns=cost,
-        evidence={"count": count, "own_bytes": own, "read_bytes": faults.total("bytes"), "time_ns": cost},
+        evidence={
+            "count": count,
+            "own_bytes": own,
+            "read_bytes": faults.total("bytes"),
+            "rewrites": handed.total("count"),
+            "time_ns": cost,
+        },
         query=_QUERY,
         **faults.where,
         gain=(0.4, 1.0),
@@ -48,6 +58,24 @@ def _sql(settings: Settings) -> str:
         where=f"t.direction = 1 AND t.bytes > 0 AND {costs.files('p')}",
         having=f"""sum({own}) >= {settings.least_share} * sum(t.bytes)
   AND sum({own}) >= {settings.least_bytes}""",
+    )
+
+
+# Writes that a later one replaced, as many bytes of them as were read back.
+def _handed_sql(settings: Settings) -> str:
+    own = "coalesce(t.own_written_bytes, 0)"
+    again = f"coalesce(sum({own}) FILTER (WHERE t.direction = 2), 0)"
+    back = f"coalesce(sum({own}) FILTER (WHERE t.direction = 1), 0)"
+    part = f"t.direction = 2 AND {own} > 0"
+    share = f"least(1.0, {back} / {again})"
+    return transfers.by_place(
+        {
+            "count": f"round({share} * sum(t.count * {own} / t.bytes) FILTER (WHERE {part}))",
+            "time_ns": f"{share} * sum(t.time_ns * ({own} / t.bytes)) FILTER (WHERE {part})",
+        },
+        where=f"t.direction IN (1, 2) AND t.bytes > 0 AND {costs.files('p')}",
+        having=f"""{again} > 0 AND {back} >= {settings.least_bytes}
+  AND {back} >= {settings.least_share} * sum(t.bytes) FILTER (WHERE t.direction = 1)""",
     )
 
 

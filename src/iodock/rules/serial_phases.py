@@ -22,6 +22,9 @@ class Settings:
     """The same of their time in I/O: the others may spend theirs on files that hold little."""
     least_bytes: int = 1048576
     """It must have moved at least so much: a log of one rank is no phase."""
+    most_part: float = 0.01
+    """Of the mean of all workers' bytes: from so much on in the same files, another worker has a part of its
+    own there. Where half of the others have, the parts are uneven (`rank-imbalance`)."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -30,7 +33,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         busiest, many = team.most(_time), len(team.workers)
         if many < 3 or busiest.bytes < settings.least_bytes:
             continue
-        if not works_alone(team, busiest, settings):
+        if not works_alone(facts, team, busiest, settings):
             continue
         values: dict[str, Scalar] = {
             "worker": busiest.number,
@@ -52,11 +55,30 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
-def works_alone(team: Team, one: Worker, settings: Settings) -> bool:
-    """Whether ONE moves the team's data, and the others hardly any."""
+def works_alone(facts: Facts, team: Team, one: Worker, settings: Settings) -> bool:
+    """Whether ONE moves the team's data, and the others hardly any. Needs the derived tables `workers` and
+    `file_work`."""
     many = len(team.workers)
     in_time = one.time_ns >= settings.least_alone_time * team.mean(_time) * many
-    return in_time and one.bytes >= settings.least_alone * team.mean(_bytes) * many
+    if not in_time or one.bytes < settings.least_alone * team.mean(_bytes) * many:
+        return False
+    sql = _partners_sql(team, one, settings.most_part * team.mean(_bytes))
+    return 2 * int(facts.one(sql)["partners"]) < many - 1
+
+
+def _partners_sql(team: Team, one: Worker, least_bytes: float) -> str:
+    """How many others have moved so much of the files that hold what ONE has moved."""
+    numbers = ", ".join(str(other.number) for other in team.workers)
+    return f"""WITH members AS (SELECT DISTINCT worker, upid FROM workers
+  WHERE (team = -1) = {team.are_ranks} AND worker IN ({numbers})),
+parts AS (SELECT m.worker, w.file_id, sum(w.read_bytes + w.written_bytes) AS bytes
+  FROM members m JOIN file_work w ON w.upid = m.upid JOIN files f ON f.file_id = w.file_id
+  WHERE {costs.data_files("f")} GROUP BY m.worker, w.file_id),
+mine AS (SELECT file_id, bytes, sum(bytes) OVER () AS whole FROM parts WHERE worker = {one.number}),
+others AS (SELECT worker FROM parts WHERE worker <> {one.number}
+    AND file_id IN (SELECT file_id FROM mine WHERE bytes > 0 AND bytes >= 0.1 * whole)
+  GROUP BY worker HAVING sum(bytes) > 0 AND sum(bytes) >= {least_bytes})
+SELECT count(*) AS partners FROM others"""
 
 
 def _collects(facts: Facts) -> bool:
@@ -114,6 +136,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io", "file_work"),
+    tables=("worker_io", "workers", "file_work"),
     yields_to=("pipe-bound",),
 )

@@ -79,6 +79,7 @@ def _small_writes(settings: Settings) -> str:
     AND w.opens * 10 <= w.writes"""
 
 
+# Charged is typical time: a few writes that waited, or were interrupted, don't make all of them dear.
 # What tracing adds to a call is no computing: it varies tenfold with where recorder and program run, which
 # CPU time does not; as much as between two calls is in their durations. Without CPU times, computing must at
 # least outweigh the usual stop.
@@ -107,12 +108,15 @@ seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {
     JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid JOIN computing c ON c.upid = w.upid
     LEFT JOIN readers r ON r.upid = w.upid
   WHERE {_small_writes(settings)} AND {costs.files("f")}),
+typical AS (SELECT place, coalesce(sum(typical_ns) / nullif(sum(time_ns), 0), 1) AS typical FROM transfers
+  WHERE direction = 2 GROUP BY place),
 found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns,
     least(life - least(life, stopped_ns), cpu_ns) AS compute_ns FROM seen)
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BIGINT) AS count,
-  CAST(sum(w.written_bytes) AS BIGINT) AS bytes, CAST(sum(w.write_ns) AS BIGINT) AS time_ns,
+  CAST(sum(w.written_bytes) AS BIGINT) AS bytes,
+  CAST(sum(w.write_ns) * least(1, any_value(y.typical)) AS BIGINT) AS time_ns,
   CAST(sum(w.between_ns) AS BIGINT) AS pause_ns
-FROM found w JOIN places p ON p.file_id = w.file_id
+FROM found w JOIN places p ON p.file_id = w.file_id JOIN typical y ON y.place = p.place
 WHERE w.span >= {settings.least_span} * w.life
   AND w.compute_ns >= w.least_compute * (w.compute_ns + w.untraced_ns)
   AND w.between_ns >= w.writes
@@ -156,7 +160,10 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS, Need.TIMES),
-    tables=("file_work", "places", "uses"),
-    yields_to=("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
+    tables=("file_work", "places", "uses", "transfers"),
+    yields_to=(
+        *("open-close-loop", "sync-heavy", "synchronous-flags", "shared-file-contention"),
+        "stdout-unbuffered",  # the same writes, and how to keep the lines at no cost
+    ),
     case="debug-output",
 )

@@ -44,6 +44,7 @@ impl LogReader for StraceReader {
             dangling: None,
             just_begun: None,
         };
+        pass.chunk.notes.first_line = lines.first_line;
         pass.all(lines.at_end);
         pass.close();
     }
@@ -117,7 +118,7 @@ impl<'a> Pass<'a> {
             Kind::End { text } => self.task_end(prefix, text),
             Kind::Signal { name } => {
                 // With -r the next line counts from this one.
-                self.time(prefix.stamp);
+                self.time(self.tid(&prefix), prefix.stamp);
                 self.signal(name);
                 true
             }
@@ -132,8 +133,24 @@ impl<'a> Pass<'a> {
     }
 
     #[inline(always)]
-    fn time(&mut self, stamp: Stamp) -> i64 {
-        self.times.time(self.reader.layout.clock, stamp)
+    fn time(&mut self, tid: u32, stamp: Stamp) -> i64 {
+        let time = self.times.time(self.reader.layout.clock, stamp);
+        if time == UNKNOWN {
+            return time;
+        }
+        let last = self.threads.seen(tid, time);
+        match self.times.in_order(time, last) {
+            None => time,
+            Some(later) => self.set_back(tid, later),
+        }
+    }
+
+    /// The clock was set back before this line: its time is LATER.
+    #[cold]
+    fn set_back(&mut self, tid: u32, later: i64) -> i64 {
+        self.threads.seen(tid, later);
+        self.lose(LossKind::ClockSetBack, self.line, b"");
+        later
     }
 
     pub(super) fn id(&mut self, name: &[u8]) -> Option<CallId> {
@@ -151,14 +168,15 @@ impl<'a> Pass<'a> {
         let Some(id) = self.id(name) else { return true };
         let mut raw = RawCall::new(id, tid);
         if line::whole_call(text, &mut raw, &mut self.chunk.batch).is_none() {
-            let start = self.time(prefix.stamp);
+            // The end of a damaged log says nothing of the clock.
+            let start = if cut { UNKNOWN } else { self.time(tid, prefix.stamp) };
             self.dangle(Dangling { name, text, tid, start, line: self.line }, cut);
             return self.dangling.is_some();
         }
         if cut && self.is_cut(&raw) {
             return false;
         }
-        raw.start = self.time(prefix.stamp);
+        raw.start = self.time(tid, prefix.stamp);
         self.whole(raw);
         true
     }
@@ -171,6 +189,7 @@ impl<'a> Pass<'a> {
     #[inline(always)]
     pub(super) fn whole(&mut self, raw: RawCall) {
         self.meet(raw.tid);
+        self.times.lasted(raw.start, raw.duration);
         self.count_duration(&raw);
         self.chunk.batch.records.push(Record::Call(raw));
     }
@@ -206,7 +225,7 @@ impl<'a> Pass<'a> {
     fn begun(&mut self, prefix: Prefix, name: &[u8], text: &'a [u8]) -> bool {
         let Some(id) = self.id(name) else { return true };
         let mut raw = RawCall::new(id, self.tid(&prefix));
-        raw.start = self.time(prefix.stamp);
+        raw.start = self.time(raw.tid, prefix.stamp);
         self.begin(raw, text);
         true
     }
@@ -234,7 +253,7 @@ impl<'a> Pass<'a> {
     fn resumed(&mut self, prefix: Prefix, name: &[u8], text: &'a [u8], cut: bool) -> bool {
         let Some(id) = self.id(name) else { return true };
         let tid = self.tid(&prefix);
-        let time = self.time(prefix.stamp);
+        let time = self.time(tid, prefix.stamp);
         let (open, _) = self.threads.meet(tid);
         let begun = open.take_if(|begun| begun.call == id);
         let mut raw = RawCall::new(id, tid);
@@ -268,7 +287,7 @@ impl<'a> Pass<'a> {
 
     fn task_end(&mut self, prefix: Prefix, text: &[u8]) -> bool {
         let tid = self.tid(&prefix);
-        let time = self.time(prefix.stamp);
+        let time = self.time(tid, prefix.stamp);
         let Some(end) = line::task_end(text, tid, time, &mut self.chunk.batch) else { return false };
         self.meet(tid);
         self.chunk.batch.records.push(Record::End(end));
@@ -300,6 +319,7 @@ impl<'a> Pass<'a> {
     /// Hands over what the in-order step needs.
     fn close(self) {
         self.chunk.notes.times = self.times;
+        self.chunk.notes.spans = self.threads.spans();
         for (tid, begun) in self.threads.into_open() {
             let text = self.text[begun.text].into();
             let open = Open { call: begun.call, start: begun.start, text, line: begun.line };

@@ -1,6 +1,7 @@
 //! The in-order step: joins calls that begin in one chunk and end in a later one.
 
 use super::join;
+use super::threads::Span;
 use super::times::{Timeline, Times};
 use crate::Chunk;
 use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
@@ -11,6 +12,9 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Notes {
     pub times: Times,
+    pub spans: Vec<Span>,
+    /// The chunk's first line.
+    pub first_line: u64,
     /// What concerns calls begun in earlier chunks, in the order of lines.
     pub crossings: Vec<Crossing>,
     /// Calls open at the chunk's end.
@@ -51,7 +55,10 @@ pub struct State {
 impl State {
     pub fn settle(&mut self, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
         let notes = std::mem::take(&mut chunk.notes);
-        let moved_by = self.timeline.settle(&notes.times, &mut chunk.batch);
+        let (moved_by, was_set_back) = self.timeline.settle(&notes.times, &notes.spans, &mut chunk.batch);
+        if was_set_back {
+            chunk.lose_at(LossKind::ClockSetBack, file, notes.first_line, b"");
+        }
         let mut interrupted = Vec::new();
         for crossing in notes.crossings {
             match crossing {

@@ -1,11 +1,16 @@
-//! From the stamps that lines show to times that only grow: clocks that start again at midnight,
-//! differences to the previous line.
+//! From the stamps that lines show to times that only grow: clocks that start again at midnight, clocks
+//! that are set back while a program runs, differences to the previous line.
 
 use super::prefix::Stamp;
+use super::threads::Span;
 use iodock_event::{Batch, Clock, Record, UNKNOWN};
+use rustc_hash::FxHashMap;
 
 const DAY: i64 = 86_400 * 1_000_000_000;
 const HALF_DAY: i64 = DAY / 2;
+/// A thread's lines are in order, so one that lies further back than this shows that the clock was set.
+/// Of different threads that is not so: a log may be put together of several.
+const JITTER: i64 = 1_000_000;
 
 /// A chunk's own time: days and sums count from its first line, until [`Timeline::settle`] adds what
 /// came before.
@@ -14,8 +19,10 @@ pub struct Times {
     // Stamps of the first and last line, as of their day; only for clocks without a date.
     first: Option<i64>,
     last: Option<i64>,
-    /// Midnights so far, or the sum of differences, in ns.
+    /// Midnights so far, what the clock was set back by, or the sum of differences, in ns.
     base: i64,
+    /// The latest time of all lines and ends of calls; 0 before the first.
+    latest: i64,
 }
 
 impl Times {
@@ -26,13 +33,33 @@ impl Times {
             return UNKNOWN;
         }
         match clock {
-            Clock::Epoch => stamp.ns,
+            Clock::Epoch => self.base.saturating_add(stamp.ns),
             Clock::None => UNKNOWN,
             Clock::Day => self.of_day(stamp.ns),
             Clock::Relative => {
                 self.base = self.base.saturating_add(stamp.ns);
                 self.base
             }
+        }
+    }
+
+    /// The time of a thread's line that had `last` before: where the clock was set back in between, all
+    /// that follows is moved behind the latest line.
+    #[inline(always)]
+    pub fn in_order(&mut self, time: i64, last: i64) -> Option<i64> {
+        if last != UNKNOWN && time < last.saturating_sub(JITTER) {
+            self.base = self.base.saturating_add(self.latest - time);
+            return Some(self.latest);
+        }
+        self.latest = self.latest.max(time);
+        None
+    }
+
+    /// A call that began at `start` took so long: nothing is moved into it. A duration of days may be damage.
+    #[inline(always)]
+    pub fn lasted(&mut self, start: i64, duration: i64) {
+        if start != UNKNOWN && (0..DAY).contains(&duration) {
+            self.latest = self.latest.max(start.saturating_add(duration));
         }
     }
 
@@ -49,20 +76,25 @@ impl Times {
 }
 
 /// The log's time over all chunks so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Timeline {
     last: Option<i64>,
     base: i64,
+    latest: i64,
+    /// Of each thread the time of its last line.
+    seen: FxHashMap<u32, i64>,
 }
 
 impl Timeline {
-    /// Moves a chunk's times behind those of the chunks before it; says by how much.
-    pub fn settle(&mut self, times: &Times, batch: &mut Batch) -> i64 {
+    /// Moves a chunk's times behind those of the chunks before it; says by how much, and whether that is since
+    /// the clock was set back between them.
+    pub fn settle(&mut self, times: &Times, spans: &[Span], batch: &mut Batch) -> (i64, bool) {
         if let (Some(last), Some(first)) = (self.last, times.first) {
             if first + HALF_DAY < last {
                 self.base = self.base.saturating_add(DAY);
             }
         }
+        let was_set_back = self.set_back(spans);
         if self.base != 0 {
             for record in &mut batch.records {
                 shift(record, self.base);
@@ -71,7 +103,24 @@ impl Timeline {
         let moved_by = self.base;
         self.base = self.base.saturating_add(times.base);
         self.last = times.last.or(self.last);
-        moved_by
+        self.latest = self.latest.max(times.latest.saturating_add(moved_by));
+        for span in spans {
+            self.seen.insert(span.tid, span.last.saturating_add(moved_by));
+        }
+        (moved_by, was_set_back)
+    }
+
+    /// Whether a thread goes on before where it was; if so, moves the base.
+    fn set_back(&mut self, spans: &[Span]) -> bool {
+        let first = |span: &Span| span.first.saturating_add(self.base);
+        let is_back = |span: &Span| {
+            self.seen.get(&span.tid).is_some_and(|&last| first(span) < last.saturating_sub(JITTER))
+        };
+        let earliest = spans.iter().filter(|span| is_back(span)).map(first).min();
+        if let Some(earliest) = earliest {
+            self.base = self.base.saturating_add(self.latest - earliest);
+        }
+        earliest.is_some()
     }
 }
 
