@@ -201,8 +201,11 @@ def test_what_a_tool_does_not_say_is_unknown(
     script(tools, name, "echo 'nothing of it'")
     found = quotas_of(mount, "/x", OWNER)
     assert not found.known and "says nothing of it" in why(found)[0]
-    script(tools, name, "exit 1")
-    assert "says nothing of it" in why(quotas_of(mount, "/x", OWNER))[0]
+    for status in (0, 1):
+        script(tools, name, f"exit {status}")
+        assert "says nothing of it" in why(quotas_of(mount, "/x", OWNER))[0]
+    (tools / name).write_bytes(b"\x7fno program")
+    assert "failed: Exec format error" in why(quotas_of(mount, "/x", OWNER))[0]
     monkeypatch.setenv("PATH", "/nowhere")
     found = quotas_of(mount, "/x", OWNER)
     assert not found.known and f"{name} is not installed here" in why(found)[0]
@@ -211,7 +214,7 @@ def test_what_a_tool_does_not_say_is_unknown(
 @pytest.mark.parametrize(("mount", "name"), [(LUSTRE, "lfs"), (GPFS, "mmlsquota"), (NFS, "quota")])
 def test_a_tool_that_hangs_is_asked_once(mount: Mount, name: str, tools: Path) -> None:
     script(tools, name, f"echo $$ >> {tools}/pids; sleep 1000 & echo $! >> {tools}/pids; wait")
-    found = quotas_of(mount, "/x", OWNER, 0.3)
+    found = quotas_of(mount, "/x", OWNER, 3)
     (said,) = why(found)
     assert not found.known and "did not answer within" in said and len(was_asked(tools, name)) == 1
     # What it had started is gone too.

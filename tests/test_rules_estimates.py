@@ -105,6 +105,22 @@ def test_lines_of_a_program_that_computes_are_told_once(tmp_path: Path) -> None:
     assert of_rule(diagnosis, "write-in-compute-loop") == []
 
 
+def test_copies_are_found_beside_many_larger_files_that_are_only_read(tmp_path: Path) -> None:
+    def build(log: StraceLog) -> None:
+        for number in range(450):
+            log.open(f"/data/large{number}")
+            log.read(4 << 20, 1)
+            log.close()
+        log.open("/data/slice")
+        log.open("/data/copy", "O_WRONLY|O_CREAT", fd=4)
+        for _ in range(200):
+            log.read(8192, 100)
+            log.write(8192, 100, fd=4)
+
+    (found,) = of_rule(diagnosed(made(build, tmp_path)), "copy-through-user-space")
+    assert found.files == ("/data/copy",)
+
+
 def test_copies_are_found_beside_a_source_that_is_read_again(tmp_path: Path) -> None:
     def build(log: StraceLog) -> None:
         for number in range(3):

@@ -158,7 +158,7 @@ pub enum Role {
     ControlBlocks,
     /// -> `items`
     Completions,
-    /// What io_uring_enter finds in the ring's memory -> `items`
+    /// What io_uring_enter finds in the ring's memory -> `items`; requests that are not shown -> `argument`
     Ring,
 }
 

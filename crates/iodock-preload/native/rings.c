@@ -33,7 +33,8 @@ struct ring {
 	u32 flags, features;
 	u32 submissions, completions; /* how many there is room for; powers of two */
 	u32 head, array, reaped, tail, entries; /* where these lie in their maps */
-	u32 seen; /* completions so far */
+	u32 taken; /* requests so far */
+	u32 seen;  /* completions so far */
 	const u8 *submission_map, *completion_map, *requests;
 };
 
@@ -78,7 +79,7 @@ static int ring_is_made(const struct state *state, const u64 *arguments, s64 res
 	ring->reaped = params[PARAM_REAPED];
 	ring->tail = params[PARAM_TAIL];
 	ring->entries = params[PARAM_ENTRIES];
-	ring->seen = 0;
+	ring->taken = ring->seen = 0;
 	ring->submission_map = ring->completion_map = ring->requests = 0;
 	__atomic_store_n(&ring->owner, state->owner, __ATOMIC_RELEASE);
 	return 1;
@@ -158,7 +159,7 @@ static u8 *put_requests(u8 *at, struct blocks *blocks, const struct ring *ring, 
 	return at;
 }
 
-/* The program's number, and what it gave. */
+/* The program's number, and what it gave. 0, and nothing is done, where they can't be read. */
 static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32 count)
 {
 	u32 words = ring->flags & SETUP_CQE32 ? 4 : 2, most = sizeof(blocks->words) / (words * 8);
@@ -166,7 +167,7 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 	for (u32 done = 0; done < count; done += most) {
 		u32 some = count - done < most ? count - done : most;
 		if (!copy_circle(copies, ring->completion_map + ring->entries, ring->completions, words * 8, ring->seen + done, some))
-			return at;
+			return 0;
 		for (u32 i = 0; i < some; i++)
 			at = put_signed(put(at, copies[words * i]), (s32)copies[words * i + 1]);
 	}
@@ -178,58 +179,85 @@ static u8 *put_completions(u8 *at, struct blocks *blocks, struct ring *ring, u32
 #define COMPLETION_BYTES 20
 #define MOST_REQUESTS 512
 
-/* How many completions the program took before this call, and they: what it submits now may have their numbers again. Then the requests,
- * behind how many there are, and the other completions. They are made where the record's text will stand, or behind
- * it. */
-static void gather_ring(struct state *state, u32 level, struct ring *ring, struct fields *f, u64 now, u32 submitted)
+/* What there is of the two circles. */
+struct look {
+	u32 head;     /* where the kernel will read requests on */
+	u32 requests; /* new ones, up to there */
+	u32 early;    /* new completions that the program took before this call */
+	u32 done;     /* new completions, these included */
+};
+
+/* Requests of other threads too, that have not been looked at. Which there were and are written over is added to `unseen`; of completions
+ * the reader finds out. */
+static int look_into(struct look *look, struct ring *ring, u32 *unseen)
 {
-	u32 head, reaped, tail;
-	if (copy_in(&head, ring->submission_map + ring->head, 4) != 4 || copy_in(&tail, ring->completion_map + ring->tail, 4) != 4 ||
+	u32 reaped, tail;
+	if (copy_in(&look->head, ring->submission_map + ring->head, 4) != 4 || copy_in(&tail, ring->completion_map + ring->tail, 4) != 4 ||
 	    copy_in(&reaped, ring->completion_map + ring->reaped, 4) != 4)
-		return;
-	u32 requests = submitted < MOST_REQUESTS ? submitted : MOST_REQUESTS, done = tail - ring->seen;
-	u64 lost = submitted - requests;
-	if (done > ring->completions) {
-		/* Written over since the last look. */
-		lost += done - ring->completions;
+		return 0;
+	look->requests = look->head - ring->taken;
+	u32 most = ring->submissions < MOST_REQUESTS ? ring->submissions : MOST_REQUESTS;
+	if (look->requests > most) {
+		*unseen += look->requests - most;
+		look->requests = most;
+	}
+	if (tail - ring->seen > ring->completions)
 		ring->seen = tail - ring->completions;
-		done = ring->completions;
-	}
-	if (done > MOST_ITEMS)
-		done = MOST_ITEMS;
-	if (!requests && !done && !lost)
-		return;
-	u32 early = reaped - ring->seen <= done ? reaped - ring->seen : 0;
-	u64 bytes = requests * REQUEST_BYTES + done * COMPLETION_BYTES + 16;
-	if (!room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now))
-		return;
-	u8 *first = state->streams[level].at + PLAIN_LIMIT;
-	struct blocks *blocks = (struct blocks *)(((u64)first + bytes + 7) & ~7ul);
-	u8 *start = put_completions(put(first, early), blocks, ring, early);
-	u8 *end = put_requests(put(start, requests), blocks, ring, head, requests);
-	if (!end) {
-		lost += requests;
-		end = put(start, 0);
-	}
-	end = put_completions(end, blocks, ring, done - early);
-	__atomic_fetch_add(&session->lost_calls, lost, __ATOMIC_RELAXED);
-	f->more |= MORE_TEXT, f->text = first, f->text_bytes = (u64)(end - first);
+	look->done = tail - ring->seen;
+	look->early = reaped - ring->seen <= look->done ? reaped - ring->seen : 0;
+	if (look->done > MOST_ITEMS)
+		look->done = MOST_ITEMS;
+	if (look->early > look->done)
+		look->early = look->done;
+	return 1;
 }
 
-/* io_uring_enter has come back. */
+/* How many completions the program took before this call, and they: what it submits now may have their numbers again. Then the requests,
+ * behind how many there are, and the other completions. They are made where the record's text will stand, or behind it. How many requests
+ * are not among them. */
+static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct fields *f, u64 now, u32 submitted)
+{
+	struct look look;
+	u32 unseen = 0;
+	if (!look_into(&look, ring, &unseen))
+		return submitted;
+	ring->taken = look.head;
+	if (!look.requests && !look.done)
+		return unseen;
+	u64 bytes = look.requests * REQUEST_BYTES + look.done * COMPLETION_BYTES + 16;
+	if (!room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now))
+		return unseen + look.requests;
+	u8 *first = state->streams[level].at + PLAIN_LIMIT;
+	struct blocks *blocks = (struct blocks *)(((u64)first + bytes + 7) & ~7ul);
+	u8 *start = put_completions(put(first, look.early), blocks, ring, look.early);
+	if (!start) {
+		look.early = look.done = 0;
+		start = put(first, 0);
+	}
+	u8 *end = put_requests(put(start, look.requests), blocks, ring, look.head, look.requests);
+	if (!end) {
+		unseen += look.requests;
+		end = put(start, 0);
+	}
+	u8 *all = put_completions(end, blocks, ring, look.done - look.early);
+	f->more |= MORE_TEXT, f->text = first, f->text_bytes = (u64)((all ? all : end) - first);
+	return unseen;
+}
+
+/* io_uring_enter has come back. Its plain argument says how many requests are not shown. */
 static __attribute__((noinline)) void ring_is_entered(struct state *state, u32 level, const u64 *arguments, struct fields *f, u64 now,
 						      s64 result)
 {
-	u32 free = 0;
+	u32 free = 0, unseen = result > 0 ? (u32)result : 0;
 	struct ring *ring = ring_of(state, (s32)arguments[0], (u32)arguments[3] & ENTER_REGISTERED);
-	if (!ring || !ring->submission_map || !ring->completion_map || !ring->requests)
-		return;
-	f->has |= HAS_FD, f->fd = ring->fd;
-	/* Two threads at once: what is done the next one will see. What this one has submitted is lost. */
-	if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-		__atomic_fetch_add(&session->lost_calls, result > 0 ? (u64)result : 0, __ATOMIC_RELAXED);
-		return;
+	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
+		f->has |= HAS_FD, f->fd = ring->fd;
+		/* Two threads at once: who comes next shows what this one has submitted. */
+		if (!__atomic_compare_exchange_n(&ring->busy, &free, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+		unseen = gather_ring(state, level, ring, f, now, unseen);
+		__atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
 	}
-	gather_ring(state, level, ring, f, now, result > 0 ? (u32)result : 0);
-	__atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
+	if (unseen)
+		f->more |= MORE_ARGUMENT, f->argument = unseen;
 }

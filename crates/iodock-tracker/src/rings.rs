@@ -60,6 +60,9 @@ impl Tracker {
         let ring = self.subject_of(ending, &mut row);
         (row.file, row.handle) = (ring.file, ring.handle);
         out.push(row);
+        if ending.raw.argument > 0 {
+            self.losses.add(LossKind::IoUringContents, ending.raw.argument as u64);
+        }
         let process = self.tasks.live[ending.live].process;
         let key = |item: &AsyncItem| (process, ring.handle, item.key);
         let mut early = Vec::new();

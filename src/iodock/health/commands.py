@@ -31,6 +31,10 @@ class Stripes:
     pool: str | None = None
 
 
+CANNOT_RUN = 126
+"""The status that shells give where a file is there and is no program."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What came of a command."""
@@ -48,10 +52,13 @@ def asked(command: Sequence[str], limit_s: float = LIMIT_S) -> Answer:
     if shutil.which(command[0]) is None:
         return Answer("missing")
     with TemporaryFile() as complaints:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
-            start_new_session=True, env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints,
+                start_new_session=True, env={**os.environ, "LC_ALL": "C"},
+            )  # fmt: skip
+        except OSError as error:
+            return Answer("answered", CANNOT_RUN, complained=str(error.strerror))
         assert process.stdout is not None
         until = time.monotonic() + limit_s
         with process.stdout as out:

@@ -75,7 +75,7 @@ class _Asking:
             self.unknown.append(Message(_SILENT, {"command": shown, "limit_s": self.limit_s}))
         elif answer.outcome == "missing" and not quietly:
             self.unknown.append(Message(_MISSING, {"program": Path(command[0]).name}))
-        elif answer.status != 0 and not answer.said.strip() and not quietly:
+        elif not answer.said.strip() and not quietly:
             complaint = answer.complained.strip().splitlines()
             values = {"command": shown, **({"said": complaint[-1]} if complaint else {})}
             self.unknown.append(Message(_FAILED if complaint else _NOTHING, values))

@@ -62,8 +62,10 @@ def _pairs(settings: Settings) -> str:
     into use at the nearest time: sources of others may lie between them."""
 
     def side(moved: str, other: str) -> str:
+        # Their sizes come on the other side too: large files without a copy shall not push out others.
         return f"""SELECT upid, file_id, {moved} AS bytes, read_ns, reads, coalesce(first_ts, 0) AS since
   FROM file_work WHERE {moved} >= {settings.least_bytes} AND {other} = 0
+    AND (upid, {moved}) IN (SELECT (upid, {other}) FROM file_work WHERE {moved} = 0)
   ORDER BY bytes DESC, since, file_id LIMIT {2 * settings.most_pairs}"""
 
     taken, given = side("read_bytes", "written_bytes"), side("written_bytes", "read_bytes")
