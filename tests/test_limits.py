@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from pathlib import Path
@@ -14,7 +15,7 @@ from iodock.errors import RequestError
 from iodock.monitor.access import Access, Role, Visitor, add_token, read_tokens
 from iodock.monitor.limits import Budget, Budgets, Refusal, sender_of
 from iodock.portal import door
-from iodock.portal.keeper import Room
+from iodock.portal.keeper import Room, _Together
 from iodock.settings import AgentLimits, load
 from iodock.store.monitored import MonitorStore
 from test_collector import BEGIN, post, serving, written
@@ -71,6 +72,23 @@ def test_one_sender_does_not_fill_the_memory() -> None:
     with room.some("greedy") as again:
         assert again(100)
     assert room._left == 400 and not room._taken
+
+
+def test_whatever_the_disk_says_reaches_all_who_wait() -> None:
+    answers: list[Exception | None] = [RuntimeError("not foreseen"), None]
+
+    def sync() -> None:
+        if answer := answers.pop(0):
+            raise answer
+
+    async def three() -> list[object]:
+        together = _Together(sync)
+        waiting = asyncio.gather(together.wait(), together.wait(), return_exceptions=True)
+        failed = await asyncio.wait_for(waiting, 30)
+        await asyncio.wait_for(together.wait(), 30)
+        return list(failed)
+
+    assert [str(failed) for failed in asyncio.run(three())] == ["not foreseen"] * 2
 
 
 def settings(folder: Path, monkeypatch: pytest.MonkeyPatch, **limits: float) -> None:

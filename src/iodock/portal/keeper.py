@@ -14,7 +14,6 @@ from anyio import CapacityLimiter, to_thread
 from starlette.concurrency import run_in_threadpool
 
 from iodock._native import MonitorTaken
-from iodock.errors import StoreError
 from iodock.monitor.collector import Collector
 from iodock.monitor.limits import Budgets, Refusal
 from iodock.settings import AgentLimits
@@ -118,10 +117,11 @@ class _Together:
     async def _run(self) -> None:
         while self._waiting:
             served, self._waiting = self._waiting, []
-            error: StoreError | None = None
+            error: Exception | None = None
             try:
                 await run_in_threadpool(self._call)
-            except StoreError as failed:
+            except Exception as failed:
+                # Whatever it is: who waits must not wait for ever.
                 error = failed
             for one in served:
                 if not one.done():
