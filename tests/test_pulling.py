@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,11 +18,17 @@ import pytest
 
 from batches import Part, frame
 from fake_agent import BAD, FakeAgent, answering, misbehaving
+from iodock.cli.monitor_serve import _Serving
 from iodock.errors import RequestError
+from iodock.monitor.access import Access
 from iodock.monitor.collector import Collector
+from iodock.monitor.speakers import Names
 from iodock.monitor.targets import Shown, Target, each_once, read_targets, target_of
 from iodock.portal import puller
-from iodock.portal.puller import Pulling, pulling
+from iodock.portal.asking import NoRoom
+from iodock.portal.keeper import Keeper
+from iodock.portal.puller import Puller, Pulling, pulling
+from iodock.portal.shown.page import Site
 from iodock.settings import AgentLimits
 from simulated import played
 from test_collector import BEGIN, SECOND, serving, sums, written
@@ -96,8 +106,7 @@ def test_after_a_restart_agents_offer_again_and_it_counts_once(tmp_path: Path) -
 def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(puller, "GOOD_LANE", 2)
     monkeypatch.setattr(puller, "DOUBTFUL_LANE", 1)
-    monkeypatch.setattr(puller, "QUICK_S", 0.5)
-    monkeypatch.setattr(puller, "ANSWER_S", 0.5)
+    monkeypatch.setattr(puller, "ANSWER_S", 2.0)
     frames, total = made("oss01", 50)
     good = FakeAgent("oss01", frames, most=1)
     with contextlib.ExitStack() as stack:
@@ -113,7 +122,83 @@ def test_bad_agents_hold_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         wait_for("more questions", lambda: len(good.asked) > asked + 20)
         assert stored(collector) == {"oss01": total}
     assert all(line.startswith(("note: ", "over: ")) and line.isprintable() for line in said)
-    assert not any(good.url in line for line in said)
+
+
+def alone(folder: Path, said: list[str]) -> tuple[Puller, puller._Agent]:
+    """A puller that does not run, and an agent of it."""
+    target = target_of("http://127.0.0.1:9", "")
+    keeper, names = Keeper(Collector(folder), AgentLimits(), 1, 100), Names([target], lambda _: ())
+    wanted = Pulling((target,), Shown(), 60.0)
+    return Puller(keeper, wanted, names, ssl.create_default_context(), said.append), puller._Agent(target)
+
+
+def test_where_there_is_no_memory_the_agent_is_asked_again_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    one, asked = alone(tmp_path, said)
+
+    async def no_room(_: object) -> bool:
+        raise NoRoom
+
+    monkeypatch.setattr(one, "_turn", no_room)
+    waits = [asyncio.run(one._wait_after_turn(asked)) for _ in range(20)]
+    assert all(0.5 <= wait <= 1.5 for wait in waits) and len(set(waits)) > 1
+    assert asked.failures == 0 and not asked.is_doubtful
+    assert said == [f"note: {asked.target}: no memory for its samples now"]
+
+
+def test_nobody_is_asked_earlier_than_the_budget_lets_him(tmp_path: Path) -> None:
+    one, asked = alone(tmp_path, [])
+    assert all(one._fail(asked, puller._Trouble("too much", 400.0)) >= 400.0 for _ in range(50))
+
+
+def test_all_addresses_of_a_name_are_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = FakeAgent("oss01", made("oss01", 3)[0])
+    port = agent.server_address[1]
+    # The agent listens at the second only.
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{last}", port)) for last in (2, 1)]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *words, **more: found)
+    target = target_of(f"http://localhost:{port}", "")
+    with answering(agent), pulled(tmp_path, target) as (_, said):
+        wait_for("samples", lambda: not agent.frames)
+    assert said == []
+
+
+def test_pulling_goes_on_where_nobody_hears_what_it_says(tmp_path: Path) -> None:
+    good, tried = FakeAgent("oss01", made("oss01", 21)[0], most=1), list[str]()
+    targets = (target_of("http://127.0.0.1:9", ""), target_of(good.url, ""))
+
+    def closed(line: str) -> None:
+        tried.append(line)
+        raise OSError(5, "standard error is closed")
+
+    with answering(good), pulling(
+        Collector(tmp_path), Pulling(targets, Shown(), 0.05), AgentLimits(), closed
+    ):  # fmt: skip
+        wait_for("a complaint", lambda: tried)
+        asked = len(good.asked)
+        wait_for("samples", lambda: not good.frames and len(good.asked) > asked + 10)
+
+
+def test_the_end_of_pulling_is_told_and_stops_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def mistaken(_: object) -> None:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(Puller, "run", mistaken)
+    with pulled(tmp_path, target_of("http://127.0.0.1:9", "")) as (_, said):
+        wait_for("the end", lambda: not [one for one in threading.enumerate() if one.name == "pulling"])
+    assert said == ["error: pulling has ended: RuntimeError('a mistake')"]
+
+
+def test_errors_are_told_also_to_who_wants_quiet(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as door:
+        serving = _Serving(door, Access(), None, Site(), is_quiet=True)
+        serving.tell("note: this is not told")
+        serving.tell("error: this is")
+    assert capsys.readouterr().err == "error: this is\n"
 
 
 @pytest.mark.parametrize("said", ["oss01", "liar"])

@@ -142,7 +142,8 @@ class _Serving:
     is_quiet: bool
 
     def tell(self, line: str) -> None:
-        if not self.is_quiet:
+        """Errors also to who wants no notes."""
+        if not self.is_quiet or line.startswith("error: "):
             say(line)
 
     def until(self, wake: int, app: Starlette) -> None:

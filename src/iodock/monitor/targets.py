@@ -40,15 +40,22 @@ class Target:
         address = _address(self.host)
         return self.host == "localhost" if address is None else address.is_loopback
 
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """In small letters. A name of the domain name system stands for itself, with and without its domain.
+        None of an address in numbers: nothing says what is there."""
+        if self.name:
+            return (self.name.lower(),)
+        if self.host == "localhost" or _address(self.host):
+            return ()
+        own = self.host.lower()
+        return (own, own.partition(".")[0])
+
     def may_be(self, machine: str) -> bool | None:
-        """May it speak for this machine? A name of the domain name system stands for itself, with and without
-        its domain. None: nothing says so, as an address has no name."""
+        """May it speak for this machine? None: nothing says so."""
         if self.name:
             return machine == self.name
-        if self.host == "localhost" or _address(self.host):
-            return None
-        own, said = self.host.lower(), machine.lower()
-        return said in (own, own.partition(".")[0])
+        return machine.lower() in self.own_names if self.own_names else None
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:

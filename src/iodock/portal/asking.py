@@ -135,8 +135,8 @@ def _shown(text: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text[:_COMPLAINT]).strip()
 
 
-async def address_of(target: Target) -> str:
-    """What the target's name stands for. Raises OSError."""
+async def addresses_of(target: Target) -> list[str]:
+    """What the target's name stands for, at least one. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
-    return str(found[0][4][0])
+    return list(dict.fromkeys(str(one[4][0]) for one in found))

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from iodock.errors import AnswerError, RequestError, StoreError
 from iodock.monitor.collector import Collector
 from iodock.monitor.limits import Refusal
+from iodock.monitor.speakers import Names
 from iodock.monitor.targets import Shown, Target
-from iodock.portal.asking import Asking, Known, NoRoom, Pull, address_of
+from iodock.portal.asking import Asking, Known, NoRoom, Pull, addresses_of
 from iodock.portal.keeper import Keeper
 from iodock.settings import AgentLimits
 
@@ -38,6 +39,8 @@ ANSWERS_A_TURN = 16
 """Then others have theirs: one that was away has many."""
 LONGEST_WAIT_S = 300.0
 """Until an agent that fails is asked again."""
+_NO_ROOM_S = 1.0
+"""Until an agent is asked again for whose answer there was no memory."""
 _NAME_SERVERS = 32
 """Threads that ask for addresses: a name service may hang as well."""
 
@@ -86,10 +89,12 @@ class _Agent:
 class Puller:
     """Asks all agents, each in its turn. Of one event loop."""
 
-    def __init__(self, keeper: Keeper, pulling: Pulling, trust: ssl.SSLContext, tell: Tell) -> None:
-        self._keeper, self._pulling, self._trust, self._tell = keeper, pulling, trust, tell
+    def __init__(
+        self, keeper: Keeper, pulling: Pulling, names: Names, trust: ssl.SSLContext, tell: Tell
+    ) -> None:
+        self._keeper, self._pulling, self._names = keeper, pulling, names
+        self._trust, self._tell = trust, tell
         self._good, self._doubtful = asyncio.Semaphore(GOOD_LANE), asyncio.Semaphore(DOUBTFUL_LANE)
-        self._names: dict[str, Target] = {}
 
     async def run(self) -> None:
         """Until it is cancelled."""
@@ -116,6 +121,10 @@ class Puller:
             return 0.0
         except _Trouble as trouble:
             return self._fail(agent, trouble)
+        except NoRoom:
+            # Not its failure.
+            self._note(agent, "no memory for its samples now")
+            return _NO_ROOM_S * random.uniform(0.5, 1.5)
         except Exception as error:
             # A mistake in iodock must not cost the other agents.
             return self._fail(agent, _Trouble(f"a mistake in iodock: {error!r}"))
@@ -129,7 +138,7 @@ class Puller:
         agent.address = ""
         self._note(agent, str(trouble))
         doubled = self._pulling.every_s * (1 << min(agent.failures - 1, 10))
-        return max(trouble.wait_s, min(doubled, LONGEST_WAIT_S)) * random.uniform(0.5, 1.0)
+        return max(trouble.wait_s, min(doubled, LONGEST_WAIT_S) * random.uniform(0.5, 1.0))
 
     def _note(self, agent: _Agent, trouble: str) -> None:
         """Says what is new."""
@@ -152,8 +161,6 @@ class Puller:
             return await self._answers(agent, asking, answer_s)
         except TimeoutError:
             raise self._too_late(agent, f"no answer after {ANSWER_S:.0f} s") from None
-        except NoRoom:
-            raise _Trouble("no memory for its samples now") from None
         except (AnswerError, RequestError, OSError) as error:
             raise _Trouble(_told(error)) from error
         except StoreError:
@@ -167,9 +174,19 @@ class Puller:
 
     async def _begin(self, agent: _Agent, patience_s: float) -> Asking:
         async with asyncio.timeout(patience_s):
-            agent.address = agent.address or await address_of(agent.target)
-            trust = self._trust if agent.target.is_secure else None
-            return await Asking.begin(agent.target, agent.address, trust)
+            known = [agent.address] if agent.address else await addresses_of(agent.target)
+            *others, last = known
+            for address in others:
+                with contextlib.suppress(OSError):
+                    async with asyncio.timeout(patience_s / len(known)):
+                        return await self._connect(agent, address)
+            return await self._connect(agent, last)
+
+    async def _connect(self, agent: _Agent, address: str) -> Asking:
+        trust = self._trust if agent.target.is_secure else None
+        asking = await Asking.begin(agent.target, address, trust)
+        agent.address = address
+        return asking
 
     async def _answers(self, agent: _Agent, asking: Asking, patience_s: float) -> bool:
         bearer = self._pulling.shown.bearer()
@@ -186,12 +203,8 @@ class Puller:
         return True
 
     def _check_name(self, agent: _Agent, pull: Pull) -> None:
-        """An address without a name has the first that it gives, unless it is another's."""
-        may = agent.target.may_be(pull.host)
-        if may is None:
-            may = agent.name in ("", pull.host)
-        if not may or self._names.setdefault(pull.host, agent.target) != agent.target:
-            why = f"{pull.host!r}: not a name that this sender may use"
+        why = self._names.why_not(agent.target, pull.host, pull.spool)
+        if why:
             self._keeper.refuse(Refusal(str(agent.target), why), agent.name)
             raise _Trouble(why)
         agent.name = pull.host
@@ -229,30 +242,42 @@ def pulling(collector: Collector, wanted: Pulling, limits: AgentLimits, tell: Te
     _allow_connections(len(wanted.targets))
     loop = asyncio.new_event_loop()
     end = asyncio.Event()
+    names = Names(wanted.targets, lambda machine: collector.store.catalogue.spools.get(machine, ()))
+
+    def tell_if_heard(line: str) -> None:
+        # Where standard error is closed, pulling goes on.
+        with contextlib.suppress(Exception):
+            tell(line)
 
     async def run() -> None:
         loop.set_default_executor(ThreadPoolExecutor(_NAME_SERVERS, "names"))
         keeper = Keeper(collector, limits, TAKERS, AT_ONCE_BYTES)
-        work = loop.create_task(Puller(keeper, wanted, trust, tell).run())
+        work = loop.create_task(Puller(keeper, wanted, names, trust, tell_if_heard).run())
         ended = loop.create_task(end.wait())
         await asyncio.wait((work, ended), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             # A mistake in iodock: nothing else ends it.
-            tell(f"error: pulling has ended: {work.exception()!r}")
+            tell_if_heard(f"error: pulling has ended: {work.exception()!r}")
         for task in (work, ended):
             task.cancel()
         await asyncio.gather(work, ended, return_exceptions=True)
 
     def work_here() -> None:
-        loop.run_until_complete(run())
-        loop.close()
+        try:
+            loop.run_until_complete(run())
+        except Exception as error:
+            tell_if_heard(f"error: pulling has ended: {error!r}")
+        finally:
+            loop.close()
 
-    thread = threading.Thread(target=work_here, daemon=True)
+    thread = threading.Thread(target=work_here, name="pulling", daemon=True)
     thread.start()
     try:
         yield
     finally:
-        loop.call_soon_threadsafe(end.set)
+        # The loop is closed where pulling has ended before.
+        with contextlib.suppress(RuntimeError):
+            loop.call_soon_threadsafe(end.set)
         thread.join(ANSWER_S)
 
 

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,8 +53,8 @@ class Catalogue:
     """Which files count, by table and resolution."""
 
     files: dict[tuple[str, str], tuple[StoredFile, ...]]
-    agents: int
-    """Spools that have pushed something."""
+    spools: dict[str, frozenset[str]]
+    """Of each machine, those that something came from."""
 
     def of(self, table: str, resolution: str) -> tuple[StoredFile, ...]:
         """All files of one resolution."""
@@ -259,7 +260,11 @@ def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
         for table, resolutions in found["tables"].items()
         for resolution, entries in resolutions.items()
     }
-    return Catalogue(files, len(found["applied"]))
+    spools: defaultdict[str, set[str]] = defaultdict(set)
+    for sender in found["applied"]:
+        spool, _, host = sender.partition(" ")
+        spools[host].add(spool)
+    return Catalogue(files, {host: frozenset(known) for host, known in spools.items()})
 
 
 def _file(entry: dict[str, Any]) -> StoredFile:
