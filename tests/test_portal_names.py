@@ -43,7 +43,7 @@ class Past:
             values = {("read_bytes", BYTES): moved, ("read_bytes", COUNT): 1}
             entry = Entry(owner, values, start=begin, updated=end)
             told = [(job, user, name)] if name else None
-            spool = job.encode().ljust(16, b"-")
+            spool = f"{job}{name[:5]}".encode().ljust(16, b"-")[:16]
             self._collector.push(frame(1, [Part(begin, [], full=True)], spool=spool))
             done = frame(2, [Part(end, [entry], full=True)], spool=spool, names=told, named_at=end)
             self._collector.push(done)
@@ -71,6 +71,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         past.run("401", "x" * 250, 6, 100)
         past.run("600", "plain", 8, 1500)
         past.run("500", "", 7, 100)
+        past.run("700", "early", 9, 100)
+        past.run("700", "latter", 8.9, 100)
         # Still active, and longer than any before.
         past.run("120", "ocean", 0.6, 1900)
         past.push()
@@ -101,6 +103,14 @@ def test_the_table_of_jobs_has_names(site: Server) -> None:
         rows = table(site, "/jobs?range=7d&q=OCEA", "jobs", role)
         assert {row["job_name"] for row in rows} == {"ocean"}
         assert len([row for row in rows if row["job"].startswith("30")]) == expected
+
+
+def test_a_job_is_found_by_the_name_that_is_shown(site: Server) -> None:
+    found = {row["job"]: row["job_name"] for row in table(site, "/jobs?range=7d", "jobs")}
+    assert found["700"] == "early"
+    assert {row["job"] for row in table(site, "/jobs?range=7d&q=early", "jobs")} == {"700"}
+    # Another machine told it later, and by another name.
+    assert table(site, "/jobs?range=7d&q=latter", "jobs") == []
 
 
 def test_a_slow_run_is_said_to_be_slower_with_the_evidence(site: Server) -> None:

@@ -63,8 +63,10 @@ def numbers_called(store: MonitorTables, part: str, seen: Seen, begin: int, end:
     if not part or not has_names(store):
         return ()
     mine = seen.condition('"user"')
-    where = f"contains(lower(name), lower({text(part)})) AND {mine}"
-    sql = f"SELECT job FROM ({_NAMED.format(where=where)}) ORDER BY ts DESC, job LIMIT {MOST_FOUND}"
+    # As one job is called by its first name only, the text is looked for after that was found.
+    having = f"contains(lower(name), lower({text(part)}))"
+    named = f"({_NAMED.format(where=mine)}) WHERE {having}"
+    sql = f"SELECT job FROM {named} ORDER BY ts DESC, job LIMIT {MOST_FOUND}"
     return tuple(str(row["job"]) for row in _asked(store, sql, begin, end))
 
 
