@@ -51,6 +51,9 @@ fn once(arguments: &Arguments) -> ! {
 fn run(arguments: &Arguments) -> ! {
     let guard = Guard::new(&arguments.keys).and_then(|guard| guard.check(arguments.listen).map(|()| guard));
     let guard = guard.unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint));
+    if guard.is_open() && arguments.sending().is_some_and(|sending| sending.is_pulled) {
+        tell("note: --serve-spool: whoever is on this machine can have samples deleted that no collector has; --listen-token-file FILE keeps others out");
+    }
     let options = arguments.options();
     let host = Asked::now(&options).answer(&options);
     let spooling = arguments.sending().map(|sending| spooling(sending, &host));

@@ -139,6 +139,21 @@ fn what_is_refused_is_set_aside_and_only_what_was_given() {
 }
 
 #[test]
+fn who_trusts_everybody_on_the_machine_is_told() {
+    let note = "--listen-token-file FILE keeps others out";
+    let site = pulled("pulled-open");
+    let open = site.start();
+    open.address();
+    assert!(open.said().contains(note), "{}", open.said());
+    let site = pulled("pulled-closed");
+    let token = site.file("token", "abc-123\n", 0o600);
+    let site = site.with("--listen-token-file", &token);
+    let closed = site.start();
+    closed.address();
+    assert!(!closed.said().contains(note), "{}", closed.said());
+}
+
+#[test]
 fn a_pull_that_makes_no_sense_changes_nothing() {
     let site = pulled("pulled-nonsense");
     let agent = site.start();
