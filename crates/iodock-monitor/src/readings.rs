@@ -107,7 +107,8 @@ impl Readings {
             let owners: u64 = owners.filter(is_new).map(work::weight_of_owner).sum();
             owners + if target.is_some() { 0 } else { work::weight_of_target(part) }
         };
-        sender + batch.parts.iter().map(of_part).sum::<u64>()
+        let job_names = batch.job_names.iter().map(work::weight_of_job_name).sum::<u64>();
+        sender + job_names + batch.parts.iter().map(of_part).sum::<u64>()
     }
 
     /// Takes what a batch says into `rows`; nothing if it was there before.

@@ -1,6 +1,6 @@
 //! What batches ask of a collector: the measure of how much one sender may send.
 
-use iodock_samples::batch::{Batch, Part};
+use iodock_samples::batch::{Batch, JobName, Part};
 use iodock_samples::sample::Owner;
 use std::ops::AddAssign;
 
@@ -11,9 +11,10 @@ const LETTERS: usize = 64;
 pub struct Work {
     /// Of batches, not compressed.
     pub bytes: u64,
-    /// Entries and their values, losses and events.
+    /// Entries and their values, losses, events and names of jobs.
     pub values: u64,
-    /// Owners, targets and senders that were not known: each is kept. A long one counts as several.
+    /// Owners, targets and senders that were not known, and names of jobs: each is kept. A long one counts as
+    /// several.
     pub names: u64,
 }
 
@@ -27,7 +28,7 @@ impl Work {
     pub fn of(batch: &Batch) -> Work {
         let entries = batch.parts.iter().flat_map(|part| &part.entries);
         let values: usize = entries.map(|entry| 1 + entry.values.len()).sum();
-        let told = batch.parts.len() + batch.losses.len() + batch.events.len();
+        let told = batch.parts.len() + batch.losses.len() + batch.events.len() + batch.job_names.len();
         Work { values: (values + told) as u64, ..Work::default() }
     }
 }
@@ -47,6 +48,10 @@ pub fn weight(letters: usize) -> u64 {
 
 pub fn weight_of_owner(owner: &Owner) -> u64 {
     weight(owner.job.len() + owner.user.len() + owner.session.len() + owner.command.len())
+}
+
+pub fn weight_of_job_name(named: &JobName) -> u64 {
+    weight(named.job.len() + named.user.len() + named.name.len())
 }
 
 pub fn weight_of_target(part: &Part) -> u64 {

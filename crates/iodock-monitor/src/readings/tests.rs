@@ -330,3 +330,14 @@ fn names_of_jobs_are_rows_and_count_once() {
     let found: Vec<_> = rows.names.iter().map(|row| (row.host.as_str(), &row.named)).collect();
     assert_eq!(found, [("oss1", &named)]);
 }
+
+#[test]
+fn names_of_jobs_are_work() {
+    let (readings, bare) = (Readings::default(), batch(1, part(100, true, &[])));
+    let short = JobName { job: b"7".into(), user: b"sato".into(), name: b"ocean".into() };
+    let long = JobName { name: vec![b'x'; 200], ..short.clone() };
+    let sent = Batch { job_names: vec![short, long], ..bare.clone() };
+    assert_eq!(work::Work::of(&sent).values, work::Work::of(&bare).values + 2);
+    // The long one is 205 letters.
+    assert_eq!(readings.new_names(&sent), readings.new_names(&bare) + 1 + 4);
+}
