@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -36,7 +37,10 @@ class Site:
         self.centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=12)
         self.tree = Tree(folder / "lustre", self.centre)
         self.tree.write()
-        self.addresses = dict(zip(self.members, free_addresses(len(self.members)), strict=True))
+        # Whoever is asked for something must be found again after it was killed.
+        self.addresses = dict.fromkeys(self.members, "127.0.0.1:0")
+        asked = self.members if is_pulled else [COLLECTOR]
+        self.addresses |= zip(asked, free_addresses(len(asked)), strict=True)
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
     @property
@@ -93,12 +97,18 @@ class Site:
 
 
 def free_addresses(count: int) -> list[str]:
-    """All at once, so that none is there twice."""
-    doors = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    addresses = [f"127.0.0.1:{door.getsockname()[1]}" for door in doors]
-    for door in doors:
-        door.close()
-    return addresses
+    """Whose ports nobody has, and no connection gets between two starts: these have a range of their own."""
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
+    lowest, highest = int(given[0]), int(given[1])
+    ports = [port for port in range(1024, 1 << 16) if not lowest <= port <= highest]
+    found: list[str] = []
+    # Tests that run at the same time must not choose alike.
+    for port in random.SystemRandom().sample(ports, len(ports)):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(f"127.0.0.1:{port}")
+        if len(found) == count:
+            return found
+    pytest.skip("all ports are given to connections (net.ipv4.ip_local_port_range)")
 
 
 @pytest.fixture(params=[False, True], ids=["pushed", "pulled"])
