@@ -16,7 +16,12 @@ fn main() {
         std::fs::write(&library, b"").expect("OUT_DIR can be written");
         return;
     }
-    let compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
+    let mut compiler = cc::Build::new().opt_level(2).debug(false).get_compiler();
+    // A wheel is built by zig, for an older glibc: its linker does not know `-z initfirst`, and this library
+    // links with none.
+    if compiler.path().to_string_lossy().contains("zig") {
+        compiler = cc::Build::new().opt_level(2).debug(false).compiler("cc").get_compiler();
+    }
     let mut command: Command = compiler.to_command();
     command.args([
         "-shared",
