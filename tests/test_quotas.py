@@ -22,7 +22,7 @@ ME, STAFF = 1000, 50
 OWNER = Owner(ME, STAFF)
 KIB = 1024
 DAY = 86400
-LUSTRE = Mount("/work", "lustre", "10.1.0.1@o2ib:/work", "0:50", ())
+LUSTRE = Mount("/scratch", "lustre", "10.1.0.1@o2ib:/scratch", "0:50", ())
 GPFS = Mount("/gpfs/fs1", "gpfs", "/dev/fs1", "0:51", ())
 NFS = Mount("/home", "nfs4", "fs1:/export/home", "0:52", ())
 LOCAL = Mount("/", "ext4", "/dev/sda2", "8:2", ())
@@ -51,26 +51,26 @@ def kib(
     ("row", "of_bytes", "of_files"),
     [
         (
-            "          /work   26448  102400  204800       -     105    1000    2000       -",
+            "          /scratch   26448  102400  204800       -     105    1000    2000       -",
             kib(26448, 102400, 204800), Allowance(105, 1000, 2000),
         ),
         ("/a/very/long/mount/point\n                  26448  0  0  -     105       0       0       -",
             kib(26448, None, None), Allowance(105, None, None)),
-        ("          /work  150000* 102400  204800 6d23h59m57s 105 0 0 -",
+        ("          /scratch  150000* 102400  204800 6d23h59m57s 105 0 0 -",
             kib(150000, 102400, 204800, Grace.RUNNING), Allowance(105, None, None)),
-        ("          /work  150000* 102400  204800    none  105*  100  200    none",
+        ("          /scratch  150000* 102400  204800    none  105*  100  200    none",
             kib(150000, 102400, 204800, Grace.OVER), Allowance(105, 100, 200, Grace.OVER)),
-        ("          /work  204800*      0  204800       -  105  0  0  -",
+        ("          /scratch  204800*      0  204800       -  105  0  0  -",
             kib(204800, None, 204800), Allowance(105, None, None)),
-        ("          /work [26448]  102400  204800       -  105  0  0  -",
+        ("          /scratch [26448]  102400  204800       -  105  0  0  -",
             kib(26448, 102400, 204800, exact=False), Allowance(105, None, None)),
-        ("          /work   26448*  102400  204800       -  [0]  [0]  [0]  -",
+        ("          /scratch   26448*  102400  204800       -  [0]  [0]  [0]  -",
             kib(26448, 102400, 204800), Allowance(0, None, None, is_exact=False)),
-        ("          /work   26448**  0  204800       -  105  0  0  -",
+        ("          /scratch   26448**  0  204800       -  105  0  0  -",
             kib(26448, None, 204800, exact=False), Allowance(105, None, None)),
-        ("          /work   1.5G      8T     10T       -      0k  3M  36000000       -",
+        ("          /scratch   1.5G      8T     10T       -      0k  3M  36000000       -",
             Allowance(3 << 29, 8 << 40, 10 << 40), Allowance(0, 3 << 20, 36000000)),
-        ("          /work   26448       -       -       -  105  -  -  -",
+        ("          /scratch   26448       -       -       -  105  -  -  -",
             kib(26448, None, None, exact=False), Allowance(105, None, None, is_exact=False)),
     ],
 )  # fmt: skip
@@ -84,7 +84,7 @@ def test_every_shape_of_lfs_quota(
 
 
 def test_lines_that_are_none_are_no_quotas() -> None:
-    assert not list(quotas_in(DEFAULTS + INACCURATE + HEADING + "/work/long/name\n", "user", "1000"))
+    assert not list(quotas_in(DEFAULTS + INACCURATE + HEADING + "/scratch/long/name\n", "user", "1000"))
     assert not list(quotas_in("Disk quotas for user bob (uid 1000): none\n", "user", "1000"))
 
 
@@ -104,8 +104,8 @@ fs1:/export/my home 150* 100 200 {now + DAY} 7* 5 9 {now - DAY}
 
 
 def test_projects_and_filesets() -> None:
-    assert project_in(" 1001 P /work/shared\n") == 1001
-    assert project_in(" 1001 - /work/shared\n") is None and project_in("    0 P /work\n") is None
+    assert project_in(" 1001 P /scratch/shared\n") == 1001
+    assert project_in(" 1001 - /scratch/shared\n") is None and project_in("    0 P /scratch\n") is None
     assert project_in("lfs: no such command") is None
     assert fileset_in("file name:   /gpfs/x\nfileset name:         scratch\nflags:\n") == "scratch"
     assert fileset_in("file name: /gpfs/x\n") is None
@@ -169,12 +169,12 @@ def why(found: Quotas) -> list[str]:
 
 def test_lustre_is_asked_for_user_group_and_project(tools: Path) -> None:
     script(tools, "lfs", """case "$1 $2" in
-"project -d") echo " 1001 P /work/x";;
-"quota -u") echo "Disk quotas for usr bob (uid 1000):"; echo "/work 5 0 9 - 1 0 0 -";;
-"quota -g") echo "/work [6] 0 9 - 1 0 0 -"; exit 5;;
-"quota -p") echo "/work 7 0 9 - 1 0 0 -"; echo "  /work/pool 1 0 0 - 1 0 0 -";;
+"project -d") echo " 1001 P /scratch/x";;
+"quota -u") echo "Disk quotas for usr bob (uid 1000):"; echo "/scratch 5 0 9 - 1 0 0 -";;
+"quota -g") echo "/scratch [6] 0 9 - 1 0 0 -"; exit 5;;
+"quota -p") echo "/scratch 7 0 9 - 1 0 0 -"; echo "  /scratch/pool 1 0 0 - 1 0 0 -";;
 esac""")  # fmt: skip
-    found = quotas_of(LUSTRE, "/work/x", OWNER)
+    found = quotas_of(LUSTRE, "/scratch/x", OWNER)
     assert [(one.kind, one.owner, one.bytes.used, one.bytes.left) for one in found.known] == [
         ("user", "bob", 5 * KIB, 4 * KIB),
         ("group", "50", 6 * KIB, None),
@@ -182,10 +182,10 @@ esac""")  # fmt: skip
     ]
     assert not found.unknown
     assert was_asked(tools, "lfs") == [
-        "project -d /work/x",
-        "quota -u 1000 /work",
-        "quota -g 50 /work",
-        "quota -p 1001 /work",
+        "project -d /scratch/x",
+        "quota -u 1000 /scratch",
+        "quota -g 50 /scratch",
+        "quota -p 1001 /scratch",
     ]
 
 
@@ -312,7 +312,7 @@ def test_room_is_refused_only_where_it_is_known_to_lack() -> None:
 
     def noted(of_bytes: Allowance, of_files: Allowance) -> list[str]:
         known = (Quota("user", "bob", of_bytes, of_files),)
-        return [one.text for one in check_room(Quotas(known), "/work", 100 * MIB, 100)]
+        return [one.text for one in check_room(Quotas(known), "/scratch", 100 * MIB, 100)]
 
     enough, margin = 106 * MIB, 121
     assert not noted(Allowance(0, None, enough), Allowance(0, None, margin))
@@ -350,7 +350,7 @@ def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> 
             capture_output=True, text=True, timeout=120, env=environment,
         )  # fmt: skip
 
-    script(tools, "lfs", "[ $1 = quota ] && echo '/work 5 0 0 - 990 0 1000 -'")
+    script(tools, "lfs", "[ $1 = quota ] && echo '/scratch 5 0 0 - 990 0 1000 -'")
     refused = run()
     assert refused.returncode == 1, refused.stderr
     assert "10 files left of the quota of user" in refused.stderr and "hint: make room" in refused.stderr

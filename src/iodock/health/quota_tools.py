@@ -115,7 +115,7 @@ def _of_lustre(mount: Mount, folder: str, owner: Owner, asking: _Asking) -> list
 
 
 def project_in(said: str) -> int | None:
-    """From `lfs project -d`: `1001 P /work/x`; None where new files do not get it."""
+    """From `lfs project -d`: `1001 P /scratch/x`; None where new files do not get it."""
     first = re.match(r"\s*(\d+)\s+P\s", said)
     return int(first[1]) or None if first else None
 
