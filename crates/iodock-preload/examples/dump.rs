@@ -14,7 +14,7 @@ fn main() {
     let mut arguments = std::env::args().skip(1).peekable();
     let mode = arguments.next_if(|first| first.starts_with('-')).unwrap_or("-c".into());
     let program = arguments.next().expect("usage: dump [-c|-v|-q|-n] PROGRAM ARGUMENT...");
-    let tables = session::tables();
+    let tables = session::libraries();
     let folder = std::path::PathBuf::from(format!("/dev/shm/iodock-dump-{}", std::process::id()));
     let session = Session::create(&folder, &tables).expect("session");
     let status = Command::new(&program)

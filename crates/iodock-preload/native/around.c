@@ -111,7 +111,7 @@ static void open_window(void)
 	if (window)
 		return;
 	/* Where all memory is locked this would be too, every page of it. */
-	kernel2(SYS_munlock, session, session->chunks_at);
+	kernel2(SYS_munlock, session, session->head_bytes);
 	u64 next = session->chunks_at + __atomic_load_n(&session->next_chunk, __ATOMIC_RELAXED) * session->chunk_bytes;
 	window_at = next;
 	window = descriptors ? open_part(next, WINDOW_BYTES) : map_part(0, next, WINDOW_BYTES);

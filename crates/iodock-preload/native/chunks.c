@@ -71,15 +71,21 @@ static u8 *map_part(u8 *memory, u64 at, u64 bytes)
 	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
 }
 
+static u8 *map_by(long file, u64 at, u64 bytes)
+{
+	long memory = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (long)at);
+	return failed(memory) ? 0 : (u8 *)memory;
+}
+
 /* The same for a kernel without that. */
 static u8 *open_part(u64 at, u64 bytes)
 {
-	long fd = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
-	if (failed(fd))
+	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
+	if (failed(file))
 		return 0;
-	long memory = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (long)at);
-	kernel1(SYS_close, fd);
-	return failed(memory) ? 0 : (u8 *)memory;
+	u8 *memory = map_by(file, at, bytes);
+	kernel1(SYS_close, file);
+	return memory;
 }
 
 /* The stream has no chunk: its next record begins one. The memory stays, for that. */
@@ -97,6 +103,8 @@ static u8 *chunk_memory(struct stream *stream, u8 **memory, u64 at)
 	forget_chunk(stream);
 	if (confined)
 		return window && at >= window_at && at + bytes <= window_at + WINDOW_BYTES ? window + (at - window_at) : 0;
+	if (session_file >= 0)
+		return *memory = map_by(session_file, at, bytes);
 	u8 *old = *memory;
 	*memory = 0;
 	if (!descriptors && (*memory = map_part(old, at, bytes)) != 0)
@@ -123,7 +131,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	u8 *memory = chunk_memory(stream, &state->memory[level], at);
 	if (!memory)
 		return 0;
-	u64 first_bytes = stream->sequence ? 16384 : 4096;
+	/* A record may have two paths in it, or one twice, so less is not enough for a program that does anything. */
+	u64 first_bytes = stream->sequence ? 16384 : 12288;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
 		stop();

@@ -46,6 +46,8 @@
 #define PROT_EXEC 4
 #define MAP_SHARED 1
 #define MAP_PRIVATE 2
+#define MAP_FIXED 0x10
+#define MAP_FIXED_NOREPLACE 0x100000
 #define MAP_ANONYMOUS 0x20
 #define MAP_NORESERVE 0x4000
 #define MAP_NONBLOCK 0x10000
@@ -66,6 +68,7 @@
 #define ENOENT 2
 #define EACCES 13
 #define EFAULT 14
+#define EEXIST 17
 #define ENOTDIR 20
 #define ENOSYS 38
 #define ENODATA 61

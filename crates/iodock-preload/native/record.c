@@ -115,7 +115,9 @@ __attribute__((visibility("hidden"))) __thread struct state *iodock_own;
 static struct header *session;
 static u8 *blocks[BLOCKS];
 
-/* Parts of the file can only be mapped by a descriptor. */
+/* The file, while the library is loaded; else negative. */
+static long session_file = -1;
+/* Parts of it can only be mapped by a descriptor. */
 static u32 descriptors;
 /* The part of the file that is mapped for when we may map no more: 36 million reads. */
 #define WINDOW_BYTES (256ul << 20)
@@ -141,7 +143,6 @@ static void go_on(void)
 	__atomic_fetch_sub(&session->stopped_processes, 1, __ATOMIC_RELAXED);
 }
 
-extern u8 iodock_trampolines[], iodock_trampolines_end[];
 extern void iodock_plain(void), iodock_before(void), iodock_after(void);
 
 static inline u64 ticks(void)
@@ -294,6 +295,8 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 }
 
 #include "around.c"
+
+#include "patch.c"
 
 #include "load.c"
 

@@ -12,10 +12,11 @@ typedef unsigned long u64;
 typedef int s32;
 typedef long s64;
 typedef u16 __attribute__((aligned(1), may_alias)) unaligned_u16;
+typedef u32 __attribute__((aligned(1), may_alias)) unaligned_u32;
 typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 6
+#define SESSION_VERSION 7
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -23,6 +24,8 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 #define BIRTHS 1024
 #define MODULES 256
 #define MODULE_NAME 247
+/* The least that the head of the file takes. */
+#define HEAD_LEAST (128l << 10)
 
 /* What to do with a call. */
 enum kind {
@@ -110,6 +113,7 @@ struct header {
 	u32 trace_asking; /* the thread that asks, 0: none. A futex */
 	u32 recorder;     /* its process */
 	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
+	u64 head_bytes;   /* of the file, that every process maps */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
@@ -117,26 +121,31 @@ struct header {
 	struct other others[MODULES] __attribute__((aligned(4096)));
 };
 
-/* In the sites' area: for each module its header, then its sites. */
+/* In the sites' area: for each module its header, then its sites, then the places in its trampolines that name the module. */
 struct module {
 	u8 build_id[32];
 	u32 build_id_bytes;
 	u32 sites;
 	u32 left;  /* sites found, and not safe to patch */
-	u32 bytes; /* of this header and all its sites */
+	u32 bytes; /* of all that */
+	u32 moved; /* how many places */
+	u32 trampolines_bytes;
+	u64 trampolines_at; /* in the file; entries of the stub, then the trampolines. They reach a module that lies DISTANCE above */
+	u64 text_at; /* in the file: a part of the module's text with its jumps, 0: there is none */
+	u32 text_from; /* from the load address */
+	u32 text_bytes;
 };
 
-#define SITE_CODE 24
-enum site_kind { SITE_PLAIN = 0, SITE_AROUND = 1, SITE_ANY = 2 };
+#define DISTANCE (1l << 30)
+
+/* The stub's entries, in front of the trampolines. */
+struct entries {
+	void (*plain)(void), (*before)(void), (*after)(void);
+};
 
 struct site {
-	u32 patch; /* where the jump is written, from the load address */
-	u32 after; /* the address behind `syscall` */
-	u8 patch_bytes;
-	u8 before_bytes; /* instructions that ran before the call; then those behind it */
-	u8 behind_bytes;
-	u8 kind;
-	u8 code[SITE_CODE];
+	u32 at; /* where the jump is written, from the load address */
+	u32 trampoline; /* from the entries */
 };
 
 /* A piece of one thread's stream of records. Holds all that is needed to read it. */

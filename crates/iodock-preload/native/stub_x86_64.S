@@ -268,14 +268,4 @@ iodock_after:
 	LEAVE
 	.size	iodock_after, .-iodock_after
 
-/* Trampolines are written here when the library is loaded. */
-	.section .text.trampolines, "ax", @progbits
-	.globl	iodock_trampolines
-	.hidden	iodock_trampolines
-	.p2align 12
-iodock_trampolines:
-	.zero	65536
-	.globl	iodock_trampolines_end
-	.hidden	iodock_trampolines_end
-iodock_trampolines_end:
 	.section .note.GNU-stack, "", @progbits

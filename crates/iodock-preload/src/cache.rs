@@ -3,8 +3,10 @@
 //! is searched again.
 
 use crate::elf;
-use crate::format::{Shape, MODULE_BYTES, SITE_BYTES};
+use crate::format::Shape;
 use crate::sites;
+use crate::table::Table;
+use crate::trampolines::{self, Text};
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -12,9 +14,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Goes up with every change of what is searched, and how tables are written.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
-/// Tables as the session file holds them.
+/// A library whose calls are to be seen.
+pub struct Library {
+    pub table: Table,
+    /// Without it each process writes its jumps itself.
+    pub text: Option<Text>,
+}
+
+/// Tables of libraries.
 pub struct Cache {
     folder: Option<PathBuf>,
     shapes: Vec<Shape>,
@@ -35,21 +44,27 @@ impl Cache {
         Cache { folder, shapes }
     }
 
-    /// The table of the library at `path`; empty if there is nothing to patch in it.
-    pub fn table(&self, path: &Path) -> Vec<u8> {
-        let Ok(file) = fs::read(path) else { return Vec::new() };
-        let Some(elf) = elf::parse(&file).filter(|elf| !elf.build_id.is_empty()) else { return Vec::new() };
-        let name: String = elf.build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    /// The library at `path`; `None` if there is nothing to patch in it.
+    pub fn library(&self, path: &Path) -> Option<Library> {
+        let file = fs::read(path).ok()?;
+        let elf = elf::parse(&file).filter(|elf| !elf.build_id.is_empty())?;
+        let table = self.table(&file, elf.build_id)?;
+        let text = trampolines::text(&file, &elf, &table);
+        Some(Library { table, text })
+    }
+
+    fn table(&self, file: &[u8], build_id: &[u8]) -> Option<Table> {
+        let name: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
         let kept = self.folder.as_ref().map(|folder| folder.join(name));
-        if let Some(table) = kept.as_ref().and_then(|kept| read(kept, elf.build_id)) {
-            return table;
+        if let Some(table) = kept.as_ref().and_then(|kept| read(kept, build_id)) {
+            return Some(table);
         }
-        let table = sites::find(&file, &self.shapes).map_or_else(Vec::new, |module| module.bytes());
-        if let Some(kept) = kept.filter(|_| !table.is_empty()) {
+        let table = trampolines::assemble(&sites::find(file, &self.shapes)?);
+        if let Some(kept) = kept {
             // Without it the next recording begins 20 ms later, and that is all.
-            let _ = keep(&kept, &table);
+            let _ = keep(&kept, &table.bytes());
         }
-        table
+        Some(table)
     }
 }
 
@@ -81,16 +96,11 @@ fn hash(shapes: &[Shape]) -> u64 {
 }
 
 /// `None` unless it is whole: these bytes decide what is written over a program's instructions.
-fn read(path: &Path, build_id: &[u8]) -> Option<Vec<u8>> {
-    let table = fs::read(path).ok()?;
-    let (table, sum) = table.split_at_checked(table.len().checked_sub(8)?)?;
-    let number = |at: usize| Some(u32::from_le_bytes(table.get(at..at + 4)?.try_into().ok()?) as usize);
-    let whole = checksum(table).to_le_bytes() == *sum
-        && table.get(..build_id.len())? == build_id
-        && number(32)? == build_id.len()
-        && number(44)? == table.len()
-        && table.len() == MODULE_BYTES + number(36)? * SITE_BYTES;
-    whole.then(|| table.to_vec())
+fn read(path: &Path, build_id: &[u8]) -> Option<Table> {
+    let kept = fs::read(path).ok()?;
+    let (bytes, sum) = kept.split_at_checked(kept.len().checked_sub(8)?)?;
+    let table = Table::parse(bytes).filter(|_| checksum(bytes).to_le_bytes() == *sum)?;
+    (table.build_id == build_id).then_some(table)
 }
 
 fn checksum(bytes: &[u8]) -> u64 {
@@ -118,22 +128,22 @@ mod tests {
     #[test]
     fn a_table_is_the_same_from_the_cache_and_a_damaged_one_is_made_again() {
         let Some(libc) =
-            crate::session::libraries().into_iter().find(|path| path.to_string_lossy().contains("libc."))
+            crate::session::paths().into_iter().find(|path| path.to_string_lossy().contains("libc."))
         else {
             return;
         };
         let base = std::env::temp_dir().join(format!("iodock-sites-{}", std::process::id()));
         let cache = Cache::at(Some(base.clone()), Shapes::of_this_machine().by_number);
-        let found = cache.table(&libc);
+        let table = || cache.library(&libc).expect("it has sites").table;
+        let found = table();
         let kept = fs::read_dir(cache.folder.as_ref().expect("a folder")).expect("made").flatten().next();
         let kept = kept.expect("a table").path();
-        assert!(found.len() > MODULE_BYTES + 100 * SITE_BYTES);
-        assert_eq!(fs::read(&kept).expect("kept").len(), found.len() + 8);
-        assert_eq!(cache.table(&libc), found);
+        assert!(found.sites.len() > 100);
+        assert_eq!(table(), found);
         let mut damaged = fs::read(&kept).expect("kept");
-        damaged[MODULE_BYTES + 3] ^= 1;
+        damaged[100] ^= 1;
         fs::write(&kept, damaged).expect("written");
-        assert_eq!(cache.table(&libc), found);
+        assert_eq!(table(), found);
         fs::remove_dir_all(&base).expect("removed");
     }
 }

@@ -6,9 +6,19 @@ pub struct Code<'a> {
     pub bytes: &'a [u8],
 }
 
+/// A part of the file that is mapped as code.
+pub struct Segment {
+    pub offset: u64,
+    pub address: u64,
+    /// Of the file.
+    pub bytes: u64,
+}
+
+#[derive(Default)]
 pub struct Elf<'a> {
     pub build_id: &'a [u8],
     pub code: Vec<Code<'a>>,
+    pub segments: Vec<Segment>,
     /// Has it a dynamic linker? Static programs have none and load no library of ours.
     pub interpreter: Option<&'a [u8]>,
     /// Made by Go's compiler: such programs make their calls themselves, even if they have a libc.
@@ -16,10 +26,12 @@ pub struct Elf<'a> {
 }
 
 const X86_64: u16 = 62;
+const SEGMENT_LOAD: u32 = 1;
 const SEGMENT_INTERPRETER: u32 = 3;
 const SEGMENT_NOTE: u32 = 4;
 const SECTION_CODE: u32 = 1;
 const FLAG_EXECUTABLE: u64 = 4;
+const SEGMENT_EXECUTABLE: u32 = 1;
 const NOTE_BUILD_ID: u32 = 3;
 const NOTE_GO_BUILD_ID: u32 = 4;
 
@@ -45,7 +57,7 @@ pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
         return None;
     }
     let code = code_sections(file).unwrap_or_default();
-    let mut elf = Elf { build_id: &[], code, interpreter: None, is_go: false };
+    let mut elf = Elf { code, ..Elf::default() };
     let (at, count) = (u64_at(file, 32)? as usize, u16_at(file, 56)? as usize);
     for index in 0..count {
         let at = at.checked_add(index * 56)?;
@@ -55,6 +67,9 @@ pub fn parse(file: &[u8]) -> Option<Elf<'_>> {
                 let notes = slice(file, offset, length).unwrap_or_default();
                 elf.build_id = note(notes, b"GNU\0", NOTE_BUILD_ID).unwrap_or(elf.build_id);
                 elf.is_go |= note(notes, b"Go\0\0", NOTE_GO_BUILD_ID).is_some();
+            }
+            SEGMENT_LOAD if u32_at(file, at + 4)? & SEGMENT_EXECUTABLE != 0 => {
+                elf.segments.push(Segment { offset, address: u64_at(file, at + 16)?, bytes: length });
             }
             SEGMENT_INTERPRETER => elf.interpreter = slice(file, offset, length),
             _ => {}

@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -36,6 +36,7 @@ pub mod header {
     pub const TRACE_ASKING: usize = 152;
     pub const RECORDER: usize = 156;
     pub const ID_SPACE: usize = 160;
+    pub const HEAD_BYTES: usize = 168;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
@@ -180,6 +181,26 @@ pub const MORE_TEXT: u8 = 128;
 pub const ITEM_WRITES: u8 = 1;
 pub const ITEM_MOVES: u8 = 2;
 
-pub const MODULE_BYTES: usize = 48;
-pub const SITE_BYTES: usize = 36;
+/// Offsets in a module's header.
+pub mod module {
+    pub const BUILD_ID_BYTES: usize = 32;
+    pub const SITES: usize = 36;
+    pub const LEFT: usize = 40;
+    pub const BYTES: usize = 44;
+    pub const MOVED: usize = 48;
+    pub const TRAMPOLINES_BYTES: usize = 52;
+    pub const TRAMPOLINES_AT: usize = 56;
+    pub const TEXT_AT: usize = 64;
+    pub const TEXT_FROM: usize = 72;
+    pub const TEXT_BYTES: usize = 76;
+}
+
+pub const MODULE_BYTES: usize = 80;
+pub const PATCH_BYTES: usize = 8;
+pub const MOVED_BYTES: usize = 4;
+/// What a site's trampoline takes over, bytes.
 pub const SITE_CODE: usize = 24;
+/// So far below a library its trampolines lie: within reach of a jump, and below what else is loaded.
+pub const DISTANCE: u64 = 1 << 30;
+/// Of the file, mapped at once by every process.
+pub const HEAD_LEAST: u64 = 128 << 10;

@@ -16,6 +16,8 @@ pub mod reader;
 pub mod session;
 pub mod shapes;
 pub mod sites;
+pub mod table;
+pub mod trampolines;
 
 /// The preloaded library, as a file's bytes; empty on machines it is not written for.
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));

@@ -1,8 +1,9 @@
 //! The session file: made by the recorder before the program starts, mapped by every process recorded.
 
-use crate::cache::Cache;
-use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, MAGIC, MODULES, VERSION};
+use crate::cache::{Cache, Library};
+use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, HEAD_LEAST, MAGIC, MODULES, VERSION};
 use crate::shapes::Shapes;
+use crate::table::Places;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 /// Address space for chunks; the file is sparse.
 pub const FILE_BYTES: u64 = 64 << 30;
 const CHUNK_BYTES: u64 = 64 << 10;
+const PAGE: u64 = 4096;
 /// The library's name in the session's folder.
 const LIBRARY_NAME: &str = "libiodock_preload.so";
 const SESSION_NAME: &str = "session";
@@ -43,14 +45,14 @@ pub fn ticks() -> u64 {
 }
 
 impl Session {
-    /// Makes `folder` with the library and the file in it. `tables`: the libraries' sites.
-    pub fn create(folder: &Path, tables: &[Vec<u8>]) -> io::Result<Session> {
+    /// Makes `folder` with the library and the file in it, for programs that use `libraries`.
+    pub fn create(folder: &Path, libraries: &[Library]) -> io::Result<Session> {
         fs::create_dir(folder)?;
         fs::set_permissions(folder, fs::Permissions::from_mode(0o700))?;
         fs::write(folder.join(LIBRARY_NAME), crate::LIBRARY)?;
-        let sites = tables.concat();
         let sites_at = header::BYTES as u64;
-        let chunks_at = (sites_at + sites.len() as u64).next_multiple_of(CHUNK_BYTES);
+        let layout = Layout::of(libraries, sites_at);
+        let chunks_at = layout.end.next_multiple_of(CHUNK_BYTES);
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(folder.join(SESSION_NAME))?;
@@ -66,7 +68,8 @@ impl Session {
         put(header::CHUNKS_AT, &chunks_at.to_le_bytes());
         put(header::CHUNK_BYTES, &(CHUNK_BYTES as u32).to_le_bytes());
         put(header::SITES_AT, &sites_at.to_le_bytes());
-        put(header::SITES_BYTES, &(sites.len() as u64).to_le_bytes());
+        put(header::SITES_BYTES, &(layout.modules.len() as u64).to_le_bytes());
+        put(header::HEAD_BYTES, &layout.head_bytes.to_le_bytes());
         put(header::NUMBER, &number.to_le_bytes());
         put(header::RECORDER, &std::process::id().to_le_bytes());
         let id_space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
@@ -83,7 +86,13 @@ impl Session {
         for (number, shape) in Shapes::of_this_machine().by_number.iter().enumerate() {
             put(header::SHAPES + 8 * number, &shape.bytes());
         }
-        file.write_all_at(&sites, sites_at)?;
+        file.write_all_at(&layout.modules, sites_at)?;
+        for (library, places) in libraries.iter().zip(&layout.places) {
+            file.write_all_at(&library.table.trampolines, places.trampolines)?;
+            if let Some(text) = &library.text {
+                file.write_all_at(&text.bytes, places.text)?;
+            }
+        }
         file.write_all_at(&head, 0)?;
         Ok(Session { folder: folder.into(), file, chunks_at, time_shift, number })
     }
@@ -227,6 +236,41 @@ impl Session {
     }
 }
 
+/// Where what belongs to the libraries lies in the file: their modules behind the header, then, behind what every process maps,
+/// trampolines and text.
+struct Layout {
+    modules: Vec<u8>,
+    head_bytes: u64,
+    places: Vec<Places>,
+    end: u64,
+}
+
+impl Layout {
+    fn of(libraries: &[Library], sites_at: u64) -> Layout {
+        let bytes: usize = libraries.iter().map(|library| library.table.module_bytes()).sum();
+        let head_bytes = (sites_at + bytes as u64).next_multiple_of(PAGE).max(HEAD_LEAST);
+        let mut end = head_bytes;
+        let mut take = |bytes: usize| {
+            let at = end;
+            end += (bytes as u64).next_multiple_of(PAGE);
+            at
+        };
+        let mut place = |library: &Library| {
+            let mut places =
+                Places { trampolines: take(library.table.trampolines.len()), ..Places::default() };
+            if let Some(text) = &library.text {
+                places.text = take(text.bytes.len());
+                (places.text_from, places.text_bytes) = (text.from, text.bytes.len() as u32);
+            }
+            places
+        };
+        let places: Vec<Places> = libraries.iter().map(&mut place).collect();
+        let module = |(library, places): (&Library, &Places)| library.table.module(places);
+        let modules = libraries.iter().zip(&places).flat_map(module).collect();
+        Layout { modules, head_bytes, places, end }
+    }
+}
+
 /// The session's file as memory.
 pub struct Mapped {
     start: *const u8,
@@ -256,7 +300,7 @@ impl Drop for Mapped {
 }
 
 /// The libraries of this very process that make its system calls: libc and the dynamic linker.
-pub fn libraries() -> Vec<PathBuf> {
+pub fn paths() -> Vec<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut paths: Vec<&str> = maps
         .lines()
@@ -269,10 +313,10 @@ pub fn libraries() -> Vec<PathBuf> {
     paths.into_iter().map(PathBuf::from).collect()
 }
 
-/// Their tables, which those of every program that uses the same libraries are.
-pub fn tables() -> Vec<Vec<u8>> {
+/// What is to be done to them, in this and every other program that uses them.
+pub fn libraries() -> Vec<Library> {
     let cache = Cache::of_user(Shapes::of_this_machine().by_number);
-    libraries().iter().map(|path| cache.table(path)).collect()
+    paths().iter().filter_map(|path| cache.library(path)).collect()
 }
 
 /// Of the programs' other code the files that make calls of their own: those are not seen.

@@ -5,7 +5,7 @@
 //! same there, and if nothing jumps between them. Everything doubtful is left as it is, and counted.
 
 use crate::elf::{self, Code};
-use crate::format::{Kind, Shape, MODULE_BYTES, SITE_BYTES, SITE_CODE};
+use crate::format::{Kind, Shape, SITE_CODE};
 use iced_x86::{Code as Op, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::collections::HashSet;
 
@@ -285,29 +285,6 @@ fn is_movable(instruction: &Instruction) -> bool {
         && (instruction.op_count() == 0 || full(instruction.op0_register()) != Register::RSP)
         && instruction.code() != Op::Syscall
         && instruction.code() != Op::Endbr64
-}
-
-impl Module {
-    /// As in the session file.
-    pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; 32];
-        bytes[..self.build_id.len()].copy_from_slice(&self.build_id);
-        let total = MODULE_BYTES + self.sites.len() * SITE_BYTES;
-        for number in [self.build_id.len(), self.sites.len(), self.left.len(), total] {
-            bytes.extend((number as u32).to_le_bytes());
-        }
-        for site in &self.sites {
-            bytes.extend(site.patch.to_le_bytes());
-            bytes.extend(site.after.to_le_bytes());
-            let kind = site.kind as u8;
-            bytes.extend([site.patch_bytes, site.before.len() as u8, site.behind.len() as u8, kind]);
-            let mut code = [0; SITE_CODE];
-            code[..site.before.len()].copy_from_slice(&site.before);
-            code[site.before.len()..][..site.behind.len()].copy_from_slice(&site.behind);
-            bytes.extend(code);
-        }
-        bytes
-    }
 }
 
 #[cfg(test)]

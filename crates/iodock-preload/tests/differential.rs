@@ -9,15 +9,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// Calls by name in an `strace -f` log, of each process from the end of the library's start on: its last
-/// call there is the process's first getcwd.
+/// How far a program has come in loading the library.
+#[derive(Clone, Copy, PartialEq)]
+enum Loading {
+    Begun,
+    /// It has asked for the working directory, and closes the session's file at its end.
+    Closes,
+    Done,
+}
+
+/// Calls by name in an `strace -f` log, of each process from the end of the library's start on.
 fn traced(log: &str) -> Counts {
-    let mut loaded: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut loading: BTreeMap<&str, Loading> = BTreeMap::new();
     let mut counts = Counts::new();
     for (index, line) in log.lines().enumerate() {
         let (pid, rest) = line.split_once(' ').expect("pid first");
         let rest = rest.trim_start();
-        let is_loaded = loaded.entry(pid).or_insert(index > 0);
+        let loading = loading.entry(pid).or_insert(if index > 0 { Loading::Done } else { Loading::Begun });
         let (name, resumed) = match rest.strip_prefix("<... ") {
             Some(resumed) => (resumed.split(' ').next().unwrap_or_default(), true),
             None => (rest.split('(').next().unwrap_or_default(), false),
@@ -26,14 +34,21 @@ fn traced(log: &str) -> Counts {
         let anonymous = name == "mmap" && rest.contains(", -1, ");
         // It looks whether it can be loaded where a program is executed.
         let own = name == "faccessat2" && rest.contains("libiodock_preload.so");
-        if *is_loaded && recorded && !own && !resumed && !anonymous && !rest.starts_with(['+', '-']) {
+        if *loading == Loading::Done
+            && recorded
+            && !own
+            && !resumed
+            && !anonymous
+            && !rest.starts_with(['+', '-'])
+        {
             *counts.entry(name.to_string()).or_default() += 1;
         }
-        if name == "getcwd" {
-            *is_loaded = true;
-        } else if name.starts_with("execve") && rest.ends_with("= 0") {
-            *is_loaded = false;
-        }
+        *loading = match (name, *loading) {
+            ("getcwd", Loading::Begun) => Loading::Closes,
+            ("close", Loading::Closes) => Loading::Done,
+            ("execve", _) if rest.ends_with("= 0") => Loading::Begun,
+            (_, before) => before,
+        };
     }
     counts
 }
@@ -57,7 +72,7 @@ fn compare(program: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{} {:?}: {output:?}", program.display(), arguments);
     let mut seen = traced(&std::fs::read_to_string(&log).expect("log"));
     let mut recorded = counts(&session);
-    // The library's own, and of which the first of each program is the mark.
+    // The library's own, by which its start is known.
     seen.remove("getcwd");
     recorded.remove("getcwd");
     assert!(!seen.is_empty());

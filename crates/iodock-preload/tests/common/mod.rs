@@ -43,7 +43,7 @@ pub fn compiled(name: &str, folder: &Folder) -> PathBuf {
 }
 
 pub fn session(folder: &Folder) -> Session {
-    Session::create(&folder.0.join("session"), &session::tables()).expect("session")
+    Session::create(&folder.0.join("session"), &session::libraries()).expect("session")
 }
 
 pub fn run(session: &Session, program: &Path, arguments: &[&str]) -> Output {

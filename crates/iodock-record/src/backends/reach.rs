@@ -42,7 +42,7 @@ fn blind_to_elf(head: &[u8]) -> Option<Reason> {
 /// Is this the dynamic linker that has loaded us? Others come with a libc whose sites are not known.
 fn is_ours(linker: &Path) -> bool {
     // What can't be found can't be executed either, which the kernel will say.
-    fs::canonicalize(linker).map_or(true, |linker| session::libraries().contains(&linker))
+    fs::canonicalize(linker).map_or(true, |linker| session::paths().contains(&linker))
 }
 
 fn head(path: &Path) -> Option<Vec<u8>> {

@@ -50,7 +50,7 @@ pub fn run(
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
     let folder = Folder(room::place());
-    let session = Session::create(&folder.0, &session::tables())
+    let session = Session::create(&folder.0, &session::libraries())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     root::prepare(&mut program, &session);
     let complete = program.complete;

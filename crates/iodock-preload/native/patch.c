@@ -1,0 +1,182 @@
+/* Makes the system-call sites of what is loaded jump to the stub. A part of record.c, kept apart for reading.
+ *
+ * The session file holds each module's text with the jumps in it, and the trampolines that these lead to, for a fixed distance between
+ * the two: a process maps both. Where that distance is taken, or no text can be had, the jumps are written into pages of our own. */
+
+#define NT_GNU_BUILD_ID 3
+#define JUMP_BYTES 5
+/* How far a jump reaches, less what a trampoline and a module may be long. */
+#define REACH 0x7ff00000l
+
+struct link {
+	u64 load;
+	const char *name;
+	u64 dynamic;
+	struct link *next;
+};
+
+/* Writes where the build id is and returns its length, 0 for none. */
+static u32 build_id(const struct elf *elf, const u8 **found)
+{
+	const struct segment *segment = (const struct segment *)((const u8 *)elf + elf->segments_at);
+	for (u32 i = 0; i < elf->segments; i++) {
+		if (segment[i].type != PT_NOTE)
+			continue;
+		const u8 *at = (const u8 *)elf + segment[i].address;
+		const u8 *end = at + segment[i].memory_bytes;
+		while (at + 16 <= end) {
+			const u32 *note = (const u32 *)at;
+			if (note[2] == NT_GNU_BUILD_ID && note[0] == 4) {
+				*found = at + 16;
+				return note[1];
+			}
+			at += 12 + ((note[0] + 3) & ~3u) + ((note[1] + 3) & ~3u);
+		}
+	}
+	return 0;
+}
+
+static const struct module *module_of(const u8 *id, u32 bytes)
+{
+	const u8 *at = (const u8 *)session + session->sites_at;
+	const u8 *end = at + session->sites_bytes;
+	while (at + sizeof(struct module) <= end) {
+		const struct module *module = (const struct module *)at;
+		u32 same = module->build_id_bytes == bytes;
+		for (u32 i = 0; same && i < bytes; i++)
+			same = module->build_id[i] == id[i];
+		if (same)
+			return module;
+		at += module->bytes;
+	}
+	return 0;
+}
+
+static int is_near(const u8 *trampolines, const u8 *load)
+{
+	s64 distance = load - trampolines;
+	return distance > -REACH && distance < REACH;
+}
+
+/* Where they name the module they do so for a distance of DISTANCE. */
+static void correct(u8 *trampolines, const struct module *module, s64 farther)
+{
+	const u32 *moved = (const u32 *)((const struct site *)(module + 1) + module->sites);
+	for (u32 i = 0; i < module->moved; i++)
+		*(unaligned_u32 *)(trampolines + moved[i]) += (u32)farther;
+}
+
+/* Maps the trampolines, DISTANCE below the module if that is free. Returns where they are, 0 if they can't be had. */
+static u8 *map_trampolines(const struct module *module, const u8 *load)
+{
+	const u8 *wanted = load - DISTANCE;
+	u64 bytes = module->trampolines_bytes;
+	long prot = PROT_READ | PROT_WRITE;
+	long at = kernel(SYS_mmap, (long)wanted, (long)bytes, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, session_file,
+			 (long)module->trampolines_at);
+	if (at == -EEXIST)
+		at = kernel(SYS_mmap, 0, (long)bytes, prot, MAP_PRIVATE, session_file, (long)module->trampolines_at);
+	if (failed(at))
+		return 0;
+	u8 *trampolines = (u8 *)at;
+	if (is_near(trampolines, load)) {
+		*(struct entries *)trampolines = (struct entries){iodock_plain, iodock_before, iodock_after};
+		if (trampolines != wanted)
+			correct(trampolines, module, wanted - trampolines);
+		if (!failed(kernel3(SYS_mprotect, trampolines, bytes, PROT_READ | PROT_EXEC)))
+			return trampolines;
+	}
+	kernel2(SYS_munmap, trampolines, bytes);
+	return 0;
+}
+
+static int map_text(const struct module *module, u8 *load)
+{
+	return module->text_at &&
+	       !failed(kernel(SYS_mmap, (long)(load + module->text_from), module->text_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
+			      session_file, (long)module->text_at));
+}
+
+/* The pages of our own that patching makes, a run of neighbours at a time: a fault for each costs more. */
+static void populate_sites(u8 *load, const struct site *sites, u32 count)
+{
+	u64 from = 0, to = 0;
+	for (u32 i = 0; i <= count; i++) {
+		u64 first = i < count ? (u64)(load + sites[i].at) & ~4095ul : ~0ul;
+		if (first > to) {
+			if (to)
+				kernel3(SYS_madvise, from, to - from, MADV_POPULATE_WRITE);
+			from = first;
+		}
+		if (i < count)
+			to = ((u64)(load + sites[i].at + JUMP_BYTES - 1) & ~4095ul) + 4096;
+	}
+}
+
+static int write_jumps(const struct module *module, u8 *load, const u8 *trampolines)
+{
+	const struct site *sites = (const struct site *)(module + 1);
+	u8 *first = (u8 *)((u64)(load + sites[0].at) & ~4095ul);
+	u64 bytes = (u64)(load + sites[module->sites - 1].at + JUMP_BYTES - first + 4095) & ~4095ul;
+	if (failed(kernel3(SYS_mprotect, first, bytes, PROT_READ | PROT_WRITE)))
+		return 0;
+	populate_sites(load, sites, module->sites);
+	for (u32 i = 0; i < module->sites; i++) {
+		u8 *at = load + sites[i].at;
+		*at = 0xe9;
+		put_fixed(at + 1, (u64)(trampolines + sites[i].trampoline - (at + JUMP_BYTES)), 4);
+	}
+	kernel3(SYS_mprotect, first, bytes, PROT_READ | PROT_EXEC);
+	return 1;
+}
+
+/* How many sites jump to us. */
+static u32 patch(u8 *load, const struct module *module)
+{
+	u8 *trampolines = module->sites ? map_trampolines(module, load) : 0;
+	u32 is_patched = trampolines && ((trampolines == load - DISTANCE && map_text(module, load)) ||
+					 write_jumps(module, load, trampolines));
+	u32 done = is_patched ? module->sites : 0;
+	__atomic_fetch_add(&session->sites_patched, done, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&session->sites_left, module->left + module->sites - done, __ATOMIC_RELAXED);
+	return done;
+}
+
+/* So that the recorder can look whether it makes calls of its own. (Where all places are taken it can't.) */
+static void note_other(const char *name)
+{
+	u64 bytes = length((const u8 *)name, MODULE_NAME + 1);
+	if (name[0] != '/' || bytes > MODULE_NAME)
+		return;
+	u64 hash = hash_of((const u8 *)name, bytes);
+	for (u32 i = 0; i < MODULES; i++) {
+		struct other *other = &session->others[((hash >> 1) + i) % MODULES];
+		u64 there = 0;
+		if (__atomic_compare_exchange_n(&other->hash, &there, hash, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			put_bytes((u8 *)other->name, (const u8 *)name, bytes);
+			return;
+		}
+		if (there == hash)
+			return;
+	}
+}
+
+/* How many sites there are now. */
+static u32 patch_all(struct link *link, const char *program)
+{
+	u32 done = 0;
+	for (; link; link = link->next) {
+		/* The main program's entry has load 0 where it is not position independent. */
+		const struct elf *elf = (const struct elf *)link->load;
+		const u8 *id;
+		const struct module *module;
+		if (!elf || *(const u32 *)elf != 0x464c457f)
+			continue;
+		u32 id_bytes = build_id(elf, &id);
+		if (id_bytes && (module = module_of(id, id_bytes)) != 0)
+			done += patch((u8 *)link->load, module);
+		else
+			note_other(link->name[0] ? link->name : program);
+	}
+	return done;
+}

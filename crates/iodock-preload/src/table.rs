@@ -1,0 +1,121 @@
+//! What is to be done to a library so that its calls are seen: a module of the session file.
+
+use crate::format::{module, MODULE_BYTES, MOVED_BYTES, PATCH_BYTES};
+
+/// A jump to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patch {
+    /// From the load address.
+    pub at: u32,
+    /// From the beginning of the trampolines.
+    pub trampoline: u32,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Table {
+    pub build_id: Vec<u8>,
+    /// Sites found, and not safe to patch.
+    pub left: u32,
+    /// By address.
+    pub sites: Vec<Patch>,
+    /// Where in the trampolines an address of the library stands, relative to itself: to be corrected if they lie elsewhere.
+    pub moved: Vec<u32>,
+    pub trampolines: Vec<u8>,
+}
+
+/// Where the bytes are in the session file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    pub trampolines: u64,
+    /// 0: there is none.
+    pub text: u64,
+    pub text_from: u32,
+    pub text_bytes: u32,
+}
+
+impl Table {
+    /// As in the session file, without the trampolines.
+    pub fn module(&self, places: &Places) -> Vec<u8> {
+        let mut bytes = vec![0; MODULE_BYTES];
+        bytes[..self.build_id.len()].copy_from_slice(&self.build_id);
+        let mut put = |at: usize, number: usize| {
+            bytes[at..at + 4].copy_from_slice(&(number as u32).to_le_bytes());
+        };
+        put(module::BUILD_ID_BYTES, self.build_id.len());
+        put(module::SITES, self.sites.len());
+        put(module::LEFT, self.left as usize);
+        put(module::BYTES, self.module_bytes());
+        put(module::MOVED, self.moved.len());
+        put(module::TRAMPOLINES_BYTES, self.trampolines.len());
+        put(module::TEXT_FROM, places.text_from as usize);
+        put(module::TEXT_BYTES, places.text_bytes as usize);
+        for (at, place) in [(module::TRAMPOLINES_AT, places.trampolines), (module::TEXT_AT, places.text)] {
+            bytes[at..at + 8].copy_from_slice(&place.to_le_bytes());
+        }
+        let sites = self.sites.iter().flat_map(|site| [site.at, site.trampoline]);
+        bytes.extend(sites.chain(self.moved.iter().copied()).flat_map(u32::to_le_bytes));
+        bytes.resize(self.module_bytes(), 0);
+        bytes
+    }
+
+    /// A multiple of 8.
+    pub fn module_bytes(&self) -> usize {
+        (MODULE_BYTES + self.sites.len() * PATCH_BYTES + self.moved.len() * MOVED_BYTES).next_multiple_of(8)
+    }
+
+    /// All of it, for keeping.
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.module(&Places::default()), self.trampolines.clone()].concat()
+    }
+
+    /// What [`Table::bytes`] gave; `None` if it is not that.
+    pub fn parse(bytes: &[u8]) -> Option<Table> {
+        let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+        let (sites, moved) = (number(module::SITES)?, number(module::MOVED)?);
+        let numbers = |at: usize, count: usize| -> Option<Vec<u32>> {
+            let bytes = bytes.get(at..at.checked_add(count.checked_mul(4)?)?)?;
+            Some(
+                bytes
+                    .chunks_exact(4)
+                    .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+                    .collect(),
+            )
+        };
+        let patches = numbers(MODULE_BYTES, sites.checked_mul(2)?)?;
+        let table = Table {
+            build_id: bytes.get(..number(module::BUILD_ID_BYTES)?.min(module::BUILD_ID_BYTES))?.to_vec(),
+            left: number(module::LEFT)? as u32,
+            sites: patches.chunks_exact(2).map(|pair| Patch { at: pair[0], trampoline: pair[1] }).collect(),
+            moved: numbers(MODULE_BYTES + sites * PATCH_BYTES, moved)?,
+            trampolines: bytes.get(number(module::BYTES)?..)?.to_vec(),
+        };
+        let inside = |at: u32| (at as usize) < table.trampolines.len();
+        let whole = number(module::BYTES)? == table.module_bytes()
+            && number(module::TRAMPOLINES_BYTES)? == table.trampolines.len()
+            && table.sites.iter().all(|site| inside(site.trampoline))
+            && table.moved.iter().all(|&at| inside(at + 3));
+        whole.then_some(table)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_comes_back_and_what_is_not_whole_does_not() {
+        let table = Table {
+            build_id: vec![7; 20],
+            left: 3,
+            sites: vec![Patch { at: 0x1000, trampoline: 24 }, Patch { at: 0x2000, trampoline: 30 }],
+            moved: vec![26, 32, 33],
+            trampolines: (0..64).collect(),
+        };
+        let bytes = table.bytes();
+        assert_eq!(Table::parse(&bytes), Some(table));
+        for end in 0..bytes.len() {
+            assert_eq!(Table::parse(&bytes[..end]), None, "{end} of {}", bytes.len());
+        }
+        assert_eq!(Table::parse(&[0xff; 200]), None);
+    }
+}

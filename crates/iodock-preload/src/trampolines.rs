@@ -1,0 +1,176 @@
+//! Where the jump at a patched site goes: the site's trampoline, which does what was overwritten, and visits the stub.
+//!
+//! A module's trampolines lie at a fixed distance from it, so that they are the same bytes in every process, and so is the
+//! module's text with the jumps in it: it is made here once, and a process maps it. Where that distance is taken, the
+//! trampolines are moved, and what they say of the module is corrected ([`Table::moved`]).
+
+use crate::elf::Elf;
+use crate::format::{DISTANCE, SITE_CODE};
+use crate::sites::{Module, Site, SiteKind};
+use crate::table::{Patch, Table};
+
+const PAGE: u64 = 4096;
+/// Where the addresses of the stub's entries stand, in front of the trampolines: `iodock_plain`, `iodock_before`, `iodock_after`.
+const PLAIN: usize = 0;
+const BEFORE: usize = 8;
+const AFTER: usize = 16;
+const ENTRIES: usize = 24;
+const JUMP_BYTES: u64 = 5;
+
+/// A part of a module's text as it is to be, in whole pages.
+pub struct Text {
+    /// From the load address.
+    pub from: u32,
+    pub bytes: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Assembler {
+    code: Vec<u8>,
+    moved: Vec<u32>,
+}
+
+impl Assembler {
+    /// The four bytes that reach an address of the module.
+    fn reach(&mut self, target: u32) {
+        let at = self.code.len();
+        let distance = i64::from(target) + DISTANCE as i64 - (at as i64 + 4);
+        self.moved.push(at as u32);
+        self.code.extend((distance as i32).to_le_bytes());
+    }
+
+    /// lea RETURN(%rip),%rcx; lea AFTER(%rip),%r11; jmp *ENTRY(%rip). RETURN is what stands behind all this.
+    fn visit(&mut self, site: &Site, entry: usize) {
+        self.code.extend([0x48, 0x8d, 0x0d, 13, 0, 0, 0]);
+        self.code.extend([0x4c, 0x8d, 0x1d]);
+        self.reach(site.after);
+        self.code.extend([0xff, 0x25]);
+        let behind = self.code.len() as i32 + 4;
+        self.code.extend((entry as i32 - behind).to_le_bytes());
+    }
+
+    fn trampoline(&mut self, site: &Site) {
+        debug_assert!(site.before.len() + site.behind.len() <= SITE_CODE);
+        self.code.extend(&site.before);
+        match site.kind {
+            SiteKind::Plain => self.visit(site, PLAIN),
+            SiteKind::Around => {
+                self.visit(site, BEFORE);
+                self.code.extend([0x0f, 0x05]);
+                self.visit(site, AFTER);
+            }
+        }
+        self.code.extend(&site.behind);
+        self.code.push(0xe9);
+        self.reach(site.patch + u32::from(site.patch_bytes));
+    }
+}
+
+/// The trampolines of all sites.
+pub fn assemble(module: &Module) -> Table {
+    let mut sites: Vec<&Site> = module.sites.iter().collect();
+    sites.sort_by_key(|site| site.patch);
+    let mut assembler = Assembler { code: vec![0; ENTRIES], moved: Vec::new() };
+    let patch = |site: &Site| {
+        let trampoline = assembler.code.len() as u32;
+        assembler.trampoline(site);
+        Patch { at: site.patch, trampoline }
+    };
+    let sites = sites.into_iter().map(patch).collect();
+    Table {
+        build_id: module.build_id.clone(),
+        left: module.left.len() as u32,
+        sites,
+        moved: assembler.moved,
+        trampolines: assembler.code,
+    }
+}
+
+/// The segment of `file` with all sites, with the jumps in it. All of it: to replace a part of a mapping costs more than the
+/// whole. `None` where they are not in one segment.
+pub fn text(file: &[u8], elf: &Elf, table: &Table) -> Option<Text> {
+    let (first, last) = (u64::from(table.sites.first()?.at), u64::from(table.sites.last()?.at));
+    let segment = elf
+        .segments
+        .iter()
+        .find(|segment| segment.address <= first && last + JUMP_BYTES <= segment.address + segment.bytes)?;
+    let from = segment.address & !(PAGE - 1);
+    let end = (segment.address + segment.bytes).next_multiple_of(PAGE);
+    // A page of memory is one of the file, also where the segment does not fill it.
+    let offset = (segment.offset + from).checked_sub(segment.address)?;
+    if offset % PAGE != 0 {
+        return None;
+    }
+    let there = file.get(offset as usize..file.len().min((offset + end - from) as usize))?;
+    let mut bytes = there.to_vec();
+    bytes.resize((end - from) as usize, 0);
+    for site in &table.sites {
+        let at = (u64::from(site.at) - from) as usize;
+        let jump = i64::from(site.trampoline) - DISTANCE as i64 - (i64::from(site.at) + JUMP_BYTES as i64);
+        bytes[at] = 0xe9;
+        bytes[at + 1..at + 5].copy_from_slice(&(jump as i32).to_le_bytes());
+    }
+    Some(Text { from: from as u32, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iced_x86::{Code, Decoder, DecoderOptions, Instruction};
+
+    fn site(kind: SiteKind) -> Site {
+        // mov $1,%eax; syscall; cmp $-4096,%rax
+        let before = vec![0xb8, 1, 0, 0, 0];
+        let behind = vec![0x48, 0x3d, 0, 0xf0, 0xff, 0xff];
+        Site { patch: 0x2010, after: 0x2017, patch_bytes: 13, before, behind, kind, number: Some(1) }
+    }
+
+    fn decoded(table: &Table) -> Vec<Instruction> {
+        let from = 0u64.wrapping_sub(DISTANCE) + ENTRIES as u64;
+        Decoder::with_ip(64, &table.trampolines[ENTRIES..], from, DecoderOptions::NONE).iter().collect()
+    }
+
+    #[test]
+    fn a_trampoline_does_what_was_overwritten_and_goes_back() {
+        let module = Module { sites: vec![site(SiteKind::Plain)], ..Module::default() };
+        let table = assemble(&module);
+        let code = decoded(&table);
+        let ops: Vec<Code> = code.iter().map(Instruction::code).collect();
+        assert_eq!(ops[0], Code::Mov_r32_imm32);
+        assert_eq!(code[1].ip_rel_memory_address(), code[3].next_ip(), "it comes back behind the visit");
+        assert_eq!(code[2].ip_rel_memory_address(), 0x2017, "the address behind the call");
+        let entry = code[3].ip_rel_memory_address().wrapping_add(DISTANCE);
+        assert_eq!((ops[3], entry), (Code::Jmp_rm64, PLAIN as u64));
+        assert_eq!(ops[4], Code::Cmp_RAX_imm32);
+        assert_eq!(code[5].near_branch_target(), 0x2010 + 13);
+        assert_eq!(code.len(), 6);
+    }
+
+    #[test]
+    fn a_call_that_may_not_come_back_is_made_by_the_trampoline() {
+        let module = Module { sites: vec![site(SiteKind::Around)], ..Module::default() };
+        let table = assemble(&module);
+        let code = decoded(&table);
+        assert_eq!(code[4].code(), Code::Syscall);
+        assert_eq!(code[1].ip_rel_memory_address(), code[4].ip());
+        assert_eq!(table.moved.len(), 3, "two visits say where the call is, and there is the jump back");
+    }
+
+    #[test]
+    fn the_text_jumps_to_the_trampolines() {
+        let module = Module { sites: vec![site(SiteKind::Plain)], ..Module::default() };
+        let table = assemble(&module);
+        let file: Vec<u8> = (0..0x4000u32).map(|at| (at >> 4) as u8).collect();
+        let segment = crate::elf::Segment { offset: 0x1800, address: 0x1800, bytes: 0x900 };
+        let elf = Elf { segments: vec![segment], ..Elf::default() };
+        let text = text(&file, &elf, &table).expect("one segment");
+        assert_eq!((text.from, text.bytes.len()), (0x1000, 0x2000));
+        let jump = Decoder::with_ip(64, &text.bytes[0x1010..], 0x2010, DecoderOptions::NONE).decode();
+        let target = jump.near_branch_target().wrapping_add(DISTANCE);
+        assert_eq!(target, u64::from(table.sites[0].trampoline));
+        assert_eq!(
+            (&text.bytes[..0x1010], &text.bytes[0x1015..]),
+            (&file[0x1000..0x2010], &file[0x2015..0x3000])
+        );
+    }
+}

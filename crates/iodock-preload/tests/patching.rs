@@ -1,0 +1,95 @@
+//! Each way in which the jumps come into a program's libraries.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, counts, run, Folder};
+use iodock_preload::format::DISTANCE;
+use iodock_preload::session::{self, Session};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+struct Mapped {
+    start: u64,
+    end: u64,
+    line: String,
+}
+
+/// What the program says is mapped, once it is seen that its calls were recorded.
+fn recorded(session: &Session, program: &Path) -> Vec<Mapped> {
+    let output = run(session, program, &[]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(counts(session)["pread64"], 97);
+    let text = String::from_utf8(output.stdout).expect("text");
+    let number = |text: &str| u64::from_str_radix(text, 16).expect("an address");
+    let mapped = |line: &str| {
+        let (range, _) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        Some(Mapped { start: number(start), end: number(end), line: line.into() })
+    };
+    text.lines().filter_map(mapped).collect()
+}
+
+/// Code that comes out of the session's file.
+fn ours(maps: &[Mapped]) -> Vec<&Mapped> {
+    maps.iter().filter(|map| map.line.contains("r-xp") && map.line.ends_with("/session")).collect()
+}
+
+fn of_libc(maps: &[Mapped]) -> u64 {
+    maps.iter().find(|map| map.line.contains("/libc")).expect("it has a libc").start
+}
+
+#[test]
+fn text_and_trampolines_are_mapped() {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let maps = recorded(&session, &compiled("maps", &folder));
+    let (ours, libc) = (ours(&maps), of_libc(&maps));
+    assert!(ours.iter().any(|map| map.start == libc - DISTANCE), "trampolines");
+    assert!(ours.iter().any(|map| map.start > libc && map.end - map.start > 500_000), "libc's text");
+}
+
+#[test]
+fn without_a_text_the_jumps_are_written() {
+    let folder = Folder::new();
+    let mut libraries = session::libraries();
+    for library in &mut libraries {
+        library.text = None;
+    }
+    let session = Session::create(&folder.0.join("session"), &libraries).expect("a session");
+    let maps = recorded(&session, &compiled("maps", &folder));
+    let libc = of_libc(&maps);
+    assert!(!ours(&maps).is_empty());
+    assert!(ours(&maps).iter().all(|map| map.end < libc), "nothing but trampolines");
+}
+
+/// A program with a library of 1.5 GiB, which lies below libc.
+fn with_a_large_library(folder: &Folder) -> PathBuf {
+    let cc = |arguments: &[&str]| {
+        let status = Command::new("cc").args(arguments).current_dir(&folder.0).status();
+        assert!(status.expect("a C compiler").success(), "{arguments:?}");
+    };
+    std::fs::write(folder.0.join("big.c"), "char big[1536u << 20];").expect("written");
+    cc(&["-shared", "-fPIC", "-o", "libbig.so", "big.c"]);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/maps.c");
+    let source = source.to_str().expect("text");
+    let last = ["-Wl,--no-as-needed", "-lc", "-L.", "-lbig", "-Wl,-rpath,$ORIGIN"];
+    cc(&[&["-O2", "-DBIG", "-o", "maps", source][..], &last].concat());
+    folder.0.join("maps")
+}
+
+#[test]
+fn trampolines_go_elsewhere_if_their_place_is_taken() {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let maps = recorded(&session, &with_a_large_library(&folder));
+    let libc = of_libc(&maps);
+    let taken = |map: &Mapped| map.start < libc - DISTANCE && map.end > libc - DISTANCE;
+    let there = maps.iter().find(|map| taken(map)).expect("the large library's place");
+    assert!(!there.line.ends_with("/session"), "{}", there.line);
+    let bytes: Vec<u64> = ours(&maps).iter().map(|map| map.end - map.start).collect();
+    assert!(
+        !bytes.is_empty() && bytes.iter().all(|&bytes| bytes < 500_000),
+        "trampolines, and no text of libc's: {bytes:?}"
+    );
+}
