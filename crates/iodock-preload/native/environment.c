@@ -5,19 +5,20 @@
 
 #define MOST_VARIABLES 2000
 #define HEAD 16
-#define HEAD_BYTES 4096
+#define HEAD_BYTES 2048 /* 35 segments */
 #define NOTE_BYTES 256
-#define SOME 1000 /* pieces that one process_vm_readv takes (IOV_MAX is 1024) */
+#define SOME 64 /* variables that are looked at at once */
+#define TEXTS (4 * (PATH_LIMIT + 1024))
 
+/* What is used of it in most cases lies in few pages: each that is touched has its price, at each exec. */
 struct environment {
-	u64 list[MOST_VARIABLES + 3];
-	u8 heads[MOST_VARIABLES][HEAD];
 	u64 pieces[SOME][2];
-	u8 preload[2 * PATH_LIMIT + 8]; /* the new one; from PATH_LIMIT on the old one */
-	u8 session[PATH_LIMIT + 8];
+	u8 heads[SOME][HEAD];
 	u32 out_of_reach; /* the library can't be opened where the program is executed */
-	/* For traced.c: the program's path and the beginning of its file. */
-	u8 path[PATH_LIMIT + 8];
+	u32 used; /* of the texts: old and new variables, and the path of the program for traced.c */
+	u64 list[MOST_VARIABLES + 3];
+	u8 texts[TEXTS];
+	/* For traced.c: the beginning of the program's file. */
 	u8 head[HEAD_BYTES + NOTE_BYTES];
 };
 
@@ -30,13 +31,25 @@ static void give_back_environment(struct state *state)
 	state->environment = 0;
 }
 
+/* Where the next text may be written, with room for PATH_LIMIT and a little; keep_text says how much of it is used. */
+static u8 *next_text(struct environment *environment)
+{
+	return environment->texts + environment->used;
+}
+
+static void keep_text(struct environment *environment, const u8 *end)
+{
+	environment->used = (u32)(end + 1 - environment->texts);
+}
+
 /* The number of variables, -1 if they can't be read or are too many. */
 static long read_list(struct environment *environment, const u64 *from)
 {
 	for (u64 done = 0; from && done < MOST_VARIABLES;) {
 		u64 count = (4096 - ((u64)(from + done) & 4095)) / 8;
-		if (count == 0 || count > MOST_VARIABLES - done)
-			count = count ? MOST_VARIABLES - done : 1;
+		u64 most = done ? MOST_VARIABLES - done : SOME;
+		if (count == 0 || count > most)
+			count = count ? most : 1;
 		if (copy_in(environment->list + done, from + done, count * 8) != count * 8)
 			return -1;
 		for (u64 i = 0; i < count; i++, done++)
@@ -46,23 +59,16 @@ static long read_list(struct environment *environment, const u64 *from)
 	return from ? -1 : 0;
 }
 
-/* The first bytes of each variable. */
-static int read_heads(struct environment *environment, u64 count)
+/* The first bytes of so many variables. */
+static int read_heads(struct environment *environment, const u64 *list, u64 count)
 {
-	for (u64 done = 0; done < count;) {
-		u64 some = count - done < SOME ? count - done : SOME;
-		for (u64 i = 0; i < some; i++) {
-			environment->pieces[i][0] = environment->list[done + i];
-			environment->pieces[i][1] = HEAD;
-		}
-		u64 into[2] = {(u64)environment->heads[done], some * HEAD};
-		long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)environment->pieces,
-				     (long)some, 0);
-		if (result != (long)(some * HEAD))
-			return 0;
-		done += some;
+	for (u64 i = 0; i < count; i++) {
+		environment->pieces[i][0] = list[i];
+		environment->pieces[i][1] = HEAD;
 	}
-	return 1;
+	u64 into[2] = {(u64)environment->heads, count * HEAD};
+	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)environment->pieces, (long)count, 0);
+	return result == (long)(count * HEAD);
 }
 
 static int begins(const u8 *text, const char *with)
@@ -104,21 +110,24 @@ static int find_variables(struct environment *environment, const u64 *from, stru
 {
 	long count = read_list(environment, from);
 	*found = (struct variables){count, -1, -1};
-	if (count < 0 || !read_heads(environment, (u64)count))
-		return 0;
-	for (long i = 0; i < count; i++) {
-		if (begins(environment->heads[i], "LD_PRELOAD="))
-			found->preload = i;
-		if (begins(environment->heads[i], "IODOCK_SESSION="))
-			found->session = i;
+	for (long done = 0; done < count; done += SOME) {
+		u64 some = count - done < SOME ? (u64)(count - done) : SOME;
+		if (!read_heads(environment, environment->list + done, some))
+			return 0;
+		for (u64 i = 0; i < some; i++) {
+			if (begins(environment->heads[i], "LD_PRELOAD="))
+				found->preload = done + (long)i;
+			if (begins(environment->heads[i], "IODOCK_SESSION="))
+				found->session = done + (long)i;
+		}
 	}
-	return 1;
+	return count >= 0;
 }
 
 /* Does it name this session? Else the program begins another recording, by itself. */
 static int is_this_session(struct environment *environment, u64 variable)
 {
-	u8 *text = environment->session;
+	u8 *text = next_text(environment);
 	u64 count = length((const u8 *)session->session, sizeof(session->session));
 	return copy_path(text, (const u8 *)variable) && begins(text + 15, session->session) && !text[15 + count];
 }
@@ -144,13 +153,16 @@ static void put_ours_in(struct environment *environment, struct variables *found
 		found->session = found->count++;
 	environment->list[found->count] = 0;
 	if (place_of_library(old) < 0) {
-		u8 *at = put_text(put_text(environment->preload, "LD_PRELOAD="), session->library);
+		u8 *preload = next_text(environment);
+		u8 *at = put_text(put_text(preload, "LD_PRELOAD="), session->library);
 		if (*old)
-			put_text(put_text(at, ":"), (const char *)old);
-		environment->list[found->preload] = (u64)environment->preload;
+			at = put_text(put_text(at, ":"), (const char *)old);
+		environment->list[found->preload] = (u64)preload;
+		keep_text(environment, at);
 	}
-	put_text(put_text(environment->session, "IODOCK_SESSION="), session->session);
-	environment->list[found->session] = (u64)environment->session;
+	u8 *name = next_text(environment);
+	environment->list[found->session] = (u64)name;
+	keep_text(environment, put_text(put_text(name, "IODOCK_SESSION="), session->session));
 }
 
 static void take_ours_out(struct environment *environment, const struct variables *found, u8 *old)
@@ -164,11 +176,12 @@ static void take_ours_out(struct environment *environment, const struct variable
 		rest++;
 	else if (at > 0)
 		old[at - 1] = 0;
-	u8 *text = put_text(put_text(environment->preload, "LD_PRELOAD="), (const char *)old);
-	put_text(text, (const char *)rest);
-	environment->list[found->preload] = (u64)environment->preload;
+	u8 *preload = next_text(environment);
+	u8 *text = put_text(put_text(preload, "LD_PRELOAD="), (const char *)old);
+	keep_text(environment, put_text(text, (const char *)rest));
+	environment->list[found->preload] = (u64)preload;
 	/* The last one takes its place. */
-	if (!environment->preload[11]) {
+	if (!preload[11]) {
 		environment->list[found->preload] = environment->list[found->count - 1];
 		environment->list[found->count - 1] = 0;
 	}
@@ -187,9 +200,18 @@ static void keep_preload(struct state *state, u64 *argument)
 	struct environment *environment = (struct environment *)memory;
 	if (!find_variables(environment, (const u64 *)*argument, &found))
 		return;
-	u8 *old = environment->preload + PATH_LIMIT;
-	if (found.preload >= 0 && (!copy_path(old, (const u8 *)environment->list[found.preload]) || old[PATH_LIMIT - 1]))
-		return;
+	u8 *old = next_text(environment);
+	if (found.preload >= 0) {
+		if (!copy_path(old, (const u8 *)environment->list[found.preload]))
+			return;
+		u64 bytes = length(old, PATH_LIMIT);
+		if (bytes == PATH_LIMIT)
+			return;
+		keep_text(environment, old + bytes);
+	} else {
+		/* An empty list behind no name. */
+		keep_text(environment, old + 11);
+	}
 	if (found.session >= 0 && !is_this_session(environment, environment->list[found.session]))
 		return;
 	environment->out_of_reach = !can_be_loaded();

@@ -71,13 +71,17 @@ static u64 copy_in(void *to, const void *from, u64 count)
 	return failed(result) ? 0 : (u64)result;
 }
 
+/* Most paths and variables are shorter: to copy and touch no more. */
+#define SHORT 256
+
 /* The same of a path; `to` has room for PATH_LIMIT + 1. Page by page, since behind its end there may be none. */
 static int copy_path(u8 *to, const u8 *from)
 {
 	for (u64 done = 0; done < PATH_LIMIT;) {
 		u64 count = 4096 - ((u64)(from + done) & 4095);
-		if (count > PATH_LIMIT - done)
-			count = PATH_LIMIT - done;
+		u64 most = done ? PATH_LIMIT - done : SHORT;
+		if (count > most)
+			count = most;
 		if (copy_in(to + done, from + done, count) != count)
 			return 0;
 		u64 found = length(to + done, count);

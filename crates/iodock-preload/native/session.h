@@ -14,6 +14,7 @@ typedef long s64;
 typedef u16 __attribute__((aligned(1), may_alias)) unaligned_u16;
 typedef u32 __attribute__((aligned(1), may_alias)) unaligned_u32;
 typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
+typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
 #define SESSION_VERSION 7

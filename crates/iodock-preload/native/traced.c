@@ -189,9 +189,9 @@ static void before_exec(struct state *state, const struct shape *shape, const st
 	u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
 	struct environment *scratch = (struct environment *)state->environment;
 	enum sight sight = SEEN;
-	if (copy_path(scratch->path, (const u8 *)frame->arguments[at]))
-		sight = sight_of(at ? (s32)frame->arguments[0] : AT_FDCWD, scratch->path, at ? frame->arguments[4] : 0,
-				 scratch->head);
+	u8 *path = next_text(scratch);
+	if (copy_path(path, (const u8 *)frame->arguments[at]))
+		sight = sight_of(at ? (s32)frame->arguments[0] : AT_FDCWD, path, at ? frame->arguments[4] : 0, scratch->head);
 	if (sight == SEEN && scratch->out_of_reach)
 		sight = BLIND;
 	u64 wanted = sight == SEEN ? TRACE_ALL : sight == BLIND ? TRACE_UNSEEN : TRACE_PRIVILEGED;

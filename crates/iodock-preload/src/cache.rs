@@ -4,6 +4,7 @@
 
 use crate::elf;
 use crate::format::Shape;
+use crate::mapping::Mapping;
 use crate::sites;
 use crate::table::Table;
 use crate::trampolines::{self, Text};
@@ -18,6 +19,7 @@ const VERSION: u32 = 3;
 
 /// A library whose calls are to be seen.
 pub struct Library {
+    pub file: Mapping,
     pub table: Table,
     /// Without it each process writes its jumps itself.
     pub text: Option<Text>,
@@ -46,11 +48,11 @@ impl Cache {
 
     /// The library at `path`; `None` if there is nothing to patch in it.
     pub fn library(&self, path: &Path) -> Option<Library> {
-        let file = fs::read(path).ok()?;
+        let file = Mapping::of(path).ok()?;
         let elf = elf::parse(&file).filter(|elf| !elf.build_id.is_empty())?;
         let table = self.table(&file, elf.build_id)?;
         let text = trampolines::text(&file, &elf, &table);
-        Some(Library { table, text })
+        Some(Library { file, table, text })
     }
 
     fn table(&self, file: &[u8], build_id: &[u8]) -> Option<Table> {

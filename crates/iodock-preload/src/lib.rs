@@ -12,6 +12,7 @@ pub mod calls;
 pub mod elf;
 mod entries;
 pub mod format;
+pub mod mapping;
 pub mod reader;
 pub mod session;
 pub mod shapes;

@@ -90,7 +90,12 @@ impl Session {
         for (library, places) in libraries.iter().zip(&layout.places) {
             file.write_all_at(&library.table.trampolines, places.trampolines)?;
             if let Some(text) = &library.text {
-                file.write_all_at(&text.bytes, places.text)?;
+                let from = (text.offset as usize).min(library.file.len());
+                let there = &library.file[from..library.file.len().min(from + text.bytes as usize)];
+                file.write_all_at(there, places.text)?;
+                for (&at, page) in &text.pages {
+                    file.write_all_at(page, places.text + u64::from(at))?;
+                }
             }
         }
         file.write_all_at(&head, 0)?;
@@ -259,8 +264,8 @@ impl Layout {
             let mut places =
                 Places { trampolines: take(library.table.trampolines.len()), ..Places::default() };
             if let Some(text) = &library.text {
-                places.text = take(text.bytes.len());
-                (places.text_from, places.text_bytes) = (text.from, text.bytes.len() as u32);
+                places.text = take(text.bytes as usize);
+                (places.text_from, places.text_bytes) = (text.from, text.bytes);
             }
             places
         };

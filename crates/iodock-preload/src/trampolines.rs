@@ -8,6 +8,7 @@ use crate::elf::Elf;
 use crate::format::{DISTANCE, SITE_CODE};
 use crate::sites::{Module, Site, SiteKind};
 use crate::table::{Patch, Table};
+use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
 /// Where the addresses of the stub's entries stand, in front of the trampolines: `iodock_plain`, `iodock_before`, `iodock_after`.
@@ -17,11 +18,15 @@ const AFTER: usize = 16;
 const ENTRIES: usize = 24;
 const JUMP_BYTES: u64 = 5;
 
-/// A part of a module's text as it is to be, in whole pages.
+/// A module's segment of code as it is to be, in whole pages.
 pub struct Text {
     /// From the load address.
     pub from: u32,
-    pub bytes: Vec<u8>,
+    pub bytes: u32,
+    /// Where it is in the module's file.
+    pub offset: u64,
+    /// What differs from the file: where in the text, and the bytes. Few pages of many.
+    pub pages: BTreeMap<u32, Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -101,16 +106,28 @@ pub fn text(file: &[u8], elf: &Elf, table: &Table) -> Option<Text> {
     if offset % PAGE != 0 {
         return None;
     }
-    let there = file.get(offset as usize..file.len().min((offset + end - from) as usize))?;
-    let mut bytes = there.to_vec();
-    bytes.resize((end - from) as usize, 0);
+    let mut text = Text { from: from as u32, bytes: (end - from) as u32, offset, pages: BTreeMap::new() };
     for site in &table.sites {
-        let at = (u64::from(site.at) - from) as usize;
         let jump = i64::from(site.trampoline) - DISTANCE as i64 - (i64::from(site.at) + JUMP_BYTES as i64);
-        bytes[at] = 0xe9;
-        bytes[at + 1..at + 5].copy_from_slice(&(jump as i32).to_le_bytes());
+        let code = [&[0xe9], &(jump as i32).to_le_bytes()[..]].concat();
+        for (at, byte) in (site.at - text.from..).zip(code) {
+            text.write(file, at, byte);
+        }
     }
-    Some(Text { from: from as u32, bytes })
+    Some(text)
+}
+
+impl Text {
+    fn write(&mut self, file: &[u8], at: u32, byte: u8) {
+        let first = at & !(PAGE as u32 - 1);
+        let from = (self.offset as usize + first as usize).min(file.len());
+        let page = self.pages.entry(first).or_insert_with(|| {
+            let mut page = file[from..file.len().min(from + PAGE as usize)].to_vec();
+            page.resize(PAGE as usize, 0);
+            page
+        });
+        page[(at - first) as usize] = byte;
+    }
 }
 
 #[cfg(test)]
@@ -164,13 +181,28 @@ mod tests {
         let segment = crate::elf::Segment { offset: 0x1800, address: 0x1800, bytes: 0x900 };
         let elf = Elf { segments: vec![segment], ..Elf::default() };
         let text = text(&file, &elf, &table).expect("one segment");
-        assert_eq!((text.from, text.bytes.len()), (0x1000, 0x2000));
-        let jump = Decoder::with_ip(64, &text.bytes[0x1010..], 0x2010, DecoderOptions::NONE).decode();
+        assert_eq!((text.from, text.bytes, text.offset), (0x1000, 0x2000, 0x1000));
+        let page = &text.pages[&0x1000];
+        let jump = Decoder::with_ip(64, &page[0x10..], 0x2010, DecoderOptions::NONE).decode();
         let target = jump.near_branch_target().wrapping_add(DISTANCE);
         assert_eq!(target, u64::from(table.sites[0].trampoline));
-        assert_eq!(
-            (&text.bytes[..0x1010], &text.bytes[0x1015..]),
-            (&file[0x1000..0x2010], &file[0x2015..0x3000])
-        );
+        assert_eq!((&page[..0x10], &page[0x15..]), (&file[0x2000..0x2010], &file[0x2015..0x3000]));
+        assert_eq!(text.pages.len(), 1);
+    }
+
+    #[test]
+    fn a_jump_over_the_end_of_a_page_changes_both() {
+        let patch = 0x1ffe;
+        let site = Site { patch, after: patch + 7, ..site(SiteKind::Plain) };
+        let table = assemble(&Module { sites: vec![site], ..Module::default() });
+        let file = vec![0x90; 0x2800];
+        let segment = crate::elf::Segment { offset: 0x1000, address: 0x1000, bytes: 0x1800 };
+        let elf = Elf { segments: vec![segment], ..Elf::default() };
+        let text = text(&file, &elf, &table).expect("one segment");
+        let code = [&text.pages[&0][0xffe..], &text.pages[&0x1000][..3]].concat();
+        let jump = Decoder::with_ip(64, &code, u64::from(patch), DecoderOptions::NONE).decode();
+        let target = jump.near_branch_target().wrapping_add(DISTANCE);
+        assert_eq!(target, u64::from(table.sites[0].trampoline));
+        assert_eq!(text.pages[&0x1000].len(), 0x1000, "what the file lacks of a page is there");
     }
 }
