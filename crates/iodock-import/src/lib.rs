@@ -10,9 +10,11 @@ mod import;
 mod logs;
 mod merge;
 mod mounts;
+mod pages;
 mod pipeline;
 mod places;
 mod recording;
+mod tasks;
 
 pub use error::ImportError;
 pub use import::{import, ImportOptions, ImportSummary};
