@@ -25,10 +25,9 @@ struct identity_record {
 	u64 inode;
 };
 
-/* Which pages came in, of what. */
+/* Which pages came in, of what, when, and in which call of the task, if in one. */
 struct addition {
-	struct address_space *mapping;
-	u64 index, pages;
+	u64 mapping, index, pages, time, call;
 };
 
 INLINE struct addition addition_of(struct folio *folio)
@@ -36,11 +35,11 @@ INLINE struct addition addition_of(struct folio *folio)
 	struct addition new = {.pages = 1};
 	if (!EXISTS(folio->index)) {
 		struct page___5_15 *page = (void *)folio;
-		new.mapping = page->mapping;
+		new.mapping = (u64)FIELD(page, mapping);
 		new.index = page->index;
 		return new;
 	}
-	new.mapping = folio->mapping;
+	new.mapping = (u64)FIELD(folio, mapping);
 	new.index = folio->index;
 	/* The flags come first in every kernel, under changing types. */
 	if (!(*(u64 *)folio & HEAD_FLAG))
@@ -51,8 +50,11 @@ INLINE struct addition addition_of(struct folio *folio)
 	return new;
 }
 
+/* Functions that are not put in line: the verifier looks at each once, and not at every place that it is called from. */
+#define ONCE __attribute__((noinline))
+
 /* The page cache's mapping of what a descriptor of the current task is open on; 0 if there is none. */
-INLINE struct address_space *mapping_of(u32 fd)
+ONCE u64 mapping_of(u32 fd)
 {
 	struct files_struct *files = FIELD(current_task(), files);
 	struct fdtable *table = files ? FIELD(files, fdt) : 0;
@@ -60,7 +62,7 @@ INLINE struct address_space *mapping_of(u32 fd)
 	if (!table || fd >= FIELD(table, max_fds))
 		return 0;
 	read_kernel(&file, sizeof file, FIELD(table, fd) + fd);
-	return file ? FIELD(file, f_mapping) : 0;
+	return file ? (u64)FIELD(file, f_mapping) : 0;
 }
 
 /* A block device's own pages are known by the device, a file's by that of its file system. */
@@ -77,14 +79,15 @@ INLINE void identify(struct address_space *mapping, u32 *device, u64 *number, u3
 	}
 }
 
-INLINE void put_pages(u32 tid, struct run *run, u64 now)
+/* Tells of a run. */
+ONCE int put_pages(u32 tid, struct run *run, u64 now)
 {
 	struct place place;
-	if (!reserve(&place, sizeof(struct pages_record), SPARE))
-		return;
+	if (!run || !reserve(&place, sizeof(struct pages_record), SPARE))
+		return 0;
 	u32 at = place.at;
 	if (at > CHUNK - sizeof(struct pages_record))
-		return;
+		return 0;
 	struct pages_record *record = (void *)(place.chunk->bytes + at);
 	record->first = first_word(KIND_REQUEST, NUMBER_PAGES, tid, sizeof *record);
 	record->time = now;
@@ -96,6 +99,7 @@ INLINE void put_pages(u32 tid, struct run *run, u64 now)
 	record->page = run->first;
 	record->count = run->next - run->first;
 	commit(&place, sizeof *record, now);
+	return 0;
 }
 
 /* Tells of a task's run, if there is one. */
@@ -108,102 +112,90 @@ INLINE void put_run(u32 tid, struct run *run, u64 now)
 	run->mapping = 0;
 }
 
-INLINE void put_identity(u32 tid, struct address_space *mapping, u32 fd, u64 now)
+ONCE int put_identity(u32 tid, u64 mapping, u32 fd, u64 now)
 {
 	struct place place;
 	u32 device, mark;
 	u64 inode;
 	if (!reserve(&place, sizeof(struct identity_record), SPARE))
-		return;
+		return 0;
 	u32 at = place.at;
 	if (at > CHUNK - sizeof(struct identity_record))
-		return;
+		return 0;
 	struct identity_record *record = (void *)(place.chunk->bytes + at);
 	record->first = first_word(KIND_REQUEST, NUMBER_IDENTITY, tid, sizeof *record);
 	record->time = now;
 	record->fd = fd;
-	identify(mapping, &device, &inode, &mark);
+	identify((void *)mapping, &device, &inode, &mark);
 	record->device = device;
 	record->inode = inode;
 	commit(&place, sizeof *record, now);
-}
-
-/* What was mapped will be read without a call. A function of its own: seen by the verifier once. */
-__attribute__((noinline)) int put_identity_of(u32 tid, u32 fd, u64 now)
-{
-	struct address_space *mapping = mapping_of(fd);
-	if (mapping)
-		put_identity(tid, mapping, fd, now);
 	return 0;
 }
 
-/* Which descriptor of the call that the task is in leads there, and so whether it is read or written. */
-INLINE u32 descriptor_of(struct slot *slot, u64 plan, struct address_space *mapping, u32 *cause)
+/* What was mapped will be read without a call. */
+INLINE void put_identity_of(u32 tid, u32 fd, u64 now)
 {
+	u64 mapping = mapping_of(fd);
+	if (mapping)
+		put_identity(tid, mapping, fd, now);
+}
+
+INLINE u64 call_of(struct slot *slot) { return slot->state == STATE_IN_CALL ? slot->start : 0; }
+
+/* Why the task brings that in; and behind it, 32 bits each, by which descriptor of its call. */
+ONCE u64 reason_of(struct slot *slot, u64 mapping)
+{
+	u64 by_none = (u64)NO_FD << 32;
+	if (!slot || slot->state != STATE_IN_CALL)
+		return CAUSE_READ | by_none;
+	u64 plan = plan_of(slot->number);
 	/* sendfile's output is its first argument and its input the second; copy_file_range's and splice's are the third
 	 * and the first. mmap's descriptor is its fifth. */
-	u32 both = plan & PLAN_TWO_ENDED, writes = plan & PLAN_WRITES, output = both && !writes ? 2 : 0;
-	u32 at = plan & PLAN_MAPS ? 4 : 0;
-	*cause = both || writes || plan & PLAN_SUBMITS ? CAUSE_UNCLEAR : CAUSE_READ;
+	u32 both = plan & PLAN_TWO_ENDED, writes = plan & PLAN_WRITES;
 	if (plan & PLAN_SUBMITS)
-		return NO_FD;
-	if (mapping_of(slot->arguments[at]) == mapping) {
-		*cause = (both || writes) && output == 0 ? CAUSE_WRITTEN : CAUSE_READ;
-		return slot->arguments[at];
-	}
-	at = writes ? 1 : 2;
-	if (both && mapping_of(slot->arguments[at]) == mapping) {
-		*cause = output == at ? CAUSE_WRITTEN : CAUSE_READ;
-		return slot->arguments[at];
-	}
-	return NO_FD;
+		return CAUSE_UNCLEAR | by_none;
+	u32 fd = plan & PLAN_MAPS ? slot->arguments[4] : slot->arguments[0];
+	if (mapping_of(fd) == mapping)
+		return (writes ? CAUSE_WRITTEN : CAUSE_READ) | (u64)fd << 32;
+	fd = writes ? slot->arguments[1] : slot->arguments[2];
+	if (both && mapping_of(fd) == mapping)
+		return (writes ? CAUSE_READ : CAUSE_WRITTEN) | (u64)fd << 32;
+	return (both || writes ? CAUSE_UNCLEAR : CAUSE_READ) | by_none;
 }
 
-INLINE u64 call_of(struct slot *slot) { return slot && slot->state == STATE_IN_CALL ? slot->start : 0; }
-
-/* Why it brings that in; `fd`: by which descriptor. No slot: a request inside io_uring. */
-INLINE u32 cause_of(struct slot *slot, struct address_space *mapping, u32 *fd)
+/* Begins a run with these pages; 1 if the file is told by that descriptor of the task. */
+ONCE int begin_run(struct run *run, struct addition *new, u64 reason)
 {
-	u32 cause = slot ? CAUSE_READ : CAUSE_UNCLEAR;
-	*fd = NO_FD;
-	if (call_of(slot))
-		*fd = descriptor_of(slot, plan_of(slot->number), mapping, &cause);
-	return cause;
-}
-
-INLINE void begin_run(struct run *run, u32 tid, struct slot *slot, struct addition *new, u64 now)
-{
-	u32 device, mark, fd, cause = cause_of(slot, new->mapping, &fd);
+	u32 device, mark, fd = reason >> 32;
 	u64 inode;
-	identify(new->mapping, &device, &inode, &mark);
-	u32 told = run->mapping == (u64)new->mapping && run->inode == inode ? run->cause & RUN_TOLD : 0;
-	if (fd != NO_FD && !told) {
-		put_identity(tid, new->mapping, fd, now);
-		told = RUN_TOLD;
-	}
+	if (!run || !new)
+		return 0;
+	identify((void *)new->mapping, &device, &inode, &mark);
+	u32 told = run->mapping == new->mapping && run->inode == inode ? run->cause & RUN_TOLD : 0;
+	u32 tells = fd != NO_FD && !told;
 	run->device = device;
 	run->inode = inode;
-	run->cause = cause | mark | told;
-	run->mapping = (u64)new->mapping;
-	run->begun = now;
-	run->last = now;
-	run->call = call_of(slot);
+	run->cause = (u8)reason | mark | (tells ? RUN_TOLD : told);
+	run->mapping = new->mapping;
+	run->begun = new->time;
+	run->last = new->time;
+	run->call = new->call;
 	run->first = new->index;
 	BARRIER();
 	run->next = new->index + new->pages;
+	return tells;
 }
 
 /* Takes the pages into the run, if they follow it for the same reason. */
-INLINE int continues(struct run *run, struct slot *slot, struct addition *new, u64 now)
+INLINE int continues(struct run *run, struct slot *slot, struct addition *new)
 {
-	u32 fd;
-	u64 call = call_of(slot);
-	if (!run->next || run->mapping != (u64)new->mapping || run->next != new->index || now - run->begun >= RUN_TIME)
+	if (!run->next || run->mapping != new->mapping || run->next != new->index || new->time - run->begun >= RUN_TIME)
 		return 0;
-	if (run->call != call && (u8)run->cause != cause_of(slot, new->mapping, &fd))
+	if (run->call != new->call && (u8)run->cause != (u8)reason_of(slot, new->mapping))
 		return 0;
-	run->call = call;
-	run->last = now;
+	run->call = new->call;
+	run->last = new->time;
 	run->next += new->pages;
 	return 1;
 }
@@ -218,22 +210,23 @@ INLINE void came_in(struct folio *folio)
 	if (!new.mapping)
 		return;
 	u32 tid = slot->tid;
-	u64 now = ktime_ns();
+	new.time = ktime_ns();
 	if (tid != (u32)current_task()->pid) {
 		/* A thread of the kernel's own, for requests inside io_uring: several may stand for one task. */
 		struct run alone = {};
-		begin_run(&alone, tid, 0, &new, now);
-		put_pages(tid, &alone, now);
+		begin_run(&alone, &new, CAUSE_UNCLEAR | (u64)NO_FD << 32);
+		put_pages(tid, &alone, new.time);
 		return;
 	}
 	struct run *run = run_of(tid);
-	if (!run)
-		return;
-	if (continues(run, slot, &new, now))
+	new.call = call_of(slot);
+	if (!run || continues(run, slot, &new))
 		return;
 	if (run->next)
-		put_pages(tid, run, now);
-	begin_run(run, tid, slot, &new, now);
+		put_pages(tid, run, new.time);
+	u64 reason = reason_of(slot, new.mapping);
+	if (begin_run(run, &new, reason))
+		put_identity(tid, new.mapping, reason >> 32, new.time);
 }
 
 #endif

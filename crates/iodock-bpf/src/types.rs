@@ -365,7 +365,9 @@ mod tests {
         assert!(flags.has("flags", "second") && !flags.has("flags", "first"));
         let kernel = reduced(&kernel(), &["outer"], &["wanted"], &[]).expect("understood");
         // In a nameless part; and of the structure that was not asked for nothing is kept under its name.
-        assert!(kernel.has("outer", "wanted") && !kernel.has("outer", "other") && !kernel.has("inner", "wanted"));
+        assert!(
+            kernel.has("outer", "wanted") && !kernel.has("outer", "other") && !kernel.has("inner", "wanted")
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod mounts;
 mod pages;
 mod pipeline;
 mod places;
+mod ranks;
 mod recording;
 mod tasks;
 

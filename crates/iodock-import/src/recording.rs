@@ -7,6 +7,7 @@ use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::merge::Stream;
 use crate::mounts::place_files;
 use crate::pipeline::{run, EventSink, Imported, Progress};
+use crate::ranks::name_ranks;
 use crate::{pages, ImportError};
 use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
 use iodock_journal::JournalReader;
@@ -348,32 +349,9 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
         manifest.recorder.get_or_insert_with(Recorder::default).written_bytes = written;
     }
     fill_manifest(manifest, imported);
-    name_ranks(manifest, &parts.open);
-}
-
-/// Says of which ranks something is missing.
-fn name_ranks(manifest: &mut Manifest, parts: &[Part]) {
-    let there: Vec<i32> = parts.iter().filter_map(|part| part.rank).collect();
-    let expected = manifest.ranks.and_then(|ranks| i32::try_from(ranks).ok()).unwrap_or(0);
-    let missing: Vec<i32> = (0..expected).filter(|rank| !there.contains(rank)).collect();
-    let cut: Vec<i32> =
-        parts.iter().filter(|part| part.reader().is_cut()).filter_map(|part| part.rank).collect();
-    for (kind, ranks) in [(LossKind::MissingRanks, missing), (LossKind::JournalCut, cut)] {
-        let entry = manifest.losses.iter_mut().find(|entry| entry.name == kind.name());
-        if let Some(entry) = entry.filter(|_| !ranks.is_empty()) {
-            entry.cure = format!("{} (rank {})", entry.cure, listed(&ranks));
-        }
-    }
-}
-
-/// `2, 5, 7`, and `...` after the first few.
-fn listed(ranks: &[i32]) -> String {
-    const SHOWN: usize = 20;
-    let mut names: Vec<String> = ranks.iter().take(SHOWN).map(i32::to_string).collect();
-    if ranks.len() > SHOWN {
-        names.push("...".into());
-    }
-    names.join(", ")
+    let there: Vec<i32> = parts.open.iter().filter_map(|part| part.rank).collect();
+    let was_cut = parts.open.iter().filter(|part| part.reader().is_cut());
+    name_ranks(manifest, &there, was_cut.filter_map(|part| part.rank).collect());
 }
 
 /// Who was recorded, on what, where the recorder did not write that when it started.
