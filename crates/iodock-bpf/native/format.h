@@ -34,6 +34,11 @@ enum kind {
 	KIND_SHORT_SIZED,
 };
 
+/* A request's number is its operation; from here on it is no request, but tells of the page cache: a run of pages that
+ * came in, and which file a descriptor is. The recorder adds names. */
+#define NUMBER_PAGES 0x800
+#define NUMBER_IDENTITY 0x801
+
 /* The second word of a short record: time 40 | duration 24. */
 #define SHORT_TIME 40
 #define SHORT_TIME_MASK ((1ull << SHORT_TIME) - 1)
@@ -41,12 +46,17 @@ enum kind {
 /* So much later than the record before it, no record is short. */
 #define SHORT_GAP (1ull << 38)
 
-/* How a call is recorded: bits of its plan. */
+/* How a call is recorded: bits of its plan, the first eight. */
 #define PLAN_RECORDED 1
 #define PLAN_SMALL 2
 #define PLAN_POSITIONED 4
 #define PLAN_EXITS 8
 #define PLAN_MAPS 16
+/* What it adds to the page cache it may have written: argument 0 or, where there are two ends, another. */
+#define PLAN_WRITES 32
+#define PLAN_TWO_ENDED 64
+/* What it adds to the page cache may be of requests that it submits. */
+#define PLAN_SUBMITS 128
 /* Then up to three pieces of memory, a byte each from bit 8 on: what 5 | argument 3. */
 #define PLAN_PIECES 8
 
@@ -76,6 +86,21 @@ struct slot {
 #define NO_RESULT (-2147483647 - 1)
 
 enum state { STATE_OUTSIDE, STATE_IN_CALL, STATE_SKIP };
+
+/* Why pages came into the page cache; in the record with the mark of a block device's own pages. */
+enum cause { CAUSE_READ, CAUSE_WRITTEN, CAUSE_UNCLEAR };
+#define PAGES_OF_DEVICE (1u << 8)
+
+/* The recorder knows by the run's descriptor which file it is: not written out. */
+#define RUN_TOLD (1u << 9)
+
+/* Pages of one file, one after the other, that a followed task brought in and that no record tells of yet; none where
+ * `next` is 0. `call`: when the call began that it was in then, 0 for none. Times in ns, pages from the file's
+ * beginning. */
+struct run {
+	u64 mapping, first, next, begun, last, call, inode;
+	u32 device, cause;
+};
 
 /* One CPU's buffer: where its writer and its reader are, in bytes since the beginning; the last record's time; counts
  * of losses. */

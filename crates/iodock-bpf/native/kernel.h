@@ -81,8 +81,11 @@ struct task_struct {
 	u64 utime, stime;
 } RELOCATED;
 
+struct file;
+
 struct linux_binprm {
 	const char *filename, *interp;
+	struct file *file;
 } RELOCATED;
 
 /* A request of io_uring, which holds that of a read or write in its beginning, and its completion. */
@@ -108,5 +111,58 @@ struct io_rw {
 struct io_uring_cqe {
 	s32 res;
 } RELOCATED;
+
+/* From a descriptor to its file, and to what the page cache knows it by. */
+struct super_block {
+	u32 s_dev;
+} RELOCATED;
+
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	u32 i_rdev;
+} RELOCATED;
+
+struct address_space {
+	struct inode *host;
+} RELOCATED;
+
+struct file {
+	struct address_space *f_mapping;
+} RELOCATED;
+
+struct fdtable {
+	u32 max_fds;
+	struct file **fd;
+} RELOCATED;
+
+struct files_struct {
+	struct fdtable *fdt;
+} RELOCATED;
+
+/* Pages of the cache that came together. How many: Linux 6.1 to 6.5 keep that in a field of its own, later ones in the
+ * second page's flags. Before there were folios (5.16) each page came alone. */
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+	unsigned long _flags_1;
+} RELOCATED;
+
+struct folio___6_1 {
+	u8 _folio_order;
+} RELOCATED;
+
+struct page___5_15 {
+	struct address_space *mapping;
+	unsigned long index;
+} RELOCATED;
+
+enum pageflags {
+	PG_head,
+};
+
+#define EXISTS(field) __builtin_preserve_field_info(field, 2)
+#define ENUMERATOR(of, name) __builtin_preserve_enum_value(*(of *)name, 1)
 
 #endif

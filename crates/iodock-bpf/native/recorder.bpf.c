@@ -3,7 +3,7 @@
  *
  * Tracepoints run with preemption off, and none of these nests in another: each CPU's buffer has one writer at
  * a time. What a call is and what is kept of it comes as data (`plans`), from the one table of calls. */
-#include "calls.h"
+#include "pages.h"
 #include "requests.h"
 
 char _license[] SECTION("license") = "Dual MIT/GPL";
@@ -67,6 +67,8 @@ int on_exit(u64 *context)
 	}
 	if (!(plan & PLAN_SMALL) || !put_small(slot, regs, plan, now, result))
 		put_general(slot, regs, plan, now, result);
+	if (plan & PLAN_MAPS && (u64)result < (u64)-4095)
+		put_identity_of(slot->tid, regs->r8, now);
 	slot->state = STATE_OUTSIDE;
 	return 0;
 }
@@ -125,6 +127,8 @@ int on_fork(u64 *context)
 struct exec_record {
 	u64 first, time, start;
 	u32 old_tid, number;
+	u32 device, unused;
+	u64 inode;
 };
 
 INLINE u32 put_kernel_string(struct chunk *chunk, u32 at, u32 index, const char *address)
@@ -159,6 +163,7 @@ int on_exec(u64 *context)
 	u64 start = slot->start;
 	u32 number = slot->number;
 	if (old_tid != tid) {
+		put_run(old_tid, run_of(old_tid), ktime_ns());
 		release(slot);
 		slot = find(tid);
 		if (!slot)
@@ -177,6 +182,12 @@ int on_exec(u64 *context)
 	record->start = start;
 	record->old_tid = old_tid;
 	record->number = number;
+	record->device = 0;
+	record->unused = 0;
+	record->inode = 0;
+	struct file *file = FIELD(binary, file);
+	if (file)
+		identify(FIELD(file, f_mapping), &record->device, &record->inode, &record->unused);
 	u32 at = put_kernel_string(place.chunk, base + sizeof *record, 0, FIELD(binary, filename));
 	at = put_kernel_string(place.chunk, at, 1, FIELD(binary, interp));
 	at = put_command(place.chunk, at, 2, FIELD(task, mm));
@@ -202,6 +213,7 @@ int on_end(u64 *context)
 	u64 now = ktime_ns();
 	if (slot->state == STATE_IN_CALL)
 		put_unfinished(slot, now);
+	put_run(tid, run_of(tid), now);
 	release(slot);
 	if (!reserve(&place, sizeof(struct exit_record), 0))
 		return 0;
@@ -219,6 +231,15 @@ int on_end(u64 *context)
 	record->tgid = task->tgid;
 	record->status = task->exit_code;
 	commit(&place, sizeof *record, now);
+	return 0;
+}
+
+/* ---- the page cache, on kernels whose folios are known ---- */
+
+SECTION("tp_btf/mm_filemap_add_to_page_cache")
+int on_page(u64 *context)
+{
+	came_in((void *)context[0]);
 	return 0;
 }
 

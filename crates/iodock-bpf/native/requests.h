@@ -38,14 +38,6 @@ INLINE void count_dropped(void)
 		cpu->dropped++;
 }
 
-/* The kernel's own threads that submit for a program belong to its process, but were not born by a call. */
-INLINE struct slot *submitter(void)
-{
-	struct task_struct *task = current_task();
-	struct slot *slot = find(task->pid);
-	return slot ? slot : find(task->tgid);
-}
-
 INLINE void submitted(struct io_kiocb *request)
 {
 	struct slot *slot = submitter();

@@ -18,6 +18,15 @@ struct {
 	struct slot *value;
 } slots SECTION(".maps");
 
+/* Of the task whose slot has the same place. */
+struct {
+	FIGURE(type, BPF_MAP_TYPE_ARRAY);
+	FIGURE(map_flags, BPF_F_MMAPABLE);
+	FIGURE(max_entries, 1);
+	u32 *key;
+	struct run *value;
+} runs SECTION(".maps");
+
 struct {
 	FIGURE(type, BPF_MAP_TYPE_ARRAY);
 	FIGURE(map_flags, BPF_F_MMAPABLE);
@@ -47,6 +56,29 @@ INLINE struct slot *find(u32 tid)
 	at = second_place(tid);
 	slot = map_lookup(&slots, &at);
 	return slot && slot->tid == tid ? slot : 0;
+}
+
+/* The kernel's own threads that submit for a program belong to its process, but were not born by a call. */
+INLINE struct slot *submitter(void)
+{
+	struct task_struct *task = current_task();
+	struct slot *slot = find(task->pid);
+	return slot ? slot : find(task->tgid);
+}
+
+INLINE int is_of(u32 at, u32 tid)
+{
+	struct slot *slot = map_lookup(&slots, &at);
+	return slot && slot->tid == tid;
+}
+
+/* Of a task that is followed. */
+INLINE struct run *run_of(u32 tid)
+{
+	u32 at = first_place(tid);
+	if (!is_of(at, tid))
+		at = second_place(tid);
+	return map_lookup(&runs, &at);
 }
 
 INLINE struct slot *claim_at(u32 at, u32 tid)

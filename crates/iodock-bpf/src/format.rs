@@ -40,7 +40,39 @@ pub enum Kind {
     ShortPositioned,
     /// With size and result.
     ShortSized,
+    // Requests by their kind; their number says what they are.
+    /// Pages that a task brought into the page cache.
+    Pages,
+    /// The file that a descriptor is open on, as the page cache knows it.
+    Identity,
+    /// The recorder's: a name of such a file.
+    Name,
 }
+
+impl Kind {
+    /// Of a record with that kind and number in its first word.
+    #[inline]
+    pub fn of(kind: usize, number: usize) -> Kind {
+        match KINDS.get(kind).copied().unwrap_or(Kind::Padding) {
+            Kind::Request if number >= PAGES => {
+                MORE_KINDS.get(number - PAGES).copied().unwrap_or(Kind::Padding)
+            }
+            kind => kind,
+        }
+    }
+
+    /// Kind and number as the first word has them; the number is 0 where others say it.
+    pub fn numbers(self) -> (usize, usize) {
+        match MORE_KINDS.iter().position(|&kind| kind == self) {
+            Some(at) => (Kind::Request as usize, PAGES + at),
+            None => (self as usize, 0),
+        }
+    }
+}
+
+/// From here on a request's number says that it is none.
+const PAGES: usize = 0x800;
+const MORE_KINDS: [Kind; 3] = [Kind::Pages, Kind::Identity, Kind::Name];
 
 pub const KINDS: [Kind; 16] = [
     Kind::Padding,
@@ -85,6 +117,11 @@ pub mod plan {
     pub const EXITS: u64 = 8;
     /// mmap: not without a descriptor.
     pub const MAPS: u64 = 16;
+    /// What it adds to the page cache it may have written: by its first argument, or the other end's.
+    pub const WRITES: u64 = 32;
+    pub const TWO_ENDED: u64 = 64;
+    /// What it adds may be of requests that it submits.
+    pub const SUBMITS: u64 = 128;
     /// Up to three pieces of memory from here on, a byte each: what 5 bits, argument 3 bits.
     pub const PIECES: u32 = 8;
     pub const MOST_PIECES: usize = 3;
@@ -128,6 +165,23 @@ pub mod slot {
     pub const STATE_SKIP: u32 = 2;
     pub const NO_RESULT: u32 = 1 << 31;
 }
+
+/// Offsets in a `struct run`: pages of one file that a task brought in, not yet told of.
+pub mod run {
+    pub const SIZE: usize = 64;
+    pub const FIRST: usize = 8;
+    pub const NEXT: usize = 16;
+    pub const BEGUN: usize = 24;
+    pub const LAST: usize = 32;
+    pub const INODE: usize = 48;
+    /// Device and cause, 32 bits each.
+    pub const FILE: usize = 56;
+    /// The part of the cause that is told.
+    pub const CAUSE: u64 = !(1 << 41);
+}
+
+/// In the cause of a [`Kind::Pages`]: they are a block device's own.
+pub const PAGES_OF_DEVICE: u32 = 1 << 8;
 
 /// Offsets in a `struct cpu`.
 pub mod cpu {

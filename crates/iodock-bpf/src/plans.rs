@@ -43,6 +43,7 @@ fn plan_of(spec: &CallSpec) -> u64 {
     }
     bits |= if spec.action == Action::Exit { plan::EXITS } else { 0 };
     bits |= if spec.action == Action::Map { plan::MAPS } else { 0 };
+    bits |= writing(spec);
     // exec's own names come with the exec itself where it succeeds.
     let pieces = spec.registers().iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
     for (index, (piece, argument)) in pieces.filter(|(piece, _)| *piece != Piece::None).enumerate() {
@@ -50,6 +51,18 @@ fn plan_of(spec: &CallSpec) -> u64 {
         bits |= (piece as u64 | argument << 5) << (plan::PIECES + 8 * index as u32);
     }
     bits
+}
+
+/// Which of a call's descriptors the pages belong to that it may write.
+fn writing(spec: &CallSpec) -> u64 {
+    match spec.action {
+        Action::Write | Action::PositionedWrite => plan::WRITES,
+        // sendfile's output comes first, the others' last.
+        Action::Transfer if spec.registers().first() == Some(&Role::Fd2) => plan::WRITES | plan::TWO_ENDED,
+        Action::Transfer => plan::TWO_ENDED,
+        Action::AsyncSubmit | Action::RingEnter => plan::SUBMITS,
+        _ => 0,
+    }
 }
 
 /// Nothing but a descriptor, a size and an offset, where read and pwrite have them?
@@ -94,5 +107,15 @@ mod tests {
         assert_eq!(plan("exit_group"), plan::RECORDED | plan::EXITS);
         assert_eq!(plan("lseek") & plan::SMALL, 0, "its offset is the second argument");
         assert_eq!(plan("futex"), 0);
+        let ends = plan::WRITES | plan::TWO_ENDED | plan::SUBMITS;
+        let wanted = [
+            ("write", plan::WRITES),
+            ("pwritev2", plan::WRITES),
+            ("sendfile", plan::WRITES | plan::TWO_ENDED),
+            ("copy_file_range", plan::TWO_ENDED),
+            ("io_submit", plan::SUBMITS),
+            ("read", 0),
+        ];
+        wanted.iter().for_each(|&(name, bits)| assert_eq!(plan(name) & ends, bits, "{name}"));
     }
 }

@@ -1,8 +1,9 @@
 //! Loading the programs and their maps.
 
 use crate::calls::rounds::InCall;
-use crate::format::{cpu, slot, CHUNK};
+use crate::format::{cpu, run, slot, Kind, CHUNK};
 use crate::mapping::{Contents, Mapping};
+use crate::record::put_note;
 use crate::types::{self, Reduced, Tracepoint};
 use crate::{kernel, object};
 use aya_obj::btf::Btf;
@@ -25,6 +26,9 @@ const PROGRAMS: [(&str, &str); 5] = [
 const REQUESTS: [(&str, &str, usize); 2] =
     [("on_complete", "io_uring_complete", 3), ("on_submit", "io_uring_submit_req", 1)];
 
+/// That for the page cache.
+const PAGES: (&str, &str, usize) = ("on_page", "mm_filemap_add_to_page_cache", 1);
+
 /// Bytes of all CPUs' buffers, and of each at least and at most.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
@@ -36,16 +40,19 @@ const MOST_SLOTS: u32 = 1 << 16;
 #[rustfmt::skip]
 const STRUCTURES: &[&str] = &[
     "pt_regs", "thread_info", "mm_struct", "sched_entity", "signal_struct", "task_struct", "linux_binprm",
-    "io_cqe", "io_kiocb", "kiocb", "io_rw", "io_uring_cqe",
+    "io_cqe", "io_kiocb", "kiocb", "io_rw", "io_uring_cqe", "super_block", "inode", "address_space", "file",
+    "fdtable", "files_struct", "folio", "page", "pageflags",
 ];
 #[rustfmt::skip]
 const FIELDS: &[&str] = &[
     "r10", "r9", "r8", "dx", "si", "di", "orig_ax", "status", "arg_start", "arg_end", "sum_exec_runtime",
     "maxrss", "thread_info", "pid", "tgid", "exit_code", "mm", "files", "fs", "signal", "se", "utime", "stime",
-    "filename", "interp", "flags", "opcode", "cqe", "fd", "kiocb", "ki_pos", "len", "res",
+    "filename", "interp", "file", "flags", "opcode", "cqe", "fd", "kiocb", "ki_pos", "len", "res",
+    "s_dev", "i_mode", "i_sb", "i_ino", "i_rdev", "host", "f_mapping", "max_fds", "fdt", "mapping", "index", "_flags_1",
+    "_folio_order", "PG_head",
 ];
 
-/// The tracepoints of [`PROGRAMS`] and [`REQUESTS`], as the kernel's types have them.
+/// The tracepoints of [`PROGRAMS`], [`REQUESTS`] and [`PAGES`], as the kernel's types have them.
 const TRACEPOINTS: &[&str] = &[
     "btf_trace_sched_process_fork",
     "btf_trace_sched_process_exec",
@@ -54,6 +61,7 @@ const TRACEPOINTS: &[&str] = &[
     "btf_trace_sys_enter",
     "btf_trace_io_uring_submit_req",
     "btf_trace_io_uring_complete",
+    "btf_trace_mm_filemap_add_to_page_cache",
 ];
 
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
@@ -64,6 +72,8 @@ struct KernelTypes {
     tracepoints: HashMap<&'static str, Tracepoint>,
     /// The tracepoints for requests are there, and as they are expected.
     shows_requests: bool,
+    /// So is that for the page cache, and it is known how many pages come at once.
+    shows_pages: bool,
 }
 
 impl KernelTypes {
@@ -72,10 +82,13 @@ impl KernelTypes {
         let all = Contents::of(KERNEL_TYPES).map_err(|error| failed(what, &error))?;
         let reduced = types::reduced(all.bytes(), STRUCTURES, FIELDS, TRACEPOINTS);
         let not_understood = || LoadError { what, why: "their form is not known".into(), errno: None };
-        let Reduced { structures, tracepoints } = reduced.ok_or_else(not_understood)?;
+        let reduced = reduced.ok_or_else(not_understood)?;
+        let sized = sizes_are_known(&reduced);
+        let Reduced { structures, tracepoints } = reduced;
         let structures = Btf::parse(&structures, Default::default()).map_err(|error| failed(what, &error))?;
-        let mut types = KernelTypes { structures, tracepoints, shows_requests: false };
+        let mut types = KernelTypes { structures, tracepoints, shows_requests: false, shows_pages: false };
         types.shows_requests = REQUESTS.iter().all(|(_, name, count)| types.arguments(name) == Some(*count));
+        types.shows_pages = sized && types.arguments(PAGES.1) == Some(PAGES.2);
         Ok(types)
     }
 
@@ -92,6 +105,14 @@ impl KernelTypes {
         let missing = || LoadError { what, why: name.to_owned(), errno: None };
         self.find(name).map(|tracepoint| tracepoint.number).ok_or_else(missing)
     }
+}
+
+/// Does this kernel say how many pages there are in a folio, or does each come alone? Those between Linux 5.16 and
+/// 6.0 keep it elsewhere.
+fn sizes_are_known(types: &Reduced) -> bool {
+    let kept = ["_folio_order", "_flags_1"].iter().any(|field| types.has("folio", field));
+    let kept = kept && types.has("pageflags", "PG_head");
+    kept || (!types.has("folio", "index") && types.has("page", "index"))
 }
 
 /// What the kernel said no to.
@@ -132,6 +153,9 @@ pub struct Programs {
     pub(crate) cpus: Mapping,
     pub(crate) chunks: Mapping,
     slots: Mapping,
+    runs: Mapping,
+    /// The page cache is watched.
+    pub shows_pages: bool,
     slot_mask: u32,
     pub(crate) cpu_count: usize,
     pub(crate) chunk_count: usize,
@@ -154,18 +178,22 @@ impl Programs {
         let constants: [(&str, &[u8]); 3] =
             [("plans", &plans), ("slot_mask", &slot_mask.to_ne_bytes()), ("chunk_mask", &chunk_mask)];
         let chunks = (chunk_count * cpu_count) as u32;
-        let entries = [("slots", slot_count), ("cpus", cpu_count as u32), ("chunks", chunks)];
+        let entries =
+            [("slots", slot_count), ("runs", slot_count), ("cpus", cpu_count as u32), ("chunks", chunks)];
         let object = object::Programs::prepare(&types.structures, &constants, &entries)?;
         let load = |(program, tracepoint)| object.load(program, types.tracepoint(tracepoint)?);
         let programs = PROGRAMS.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
         // Without these all else works.
         let requests = REQUESTS.into_iter().filter(|_| types.shows_requests);
         let requests: Result<Vec<_>, _> = requests.map(|(program, on, _)| load((program, on))).collect();
+        let pages = Some((PAGES.0, PAGES.1)).filter(|_| types.shows_pages).and_then(|pages| load(pages).ok());
         Ok(Programs {
             cpus: mapped(&object, "cpus", cpu_count * cpu::SIZE)?,
             chunks: mapped(&object, "chunks", cpu_count * chunk_count * CHUNK)?,
             slots: mapped(&object, "slots", slot_count as usize * slot::SIZE)?,
-            programs: programs.into_iter().chain(requests.unwrap_or_default()).collect(),
+            runs: mapped(&object, "runs", slot_count as usize * run::SIZE)?,
+            shows_pages: pages.is_some(),
+            programs: programs.into_iter().chain(requests.unwrap_or_default()).chain(pages).collect(),
             attached: Vec::new(),
             slot_mask,
             cpu_count,
@@ -194,7 +222,7 @@ impl Programs {
     pub fn in_call(&self, tid: u32) -> Option<InCall> {
         let half = |at| self.slots.half(at).load(Ordering::SeqCst);
         let word = |at| self.slots.word(at).load(Ordering::SeqCst);
-        let at = self.places(tid).into_iter().find(|at| half(at + slot::TID) == tid)?;
+        let at = self.place(tid)?;
         let start = word(at + slot::START);
         let call = InCall {
             tid,
@@ -205,6 +233,24 @@ impl Programs {
         // It may have gone on while we looked.
         let same = half(at + slot::CALL) >> 16 == slot::STATE_IN_CALL && word(at + slot::START) == start;
         same.then_some(call)
+    }
+
+    /// Notes the pages that a task has brought in and of which no record tells yet.
+    pub fn note_run(&self, notes: &mut Vec<u64>, tid: u32, now: u64) {
+        let Some(at) = self.place(tid).map(|at| at / slot::SIZE * run::SIZE) else { return };
+        let word = |field| self.runs.word(at + field).load(Ordering::SeqCst);
+        let (first, next) = (word(run::FIRST), word(run::NEXT));
+        let fields =
+            [word(run::BEGUN), word(run::LAST), word(run::FILE) & run::CAUSE, word(run::INODE), first];
+        // It may have gone on while we looked: then its own record tells.
+        if next > first && (word(run::FIRST), word(run::NEXT)) == (first, next) {
+            put_note(notes, Kind::Pages, tid, now, &[&fields[..], &[next - first]].concat(), &[]);
+        }
+    }
+
+    fn place(&self, tid: u32) -> Option<usize> {
+        let is_its = |at: &usize| self.slots.half(at + slot::TID).load(Ordering::SeqCst) == tid;
+        self.places(tid).into_iter().find(is_its)
     }
 
     /// Follows a task from its next call on; `false` if too many are followed already.

@@ -1,6 +1,6 @@
 //! One record, as the kernel's programs or the recorder wrote it.
 
-use crate::format::{Kind, KINDS, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
+use crate::format::{Kind, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
 
 /// A record's words, the first and the time with them.
 #[derive(Clone, Copy)]
@@ -29,7 +29,7 @@ impl<'a> Record<'a> {
 
     #[inline]
     pub fn kind(&self) -> Kind {
-        KINDS.get((self.words[0] >> 16 & 15) as usize).copied().unwrap_or(Kind::Padding)
+        Kind::of((self.words[0] >> 16 & 15) as usize, self.number())
     }
 
     #[inline]
@@ -136,7 +136,9 @@ pub fn put_note(out: &mut Vec<u64>, kind: Kind, tid: u32, time: u64, fields: &[u
             u64::from_ne_bytes(word)
         }));
     }
-    out[start] = (out.len() - start) as u64 | (kind as u64) << 16 | u64::from(tid) << 32;
+    let (kind, number) = kind.numbers();
+    out[start] =
+        (out.len() - start) as u64 | (kind as u64) << 16 | (number as u64) << 20 | u64::from(tid) << 32;
 }
 
 #[cfg(test)]

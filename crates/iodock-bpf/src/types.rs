@@ -123,6 +123,15 @@ impl<'a> Types<'a> {
         (function.kind() == kind::FUNC_PROTO).then(|| (function.info as usize & 0xffff).saturating_sub(1))
     }
 
+    fn has(&self, number: usize, field: &str) -> bool {
+        let Some(of) = self.get(number) else { return false };
+        let size = if of.kind() == kind::ENUM { 8 } else { 12 };
+        of.more.chunks_exact(size).any(|member| {
+            let (name, inner) = (half(member, 0).unwrap_or(0), half(member, 4).unwrap_or(0) as usize);
+            self.is_named(name, field) || (name == 0 && of.kind() != kind::ENUM && self.has(inner, field))
+        })
+    }
+
     /// Behind names and qualifiers.
     fn plain(&self, mut number: usize) -> usize {
         for _ in 0..32 {
@@ -201,6 +210,15 @@ pub struct Reduced {
     pub tracepoints: HashMap<&'static str, Tracepoint>,
 }
 
+impl Reduced {
+    /// Is there such a structure or enumeration, with that field, or one of that name in a nameless part of it?
+    pub fn has(&self, name: &'static str, field: &'static str) -> bool {
+        let Some(types) = Types::read(&self.structures) else { return false };
+        let found = [kind::STRUCT, kind::ENUM].into_iter().flat_map(|kind| types.find(kind, &[name]));
+        found.into_iter().any(|(_, number)| types.has(number, field))
+    }
+}
+
 /// Of the kernel's types `btf`, the fields `fields` of `structures` and the types of `tracepoints`. `None` if
 /// the description is not understood.
 pub fn reduced(
@@ -214,6 +232,9 @@ pub fn reduced(
     let mut choice = Choice { types: &types, structures, fields, draft: Draft::new(), made: HashMap::new() };
     for (_, number) in found {
         choice.structure(number)?;
+    }
+    for (name, number) in types.find(kind::ENUM, structures) {
+        choice.enumeration(name, number)?;
     }
     let typedefs = types.find(kind::TYPEDEF, tracepoints).into_iter();
     let tracepoint = |at: usize| Some(Tracepoint { number: at as u32, arguments: types.arguments(at)? });
@@ -256,6 +277,23 @@ impl Choice<'_> {
         let made = self.draft.add(name, info, of.size, &members);
         self.made.insert(number, made);
         Some(made)
+    }
+
+    /// Of an enumeration the numbers that were asked for.
+    fn enumeration(&mut self, name: &'static str, number: usize) -> Option<()> {
+        let of = self.types.get(number)?;
+        let mut numbers = Vec::new();
+        for entry in of.more.chunks_exact(8) {
+            let (entry_name, value) = (half(entry, 0)?, half(entry, 4)?);
+            let field = self.fields.iter().find(|field| self.types.is_named(entry_name, field));
+            for part in field.map(|field| [self.draft.text(field), value]).into_iter().flatten() {
+                numbers.extend_from_slice(&part.to_le_bytes());
+            }
+        }
+        let name = self.draft.text(name);
+        let info = of.info & 0x9f00_0000 | (numbers.len() / 8) as u32;
+        self.draft.add(name, info, of.size, &numbers);
+        Some(())
     }
 
     fn member(&mut self, name: u32, field: Option<&'static str>, number: usize) -> Option<u32> {
@@ -315,6 +353,21 @@ mod tests {
         assert_eq!((inner.more.len(), half(inner.more, 8)), (12, Some(0)));
         assert!(structures.is_named(half(inner.more, 0).expect("a name"), "wanted"));
         assert_eq!(reduced.tracepoints["trace"], Tracepoint { number: 5, arguments: 2 });
+    }
+
+    #[test]
+    fn numbers_asked_for_are_kept_and_what_is_not_there_is_not_said_to_be() {
+        let mut draft = Draft::new();
+        let [flags, first, second] = ["flags", "first", "second"].map(|name| draft.text(name));
+        let entries = [first, 4, second, 6].iter().flat_map(|part| part.to_le_bytes()).collect::<Vec<u8>>();
+        draft.add(flags, kind::ENUM << 24 | 2, 4, &entries);
+        let flags = reduced(&draft.finished(), &["flags"], &["second"], &[]).expect("understood");
+        assert!(flags.has("flags", "second") && !flags.has("flags", "first"));
+        let kernel = reduced(&kernel(), &["outer"], &["wanted"], &[]).expect("understood");
+        // In a nameless part; and of the structure that was not asked for nothing is kept under its name.
+        assert!(
+            kernel.has("outer", "wanted") && !kernel.has("outer", "other") && !kernel.has("inner", "wanted")
+        );
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod interner;
 pub mod loss;
 pub mod lwp;
 pub mod numbers_x86_64;
+pub mod page;
 pub mod ranks;
 pub mod record;
 pub mod sample;
@@ -26,6 +27,7 @@ pub use errnos::ErrnoId;
 pub use event::{AccessPattern, Direction, EventColumns, EventRow, FileKind, Side, TaskOrigin};
 pub use fault::{FaultBatch, FaultKind, FileMap, PageFault};
 pub use loss::{LossKind, Losses, Place};
+pub use page::{FileIdentity, Identity, PageCause, PageRun};
 pub use record::{
     AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,
     SourceCounts, SourceError, Start, TaskEnd, Text,

@@ -53,6 +53,7 @@ losses! {
     OwnSystemCalls "own-system-calls" "these programs or libraries make system calls of their own, past the C library: --backend ptrace, or bpf as root, records them",
     LostPageFaults "lost-page-faults" "page faults came faster than they could be read: pages that were touched are missing; give the recorder a free CPU",
     PageFaultsRefused "page-faults-refused" "files were mapped, but this system does not let page faults be sampled: ask for kernel.perf_event_paranoid = 2, and a container that allows perf_event_open",
+    UnnamedPages "unnamed-pages" "these pages came into the page cache for files whose names are not known: no recorded process opened or mapped them, or it had ended before it was asked; start the recording with the program",
     MissingRanks "missing-ranks" "some ranks' parts of this store are missing or were not closed",
 }
 

@@ -1,7 +1,7 @@
 //! What a source says: one [`Record`] per call, process start or process end, in the order in which
 //! the source shows them.
 
-use crate::{CallId, ErrnoId, LossKind, Losses, NO_FD, UNKNOWN};
+use crate::{CallId, ErrnoId, Identity, LossKind, Losses, NO_FD, UNKNOWN};
 use std::collections::BTreeMap;
 
 /// A piece of [`Batch::bytes`]. Length 0 with start `u32::MAX` is "none"; an empty text is not none.
@@ -213,6 +213,7 @@ pub enum Record {
     End(TaskEnd),
     Start(Start),
     Descriptor(DescriptorSnapshot),
+    Identity(Identity),
 }
 
 /// One control block handed to io_submit (`bytes` asked for), or one completion got from io_getevents

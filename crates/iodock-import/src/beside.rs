@@ -5,7 +5,7 @@ use iodock_journal::{JournalReader, MAGIC};
 use iodock_preload::calls::{self, Ending, Usages};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Calls that a back end kept unread.
@@ -16,9 +16,14 @@ pub enum RawCalls {
     Kernel(iodock_bpf::calls::CallsSource),
 }
 
+/// The file of raw calls that belongs to a journal.
+pub fn calls_path(journal: &Path) -> PathBuf {
+    journal.with_extension(calls::ENDING)
+}
+
 /// The raw calls that lie beside a journal, with what a killed recorder left in its session.
 pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
-    let path = journal.with_extension(calls::ENDING);
+    let path = calls_path(journal);
     if !path.exists() {
         return Ok(None);
     }
@@ -49,6 +54,14 @@ impl RawCalls {
         match self {
             RawCalls::Rewritten(calls) => Some(calls.usages()),
             RawCalls::Kernel(_) => None,
+        }
+    }
+
+    /// Whether the page cache was watched, where that can be.
+    pub fn page_cache(&self) -> Option<&str> {
+        match self {
+            RawCalls::Rewritten(_) => None,
+            RawCalls::Kernel(calls) => calls.page_cache(),
         }
     }
 

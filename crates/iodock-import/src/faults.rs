@@ -1,11 +1,12 @@
 //! Page faults of a recording: a file beside its journal, to rows of the faults table.
 
+use crate::tasks::Tasks;
 use crate::ImportError;
-use iodock_event::{LossKind, Losses, NONE, UNKNOWN};
+use iodock_event::{LossKind, Losses, NONE};
 use iodock_journal::JournalReader;
 use iodock_store::{FaultRow, StoreWriter};
 use iodock_tracker::{Tracked, Tracker};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use std::path::{Path, PathBuf};
 
 /// One recorder's file of page faults.
@@ -64,26 +65,5 @@ impl PartFaults {
         }
         losses.counts.retain(|_, count| *count > 0);
         Ok(())
-    }
-}
-
-/// Uses of thread ids, by when they began.
-struct Tasks(FxHashMap<i32, Vec<(i64, u32)>>);
-
-impl Tasks {
-    fn of_space(space: u16, tracked: &Tracked) -> Tasks {
-        let mut uses: FxHashMap<i32, Vec<(i64, u32)>> = FxHashMap::default();
-        let rows = tracked.tables.tasks.iter().zip(&tracked.spaces);
-        for (utid, (row, _)) in rows.enumerate().filter(|(_, (_, &of))| of == space) {
-            uses.entry(row.tid).or_default().push((row.start, utid as u32));
-        }
-        Tasks(uses)
-    }
-
-    /// Who had the id then. The first who had it counts for earlier times too: clocks differ a little.
-    fn at(&self, tid: u32, time: i64) -> Option<u32> {
-        let uses = self.0.get(&(tid as i32))?;
-        let begun = uses.iter().filter(|(start, _)| *start == UNKNOWN || *start <= time);
-        begun.max_by_key(|(start, _)| *start).or(uses.first()).map(|&(_, utid)| utid)
     }
 }

@@ -10,9 +10,12 @@ mod import;
 mod logs;
 mod merge;
 mod mounts;
+mod pages;
 mod pipeline;
 mod places;
+mod ranks;
 mod recording;
+mod tasks;
 
 pub use error::ImportError;
 pub use import::{import, ImportOptions, ImportSummary};

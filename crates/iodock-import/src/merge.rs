@@ -137,7 +137,7 @@ fn record_time(record: &Record) -> i64 {
         Record::Call(call) => call.end_time(),
         Record::End(end) => end.time,
         Record::Start(start) => start.time,
-        Record::Descriptor(_) => UNKNOWN,
+        Record::Descriptor(_) | Record::Identity(_) => UNKNOWN,
     }
 }
 

@@ -1,18 +1,19 @@
 //! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
 //! left is opened.
 
-use crate::beside::{calls_beside, traced_beside, JournalAndCalls, RawCalls};
+use crate::beside::{calls_beside, calls_path, traced_beside, JournalAndCalls, RawCalls};
 use crate::faults::PartFaults;
 use crate::import::{fill_manifest, summary_of, ImportSummary};
 use crate::merge::Stream;
 use crate::mounts::place_files;
 use crate::pipeline::{run, EventSink, Imported, Progress};
-use crate::ImportError;
+use crate::ranks::name_ranks;
+use crate::{pages, ImportError};
 use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
 use iodock_journal::JournalReader;
 use iodock_preload::calls::Usages;
 use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
-use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
+use iodock_tracker::{Identities, SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -37,7 +38,13 @@ pub fn finish_recording(
     }
     let mut parts = Parts::open(&journal)?;
     let writer = StoreWriter::create(store, StoreOptions { force: false, complete: true })?;
-    let mut sink = RecordingSink { writer, parts: &mut parts.open, mounts: Vec::new(), several_hosts: false };
+    let mut sink = RecordingSink {
+        writer,
+        parts: &mut parts.open,
+        mounts: Vec::new(),
+        identities: Identities::default(),
+        several_hosts: false,
+    };
     sink.several_hosts = sink.hosts().len() > 1;
     let (mut tracker, streams) = (tracker_of(sink.parts), streams_of(sink.parts)?);
     if sink.parts.iter().any(|part| part.faults.is_some()) {
@@ -47,10 +54,14 @@ pub fn finish_recording(
     imported.losses.merge(&parts_lost(&parts.unreadable));
     place_files(&mut imported.tracked.tables.files, &sink.mounts);
     let hosts = sink.hosts();
-    let RecordingSink { mut writer, parts: faulty, .. } = sink;
+    let RecordingSink { mut writer, parts: faulty, identities, .. } = sink;
     for (space, part) in faulty.iter_mut().enumerate() {
         if let Some(faults) = part.faults.take() {
             faults.write(space as u16, &imported.tracked, &mut writer, &mut imported.losses)?;
+        }
+        if let Some(calls) = part.pages.take() {
+            let known = (&imported.tracked, &identities);
+            pages::write(&calls, space as u16, known, &mut writer, &mut imported.losses)?;
         }
     }
     let mut manifest = manifest;
@@ -97,6 +108,9 @@ struct Part {
     clock_offset: i64,
     usages: Vec<TaskUsage>,
     faults: Option<PartFaults>,
+    /// The file of raw calls, where it tells of the page cache.
+    pages: Option<PathBuf>,
+    page_cache: Option<String>,
 }
 
 struct Parts {
@@ -125,7 +139,11 @@ impl Part {
     fn new(reader: JournalReader, path: &Path, calls: Option<RawCalls>) -> Part {
         let meta = reader.meta();
         let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
+        let page_cache = calls.as_ref().and_then(RawCalls::page_cache).map(str::to_owned);
+        let told = page_cache.as_deref() == Some("recorded");
         Part {
+            pages: told.then(|| calls_path(path)),
+            page_cache,
             host: meta.host.clone(),
             rank: meta.rank,
             clock_offset: offset.unwrap_or(0),
@@ -211,6 +229,8 @@ struct RecordingSink<'a> {
     writer: StoreWriter,
     parts: &'a mut [Part],
     mounts: Vec<(String, Mount)>,
+    /// Which file is which for the page cache; known when all is tracked.
+    identities: Identities,
     several_hosts: bool,
 }
 
@@ -266,6 +286,7 @@ impl EventSink for RecordingSink<'_> {
                 faults.find_files(space as u16, tracker)?;
             }
         }
+        self.identities = tracker.take_identities();
         Ok(())
     }
 
@@ -293,6 +314,8 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
         let reader = part.reader();
         let meta = reader.meta();
         cut |= reader.is_cut();
+        let page_cache = &mut manifest.captured.page_cache;
+        *page_cache = page_cache.take().or_else(|| part.page_cache.clone());
         start = [start, meta.start].into_iter().flatten().min();
         if let Some(closing) = reader.closing() {
             end = end.max(closing.end);
@@ -326,32 +349,9 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
         manifest.recorder.get_or_insert_with(Recorder::default).written_bytes = written;
     }
     fill_manifest(manifest, imported);
-    name_ranks(manifest, &parts.open);
-}
-
-/// Says of which ranks something is missing.
-fn name_ranks(manifest: &mut Manifest, parts: &[Part]) {
-    let there: Vec<i32> = parts.iter().filter_map(|part| part.rank).collect();
-    let expected = manifest.ranks.and_then(|ranks| i32::try_from(ranks).ok()).unwrap_or(0);
-    let missing: Vec<i32> = (0..expected).filter(|rank| !there.contains(rank)).collect();
-    let cut: Vec<i32> =
-        parts.iter().filter(|part| part.reader().is_cut()).filter_map(|part| part.rank).collect();
-    for (kind, ranks) in [(LossKind::MissingRanks, missing), (LossKind::JournalCut, cut)] {
-        let entry = manifest.losses.iter_mut().find(|entry| entry.name == kind.name());
-        if let Some(entry) = entry.filter(|_| !ranks.is_empty()) {
-            entry.cure = format!("{} (rank {})", entry.cure, listed(&ranks));
-        }
-    }
-}
-
-/// `2, 5, 7`, and `...` after the first few.
-fn listed(ranks: &[i32]) -> String {
-    const SHOWN: usize = 20;
-    let mut names: Vec<String> = ranks.iter().take(SHOWN).map(i32::to_string).collect();
-    if ranks.len() > SHOWN {
-        names.push("...".into());
-    }
-    names.join(", ")
+    let there: Vec<i32> = parts.open.iter().filter_map(|part| part.rank).collect();
+    let was_cut = parts.open.iter().filter(|part| part.reader().is_cut());
+    name_ranks(manifest, &there, was_cut.filter_map(|part| part.rank).collect());
 }
 
 /// Who was recorded, on what, where the recorder did not write that when it started.

@@ -85,6 +85,8 @@ impl RecordEncoder {
             Record::End(end) => self.push_end(end, batch),
             Record::Start(start) => self.push_start(start, batch),
             Record::Descriptor(descriptor) => self.push_descriptor(descriptor, batch),
+            // Only where records are kept as the kernel gave them, beside the journal.
+            Record::Identity(_) => self.count -= 1,
         }
     }
 

@@ -100,6 +100,7 @@ fn describe(batch: &Batch) -> Vec<String> {
             Record::End(e) => vec![e.signal],
             Record::Start(s) => vec![s.working_directory, s.command],
             Record::Descriptor(d) => vec![d.target],
+            Record::Identity(i) => vec![i.name],
         }
         .into_iter()
         .map(|text| text.is_some().then(|| batch.text(text)))
@@ -116,6 +117,7 @@ fn describe(batch: &Batch) -> Vec<String> {
             Record::End(e) => e.signal = Text::NONE,
             Record::Start(s) => (s.working_directory, s.command) = (Text::NONE, Text::NONE),
             Record::Descriptor(d) => d.target = Text::NONE,
+            Record::Identity(i) => i.name = Text::NONE,
         }
         format!("{bare:?} {texts:?} {items:?}")
     };

@@ -23,6 +23,8 @@ pub struct StoreInfo {
     pub samples: Vec<PathBuf>,
     /// `faults/part-*.parquet` in order.
     pub faults: Vec<PathBuf>,
+    /// `pages/part-*.parquet` in order.
+    pub pages: Vec<PathBuf>,
     /// The other tables.
     pub tables: Vec<PathBuf>,
     /// `journal/*.journal`: not empty while recording and after a crash.
@@ -40,12 +42,14 @@ impl StoreInfo {
             events: list(&path.join("events"), "parquet")?,
             samples: list(&path.join("samples"), "parquet")?,
             faults: list(&path.join("faults"), "parquet")?,
+            pages: list(&path.join("pages"), "parquet")?,
             tables: list(path, "parquet")?,
             journals: list(&path.join("journal"), "journal")?,
             manifest,
         };
         if info.manifest.state == State::Recording {
-            (info.events, info.samples, info.faults, info.tables) = Default::default();
+            (info.events, info.samples, info.faults) = Default::default();
+            (info.pages, info.tables) = Default::default();
             return Ok(info);
         }
         info.check()?;
@@ -67,6 +71,7 @@ impl StoreInfo {
         self.check_rows("events", &self.events)?;
         self.check_rows("samples", &self.samples)?;
         self.check_rows("faults", &self.faults)?;
+        self.check_rows("pages", &self.pages)?;
         for path in &self.tables {
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             self.check_rows(name, std::slice::from_ref(path))?;

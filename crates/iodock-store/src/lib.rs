@@ -28,5 +28,5 @@ pub use manifest::{
     SCHEMA_VERSION,
 };
 pub use table::{Cell, TableWriter};
-pub use tables::FaultRow;
+pub use tables::{FaultRow, PagesRow};
 pub use writer::{StoreOptions, StoreWriter};

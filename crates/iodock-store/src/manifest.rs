@@ -77,6 +77,9 @@ pub struct Captured {
     /// mapped), `refused` by the system, `off`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_faults: Option<String>,
+    /// Whether what came into the page cache was recorded: `recorded`, or `not-shown` by that kernel.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub page_cache: Option<String>,
     #[serde(flatten)]
     pub others: Others,
 }

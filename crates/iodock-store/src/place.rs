@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 11] = [
     "events",
     "faults",
+    "pages",
     crate::folds::FOLDER,
     "samples",
     "files.parquet",

@@ -3,7 +3,7 @@
 use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter};
-use iodock_event::{CallId, ErrnoId, FaultKind, Mount, Sample, Tables, NONE};
+use iodock_event::{CallId, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -156,6 +156,43 @@ pub fn write_fault(table: &mut TableWriter, fault: &FaultRow) -> Result<()> {
         Cell::id(fault.file),
         Cell::Wide(fault.offset),
         is_major,
+    ])
+}
+
+/// Pages of a file, one after the other, that a task brought into the page cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagesRow {
+    /// When the first came, and when the last; ns since the epoch.
+    pub ts: i64,
+    pub end: i64,
+    pub utid: u32,
+    pub file: u32,
+    /// Where in the file, and how much; bytes.
+    pub offset: i64,
+    pub bytes: i64,
+    pub cause: PageCause,
+}
+
+pub fn create_pages(folder: &Path) -> Result<TableWriter> {
+    let folder = folder.join("pages");
+    std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
+    TableWriter::create(&folder.join("part-00000.parquet"), schema::PAGES)
+}
+
+pub fn write_pages(table: &mut TableWriter, pages: &PagesRow) -> Result<()> {
+    let is_written = match pages.cause {
+        PageCause::Read => Cell::Bool(false),
+        PageCause::Written => Cell::Bool(true),
+        PageCause::Unclear => Cell::Null,
+    };
+    table.row([
+        Cell::Wide(pages.ts),
+        Cell::Wide(pages.end),
+        Cell::id(pages.utid),
+        Cell::id(pages.file),
+        Cell::Wide(pages.offset),
+        Cell::Wide(pages.bytes),
+        is_written,
     ])
 }
 

@@ -5,8 +5,8 @@ use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::table::TableWriter;
-use crate::tables::{create_faults, create_mounts, create_samples};
-use crate::tables::{write_fault, write_mount, write_sample, write_tables, FaultRow};
+use crate::tables::{create_faults, create_mounts, create_pages, create_samples};
+use crate::tables::{write_fault, write_mount, write_pages, write_sample, write_tables, FaultRow, PagesRow};
 use iodock_event::{EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
@@ -32,6 +32,7 @@ pub struct StoreWriter {
     samples: Option<TableWriter>,
     mounts: Option<TableWriter>,
     faults: Option<TableWriter>,
+    pages: Option<TableWriter>,
     // Last, so that its folder goes after everything in it was closed.
     place: Place,
 }
@@ -49,7 +50,7 @@ impl StoreWriter {
         let path = path.as_ref();
         let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
         let encoder = Some(Encoder::start(EventWriter::create(place.folder(), Limits::default())?));
-        Ok(StoreWriter { encoder, samples: None, mounts: None, faults: None, place })
+        Ok(StoreWriter { encoder, samples: None, mounts: None, faults: None, pages: None, place })
     }
 
     /// Hands over rows, best some ten thousand at a time, and gives back emptied columns to fill again
@@ -93,6 +94,15 @@ impl StoreWriter {
         faults.iter().try_for_each(|fault| write_fault(table, fault))
     }
 
+    /// Appends to the table of what was brought into the page cache.
+    pub fn write_pages(&mut self, pages: &[PagesRow]) -> Result<()> {
+        let table = match &mut self.pages {
+            Some(table) => table,
+            None => self.pages.insert(create_pages(self.place.folder())?),
+        };
+        pages.iter().try_for_each(|pages| write_pages(table, pages))
+    }
+
     /// Writes the tables and the manifest, whose `tables` (and `first_ts`, `last_ts` where `None`) are
     /// filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
@@ -100,8 +110,12 @@ impl StoreWriter {
         manifest.tables = write_tables(self.place.folder(), tables)?;
         manifest.tables.insert("events".into(), totals.rows);
         manifest.tables.extend(totals.folded);
-        let own =
-            [("samples", &mut self.samples), ("mounts", &mut self.mounts), ("faults", &mut self.faults)];
+        let own = [
+            ("samples", &mut self.samples),
+            ("mounts", &mut self.mounts),
+            ("faults", &mut self.faults),
+            ("pages", &mut self.pages),
+        ];
         for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {
                 manifest.tables.insert(name.into(), table.finish()?);

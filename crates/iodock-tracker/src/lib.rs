@@ -12,6 +12,7 @@ mod calls;
 mod coverage;
 mod descriptors;
 mod files;
+mod identities;
 mod io_time;
 mod maps;
 mod messages;
@@ -25,6 +26,7 @@ mod transfers;
 mod two_ended;
 
 pub use coverage::{Coverage, DEFAULT_COVERAGE_BYTES};
+pub use identities::Identities;
 pub use io_time::IoTimes;
 pub use tasks::SpaceOptions;
 
@@ -88,6 +90,7 @@ pub struct Tracker {
     begun: Vec<i64>,
     /// Only where maps are asked for.
     map_calls: Option<maps::MapCalls>,
+    identities: Identities,
 }
 
 impl Tracker {
@@ -110,6 +113,7 @@ impl Tracker {
             in_rings: Default::default(),
             begun: Vec::new(),
             map_calls: None,
+            identities: Identities::default(),
         };
         for space in options.spaces {
             tracker.add_space(space);
@@ -172,6 +176,7 @@ impl Tracker {
             Record::End(end) => self.task_end(space, batch, end),
             Record::Start(start) => self.task_start(space, batch, start),
             Record::Descriptor(snapshot) => self.snapshot(space, batch, snapshot),
+            Record::Identity(identity) => self.identity(space, batch, identity),
         }
     }
 

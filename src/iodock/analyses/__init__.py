@@ -19,6 +19,7 @@ _ORDER = (
     "offsets",
     "files",
     "maps",
+    "cache",
     "processes",
     "errors",
     "machine",

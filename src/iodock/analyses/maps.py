@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column
-from iodock.relations import faults
+from iodock.relations import faults, pages
 from iodock.relations.keys import KEYS
 from iodock.relations.selection import SHARED_LIBRARY, Selection
 from iodock.store import Store, quoted
@@ -28,6 +28,13 @@ _COLUMNS = (
     *_COUNTS,
     Column("pages", "int", "pages", "measure", "different pages of 4 KiB with a fault, or there from before"),
     Column("touched_bytes", "int", "bytes", "measure", "pages and, in rising runs, the gaps between them"),
+    Column(
+        "brought_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "brought into the page cache to be read, also by calls; empty where not recorded",
+    ),
     Column("touched_share", "float", None, "measure", "of the file's size"),
     Column("ranges", "int", "ranges", "measure", "pieces of the file that this makes"),
     Column("rising_share", "float", None, "measure", "faults that lie behind the task's one before"),
@@ -56,7 +63,7 @@ def run(store: Store, asked: Request) -> Answer:
     selection = select(store, filters)
     store.keep(_SEEN, faults.steps(f"({_chosen(selection)})"))
     by_range = bool(asked.options["ranges"])
-    table = store.table(_range_rows() if by_range else _file_rows(selection))
+    table = store.table(_range_rows() if by_range else _file_rows(selection, pages.are_known(store)))
     known = faults.are_known(store)
     noted = replace(selection, notes=(*selection.notes, _LIMITS if known else _UNKNOWN))
     return answer(
@@ -84,7 +91,7 @@ def _range_rows() -> str:
 FROM ({faults.ranges(_SEEN)}) r JOIN files n ON n.file_id = r.file_id ORDER BY 1, 2"""
 
 
-def _file_rows(selection: Selection) -> str:
+def _file_rows(selection: Selection, known: bool) -> str:
     mapped = selection.and_where(
         "e.call_id IN (SELECT id FROM calls WHERE family = 'mmap')",
         "e.errno_id IS NULL AND e.result IS NOT NULL AND e.file_id IS NOT NULL",
@@ -97,16 +104,20 @@ counted AS (SELECT s.file_id, count(DISTINCT p.upid) AS processes, count(s.is_ma
     count(*) FILTER (WHERE {faults.NEAR}) AS near,
     min(s.ts) AS first_ts, max(s.ts) AS last_ts
   FROM {_SEEN} s LEFT JOIN processes p ON p.utid = s.utid GROUP BY 1),
+brought AS (SELECT e.file_id, CAST(sum(e.bytes) AS BIGINT) AS bytes
+  FROM (SELECT *, NULL::UINTEGER AS other_file_id FROM pages) e {selection.joins}
+  {selection.and_where(pages.READ)} GROUP BY 1),
 mapped AS (SELECT e.file_id, count(*) AS maps FROM events e {selection.joins} {mapped} GROUP BY 1)
 SELECT n.name AS file, CAST(coalesce(m.maps, 0) AS BIGINT) AS maps, c.processes, c.faults,
   c.major_faults, c.pages, CAST(t.bytes AS BIGINT) AS touched_bytes,
+  CASE WHEN {known} THEN coalesce(b.bytes, 0) END AS brought_bytes,
   CASE WHEN n.size_bytes > 0 THEN least(t.bytes / n.size_bytes, 1.0) END AS touched_share, t.ranges,
   CASE WHEN c.steps > 0 THEN c.rising / c.steps END AS rising_share,
   CASE WHEN c.steps > 0 AND c.near >= 0.9 * c.steps THEN 'sequential'
     WHEN c.steps > 0 AND c.rising >= 0.9 * c.steps THEN 'rising'
     WHEN c.steps > 0 THEN 'random' END AS pattern, c.first_ts, c.last_ts
 FROM files n LEFT JOIN counted c ON c.file_id = n.file_id LEFT JOIN touched t ON t.file_id = n.file_id
-  LEFT JOIN mapped m ON m.file_id = n.file_id
+  LEFT JOIN mapped m ON m.file_id = n.file_id LEFT JOIN brought b ON b.file_id = n.file_id
 WHERE c.file_id IS NOT NULL
   OR (m.file_id IS NOT NULL AND NOT regexp_full_match(n.name, {quoted(SHARED_LIBRARY)}))
 ORDER BY c.faults DESC NULLS LAST, n.name"""

@@ -78,8 +78,9 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
         if (store / fold.files).is_file():
             (into / fold.files).parent.mkdir(exist_ok=True)
             shutil.copy(store / fold.files, into / fold.files)
-    if (store / "faults").exists():
-        shutil.copytree(store / "faults", into / "faults")
+    for table in ("faults", "pages"):
+        if (store / table).exists():
+            shutil.copytree(store / table, into / table)
     _rewrite(store, into, "files.parquet", {"name": names.path, "folder": names.path, "pattern": names.path,
                                             "name_raw": _nothing, "host": _host(names)})  # fmt: skip
     _rewrite(store, into, "processes.parquet", {"host": _host(names)})
@@ -135,7 +136,7 @@ def _manifest(raw: dict[str, Any], names: Anonymiser) -> dict[str, Any]:
     made = {key: raw[key] for key in kept if key in raw}
     captured, host = raw.get("captured") or {}, raw.get("host") or {}
     command = [names.component(Path(one).name) for one in (captured.get("command") or [])[:1]]
-    plain = ("how", "why", "exit_status", "exit_signal", "wall_ns", "page_faults")
+    plain = ("how", "why", "exit_status", "exit_signal", "wall_ns", "page_faults", "page_cache")
     made["captured"] = {key: captured.get(key) for key in plain} | {"command": command, "logs": []}
     made["host"] = {"kernel": host.get("kernel"), "cpus": host.get("cpus")}
     made["hosts"] = [

@@ -179,7 +179,21 @@ FAULTS = StoreTable(
     is_major BOOLEAN whether it waited for the page; null: the page was there when watching began
     """),
 )
-TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS)
+PAGES = StoreTable(
+    "pages",
+    "pages/*.parquet",
+    "runs of pages that came into the page cache; where recorded by bpf",
+    _columns("""
+    ts BIGINT when the first page came, ns
+    end_ts BIGINT when the last one came
+    utid UINTEGER which task brought them in: processes.utid
+    file_id UINTEGER of which file: files.file_id
+    offset_bytes BIGINT where in the file they begin
+    bytes BIGINT their length: whole pages, also behind the file's end
+    is_written BOOLEAN whether a write made them; false: they were brought in to be read; null: not known
+    """),
+)
+TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES)
 
 STORED_DURATIONS = StoreTable(
     "stored_durations",

@@ -79,7 +79,10 @@ class Store:
     def hold_small(self, most_rows: int = 200_000) -> None:
         """Holds the tables that lie beside the events in memory, where that is little: for many questions."""
         for table in TABLES:
-            if table.name not in ("events", "samples", "faults") and self._rows_of(table.name) <= most_rows:
+            if (
+                table.name not in ("events", "samples", "faults", "pages")
+                and self._rows_of(table.name) <= most_rows
+            ):
                 self.engine.hold(table.name)
 
     def _rows_of(self, table: str) -> int:

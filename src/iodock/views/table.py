@@ -21,7 +21,8 @@ NARROWEST_KEY = 12
 WIDTH_WITHOUT_TERMINAL = 160
 # What is left out first where the terminal is narrow; what is not named here goes before all of it.
 TELLING = (
-    *("count", "total_time_ns", "failed", "read_bytes", "written_bytes", "max_time_ns", "sys_cpu_time_ns"),
+    *("count", "brought_bytes", "amplification"),
+    *("total_time_ns", "failed", "read_bytes", "written_bytes", "max_time_ns", "sys_cpu_time_ns"),
     *("share", "mean_time_ns", "file_count", "mean_size_bytes", "commands", "how", "parent_pid", "exit_code"),
     *(
         "exit_signal",

@@ -3,11 +3,13 @@
 
 mod decode;
 mod flight;
+mod pages;
 mod records;
 pub mod rounds;
 mod source;
 mod streams;
 
+pub use pages::PagesSource;
 pub use records::NO_RANK;
 pub use source::{meta, CallsSource};
 

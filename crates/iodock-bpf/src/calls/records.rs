@@ -8,13 +8,16 @@ use crate::lives::Lives;
 use crate::plans::Plans;
 use crate::record::{Copied, Record as Recorded};
 use iodock_event::{
-    Action, Batch, CallId, DescriptorSnapshot, Fork, LossKind, Outcome, Phase, Record, Start, TaskEnd, Text,
+    Action, Batch, CallId, DescriptorSnapshot, FileIdentity, Fork, Identity, LossKind, Outcome, Phase,
+    Record, Start, TaskEnd, Text, UNKNOWN,
 };
+use std::collections::HashSet;
 
 /// Words of an exec's record and of the recorder's notes before their pieces.
-const EXEC_WORDS: usize = 4;
+const EXEC_WORDS: usize = 6;
 const START_WORDS: usize = 4;
 const DESCRIPTOR_WORDS: usize = 6;
+const NAME_WORDS: usize = 4;
 /// A rank that is not known.
 pub const NO_RANK: u64 = u64::MAX;
 
@@ -25,6 +28,8 @@ pub struct Records {
     flights: Flights,
     /// The process that will execute the program; until then what it does is ours.
     root: Option<u32>,
+    /// Files of the page cache that were told of.
+    named: HashSet<FileIdentity>,
 }
 
 impl Records {
@@ -35,6 +40,7 @@ impl Records {
             lives: Lives::default(),
             flights: Flights::default(),
             root: None,
+            named: HashSet::new(),
         }
     }
 
@@ -50,6 +56,9 @@ impl Records {
             Kind::Descriptor => self.descriptor(record),
             Kind::Gone => self.leaves(record, 0, |end, _| end),
             Kind::Rank => self.rank(record),
+            Kind::Identity => self.identity(record),
+            Kind::Name => self.name(record),
+            Kind::Pages => self.pages(record),
             // Short ones are small ones by now.
             Kind::Padding | Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {}
         }
@@ -138,6 +147,33 @@ impl Records {
         self.batch.records.push(Record::Start(Start { rank, ..started(pid, pid, None, now) }));
     }
 
+    /// Which file a descriptor is.
+    fn identity(&mut self, record: Recorded) {
+        let &[_, time, _, inode] = record.words else { return };
+        let (device, fd) = record.halves(2);
+        let file = FileIdentity { device, inode };
+        self.named.insert(file);
+        let told = Identity::of(file, record.tid(), self.decoder.time(time));
+        self.batch.records.push(Record::Identity(Identity { fd: fd as i32, ..told }));
+    }
+
+    /// A name that the recorder found. It is looked for late: it holds for what came before, too.
+    fn name(&mut self, record: Recorded) {
+        let &[_, _, device, inode, ..] = record.words else { return };
+        let name = self.text(record.pieces(NAME_WORDS)[0]);
+        let file = FileIdentity { device: device as u32, inode };
+        let told = Identity::of(file, record.tid(), UNKNOWN);
+        self.batch.records.push(Record::Identity(Identity { name, ..told }));
+    }
+
+    /// The pages themselves are read when the files are known ([`super::pages`]).
+    fn pages(&mut self, record: Recorded) {
+        let Some(run) = super::pages::run_of(record, self.decoder.epoch) else { return };
+        if self.named.insert(run.file) {
+            self.batch.records.push(Record::Identity(Identity::of(run.file, run.tid, run.ts)));
+        }
+    }
+
     fn born(&mut self, record: Recorded) {
         let tid = record.tid();
         let &[_, _, _, flags, shares] = record.words else { return };
@@ -174,6 +210,16 @@ impl Records {
         let command = given_command(name, interpreter, command);
         raw.argv = self.batch.push_text(command.strip_suffix(&[0]).unwrap_or(command));
         self.batch.records.push(Record::Call(raw));
+        self.program(record, raw.path);
+    }
+
+    /// The file of the program that was executed.
+    fn program(&mut self, record: Recorded, name: Text) {
+        let file = FileIdentity { device: record.halves(4).0, inode: record.words[5] };
+        if file.inode > 0 && name.length > 0 {
+            let told = Identity::of(file, record.tid(), self.decoder.time(record.time()));
+            self.batch.records.push(Record::Identity(Identity { name, ..told }));
+        }
     }
 
     /// The kernel calls a program given to execveat by a descriptor `/dev/fd/N` or `/dev/fd/N/NAME`.

@@ -11,11 +11,21 @@ const BATCH_RECORDS: usize = 1024;
 const EPOCH: &str = "epoch_ns";
 const TABLE: &str = "table";
 
+/// Whether the page cache was watched.
+const PAGE_CACHE: &str = "page_cache";
+
 /// What such a file says of itself. `epoch`: added to monotonic ns to get ns since the epoch.
-pub fn meta(epoch: i64, plans: &Plans) -> JournalMeta {
-    let extra = [(EPOCH, epoch.to_string()), (TABLE, format!("{:x}", plans.sum()))];
+pub fn meta(epoch: i64, plans: &Plans, shows_pages: bool) -> JournalMeta {
+    let state = if shows_pages { "recorded" } else { "not-shown" };
+    let extra =
+        [(EPOCH, epoch.to_string()), (TABLE, format!("{:x}", plans.sum())), (PAGE_CACHE, state.to_owned())];
     let extra = extra.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
     JournalMeta { how: "bpf".into(), extra, ..JournalMeta::default() }
+}
+
+/// Added to monotonic ns to get ns since the epoch.
+pub fn epoch_of(reader: &JournalReader) -> Option<i64> {
+    reader.meta().extra.get(EPOCH).and_then(|text| text.parse().ok())
 }
 
 /// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
@@ -33,7 +43,7 @@ impl CallsSource {
         let reader = JournalReader::open(path)?;
         let plans = Plans::of_this_machine();
         let told = |key: &str| reader.meta().extra.get(key);
-        let epoch = told(EPOCH).and_then(|text| text.parse().ok());
+        let epoch = epoch_of(&reader);
         let same = told(TABLE).is_some_and(|table| *table == format!("{:x}", plans.sum()));
         let (Some(epoch), true) = (epoch, same) else {
             return Err(SourceError {
@@ -45,6 +55,11 @@ impl CallsSource {
         };
         let records = Records::new(&plans, epoch);
         Ok(CallsSource { streams: Streams::new(reader), records, over: false, spare: Vec::new() })
+    }
+
+    /// Whether the page cache was watched: `recorded`, or `not-shown` by that kernel.
+    pub fn page_cache(&self) -> Option<&str> {
+        self.streams.reader.meta().extra.get(PAGE_CACHE).map(String::as_str)
     }
 
     fn lose_rest(&mut self) {
@@ -112,7 +127,7 @@ mod tests {
     fn made(name: &str, rounds: &[Vec<u64>]) -> Made {
         let made = Made(std::env::temp_dir().join(format!("iodock-bpf-{name}-{}.calls", std::process::id())));
         let _ = std::fs::remove_file(&made.0);
-        let meta = meta(0, &Plans::of_this_machine());
+        let meta = meta(0, &Plans::of_this_machine(), true);
         let mut writer = JournalWriter::create(&made.0, &meta).expect("a new file");
         rounds.iter().for_each(|round| writer.raw(bytes_of(round)).expect("written"));
         writer.close(&Closing::default()).expect("closed");
@@ -253,7 +268,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("iodock-bpf-other-{}.calls", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let made = Made(path);
-        let mut other = meta(0, &Plans::of_this_machine());
+        let mut other = meta(0, &Plans::of_this_machine(), true);
         other.extra.insert(TABLE.into(), "0".into());
         JournalWriter::create(&made.0, &other).expect("a new file");
         let refused = CallsSource::open(&made.0).err().expect("refused");

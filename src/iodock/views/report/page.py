@@ -20,6 +20,7 @@ from iodock.views import verdict as words
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import shorten, visible
 from iodock.views.labels import PARTS
+from iodock.views.report.cache import cache_table
 from iodock.views.report.findings import findings_body
 from iodock.views.report.maps import maps_table
 from iodock.views.report.markup import Markup, file_name, join, tag
@@ -68,6 +69,8 @@ class Report:
     """For each of the largest costs the number of its file among the page's names."""
     maps: Sequence[Mapping[str, Any]] = field(default=())
     """Mapped files whose page faults are known: rows of `show maps`."""
+    brought: Sequence[Mapping[str, Any]] = field(default=())
+    """Files of which pages came into the page cache: rows of `show cache`."""
 
 
 def render(report: Report, language: str = "en") -> str:
@@ -151,6 +154,7 @@ def _section(name: str, report: Report, text: Language) -> Markup:
         body.append(tag("div", id=_HOLDERS[name]))
     if name == "files":
         body.append(maps_table(report.maps, text) or join())
+        body.append(cache_table(report.brought, text) or join())
     return tag("section", heading, *body, id=name, aria_labelledby=f"{name}-title")
 
 

@@ -13,6 +13,7 @@ from iodock.views.charts.units import NANOSECONDS
 from iodock.views.overview import command_line, overview_of
 from iodock.views.report.ask import Names
 from iodock.views.report.budget import fit
+from iodock.views.report.cache import brought
 from iodock.views.report.maps import mapped
 from iodock.views.report.model import Limits, page_data
 from iodock.views.report.page import LossNote, Report, render
@@ -57,6 +58,7 @@ def report_of(store: Store, language: str = "en", limits: Limits | None = None) 
         diagnosis=diagnose(store),
         links=links,
         maps=mapped(store),
+        brought=brought(store),
     )
 
 

@@ -44,7 +44,7 @@ fn follow(
     let plans = Plans::of_this_machine();
     let mut programs = Programs::load(&plans.plans).map_err(|error| refused(&error))?;
     programs.attach().map_err(|error| refused(&error))?;
-    let (keeper, queue) = Keeper::new(journal, control, &plans, clock.epoch())?;
+    let (keeper, queue) = Keeper::new(journal, control, &plans, (clock.epoch(), programs.shows_pages))?;
     let watch = Watch::new(control, &plans, clock.epoch());
     let mut following = Following::new(&programs, (watch, queue), clock, control, purpose);
     for &pid in pids {

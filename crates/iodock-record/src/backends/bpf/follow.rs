@@ -127,6 +127,11 @@ impl<'a> Following<'a> {
         while !self.queue.has_room() {
             thread::sleep(Duration::from_millis(1));
         }
+        // Those that run on.
+        let now = self.now();
+        for (tid, _) in self.watch.lives.all() {
+            self.programs.note_run(&mut self.notes, tid, now);
+        }
         self.drain(0);
     }
 

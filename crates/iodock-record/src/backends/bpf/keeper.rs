@@ -2,6 +2,7 @@
 //! the buffers from being emptied.
 
 use super::round::Round;
+use super::{names, notes};
 use crate::control::Control;
 use crate::error::{RecordError, Refusal};
 use crate::process;
@@ -73,10 +74,10 @@ impl<'a> Keeper<'a> {
         journal: &'a mut JournalWriter,
         control: &'a Control,
         plans: &Plans,
-        epoch: i64,
+        (epoch, shows_pages): (i64, bool),
     ) -> Result<(Keeper<'a>, Queue), RecordError> {
         let path = journal.path().with_extension(calls::ENDING);
-        let calls = JournalWriter::create(path, &calls::meta(epoch, plans))
+        let calls = JournalWriter::create(path, &calls::meta(epoch, plans, shows_pages))
             .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))?;
         let (sender, rounds) = channel();
         let (spare, used) = channel();
@@ -113,33 +114,20 @@ impl<'a> Keeper<'a> {
         for &(pid, length, flags) in &round.mapped {
             self.control.faults.has_mapped(pid, length, flags);
         }
-        if !round.executed.is_empty() {
-            self.write_ranks(&round.executed);
-        }
+        // Looked for at once, and written behind the round: notes stand in the order of time.
+        let found = found_out(&round);
         // The queue's room is that of the machine that wrote it: little endian.
         let result = self.calls.raw(bytes_of(&round.words));
         self.lost += if self.calls.has_failed() { round.records } else { 0 };
         note(&mut self.failure, result);
+        if !found.is_empty() {
+            let result = self.calls.raw(bytes_of(&found));
+            note(&mut self.failure, result);
+        }
         self.waiting.fetch_sub(round.words.len() * 8, Relaxed);
         round.words.clear();
         // Nobody needs it at the end.
         let _ = self.spare.send(round.words);
-    }
-
-    /// An environment is there from the exec on, and may be gone a moment later.
-    fn write_ranks(&mut self, executed: &[(u32, u64)]) {
-        let mut words = Vec::new();
-        rounds::put_part(&mut words, rounds::NOTES, |out| {
-            for &(pid, time) in executed {
-                if let Some(rank) = process::rank(pid) {
-                    put_note(out, Kind::Rank, pid, time, &[rank as u32 as u64], &[]);
-                }
-            }
-        });
-        if !words.is_empty() {
-            let result = self.calls.raw(bytes_of(&words));
-            note(&mut self.failure, result);
-        }
     }
 
     fn write_side(&mut self) {
@@ -154,6 +142,25 @@ impl<'a> Keeper<'a> {
         }
         note(&mut self.failure, result);
     }
+}
+
+/// What /proc tells of those that a round's records are about, as notes. An environment and a list of maps are there
+/// now, and may be gone a moment later.
+fn found_out(round: &Round) -> Vec<u64> {
+    let mut words = Vec::new();
+    rounds::put_part(&mut words, rounds::NOTES, |out| {
+        for &(pid, time) in &round.executed {
+            if let Some(rank) = process::rank(pid) {
+                put_note(out, Kind::Rank, pid, time, &[rank as u32 as u64], &[]);
+            }
+        }
+        for of in &round.unnamed {
+            if let Some(name) = names::find(of) {
+                notes::named(out, of.tid, of.time, of.file, &name);
+            }
+        }
+    });
+    words
 }
 
 /// The first failure is told.

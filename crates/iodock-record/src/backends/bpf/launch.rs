@@ -30,7 +30,7 @@ pub fn run(
         let message = format!("{} can't be started: {}", program.path.display(), launch::plain(&error));
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
     };
-    let (keeper, queue) = Keeper::new(journal, control, &plans, clock.epoch())?;
+    let (keeper, queue) = Keeper::new(journal, control, &plans, (clock.epoch(), programs.shows_pages))?;
     let mut child = launch::fork(&program, &[]).map_err(cant_start)?;
     let pid = child.pid as u32;
     if let Err(error) = programs.attach() {

@@ -17,6 +17,8 @@ mod keeper;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod launch;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod names;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod notes;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod round;

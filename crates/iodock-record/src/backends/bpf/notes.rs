@@ -1,11 +1,13 @@
 //! What the recorder notes itself, since no record shows it: who is followed, where it stands, and what it
 //! has open.
 
+use super::names;
 use crate::process;
 use iodock_bpf::calls::NO_RANK;
 use iodock_bpf::format::{start, Kind};
 use iodock_bpf::record::put_note;
 use iodock_event::constants::O_CLOEXEC;
+use iodock_event::FileIdentity;
 
 /// The process that will execute the program, before it does.
 pub fn root(notes: &mut Vec<u64>, pid: u32, command: &[u8], now: u64) {
@@ -20,7 +22,15 @@ pub fn attached(notes: &mut Vec<u64>, tid: u32, tgid: u32, now: u64) {
     begun(notes, (tid, tgid), start::ATTACHED, &command, now);
     if tid == tgid {
         descriptors(notes, tgid, 0, now);
+        for (file, name) in names::mapped_by(tgid) {
+            named(notes, tid, now, file, &name);
+        }
     }
+}
+
+/// The name of a file of the page cache.
+pub fn named(notes: &mut Vec<u64>, tid: u32, now: u64, file: FileIdentity, name: &[u8]) {
+    put_note(notes, Kind::Name, tid, now, &[u64::from(file.device), file.inode], &[name]);
 }
 
 fn begun(notes: &mut Vec<u64>, (tid, tgid): (u32, u32), flags: u32, command: &[u8], now: u64) {

@@ -2,11 +2,12 @@
 
 use crate::control::Control;
 use crate::locks::lock;
-use iodock_bpf::format::Kind;
+use iodock_bpf::format::{Kind, PAGES_OF_DEVICE};
 use iodock_bpf::lives::Lives;
 use iodock_bpf::plans::Plans;
 use iodock_bpf::record::Record;
-use iodock_event::{Action, TaskUsage, UNKNOWN};
+use iodock_event::{Action, FileIdentity, TaskUsage, UNKNOWN};
+use std::collections::HashSet;
 
 const PAGE_BYTES: i64 = 4096;
 /// Words of a general record before its pieces.
@@ -23,6 +24,18 @@ pub struct Round {
     /// Processes that have mapped a file: bytes and flags.
     pub mapped: Vec<(u32, i64, u64)>,
     pub usages: Vec<TaskUsage>,
+    /// Files of which pages came in and whose names no record tells, and the process and thread that brought them.
+    pub unnamed: Vec<Unnamed>,
+}
+
+/// A file of the page cache without a name.
+pub struct Unnamed {
+    pub pid: u32,
+    pub tid: u32,
+    pub time: u64,
+    pub file: FileIdentity,
+    /// They are a block device's own pages.
+    pub of_device: bool,
 }
 
 /// What a call's number says about it.
@@ -56,6 +69,8 @@ pub struct Watch<'a> {
     root: u32,
     pub launched: bool,
     pub exec_errno: i32,
+    /// Files of the page cache whose names are told, or were asked for.
+    told: HashSet<FileIdentity>,
 }
 
 impl<'a> Watch<'a> {
@@ -82,6 +97,7 @@ impl<'a> Watch<'a> {
             root: 0,
             launched: true,
             exec_errno: 0,
+            told: HashSet::new(),
         }
     }
 
@@ -129,6 +145,10 @@ impl<'a> Watch<'a> {
                 self.pending.push((record.time(), Life::Executed { old_tid, pid }));
             }
             Kind::Exit => self.look_at_end(record, round),
+            Kind::Identity => {
+                self.told.insert(FileIdentity { device: record.halves(2).0, inode: record.words[3] });
+            }
+            Kind::Pages => self.look_at_pages(record, round),
             _ => {}
         }
     }
@@ -149,6 +169,16 @@ impl<'a> Watch<'a> {
         // Of all that we do in the child ourselves, an exec that fails.
         if meaning.executes && failed && !self.launched && tid == self.root {
             self.exec_errno = -result as i32;
+        }
+    }
+
+    fn look_at_pages(&mut self, record: Record, round: &mut Round) {
+        let &[_, time, _, _, _, inode, ..] = record.words else { return };
+        let ((device, cause), tid) = (record.halves(4), record.tid());
+        let file = FileIdentity { device, inode };
+        if self.told.insert(file) {
+            let (pid, of_device) = (self.lives.process_of(tid).unwrap_or(tid), cause & PAGES_OF_DEVICE != 0);
+            round.unnamed.push(Unnamed { pid, tid, time, file, of_device });
         }
     }
 

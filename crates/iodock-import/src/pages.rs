@@ -1,0 +1,47 @@
+//! What a recording's tasks brought into the page cache: from the file of raw calls, to rows of the pages table.
+
+use crate::tasks::Tasks;
+use crate::ImportError;
+use iodock_bpf::calls::PagesSource;
+use iodock_event::{LossKind, Losses};
+use iodock_store::{PagesRow, StoreWriter};
+use iodock_tracker::{Identities, Tracked};
+use std::path::Path;
+
+const PAGE_BYTES: u64 = 4096;
+/// Rows written at a time.
+const ROWS: usize = 1 << 14;
+
+/// Writes the runs of pages in `calls`, whose tasks are those of `space`.
+pub fn write(
+    calls: &Path,
+    space: u16,
+    (tracked, identities): (&Tracked, &Identities),
+    writer: &mut StoreWriter,
+    losses: &mut Losses,
+) -> Result<(), ImportError> {
+    let mut source = PagesSource::open(calls).map_err(ImportError::Source)?;
+    let tasks = Tasks::of_space(space, tracked);
+    let (mut rows, mut unnamed) = (Vec::new(), 0);
+    while let Some(runs) = source.next_runs().map_err(ImportError::Source)? {
+        for run in runs {
+            let (Some(utid), Some(file)) =
+                (tasks.at(run.tid, run.ts), identities.at(space, run.file, run.ts))
+            else {
+                losses.add(LossKind::DroppedRecords, 1);
+                continue;
+            };
+            unnamed += if identities.is_unnamed(file) { run.bytes as u64 / PAGE_BYTES } else { 0 };
+            let (ts, end, offset, bytes, cause) = (run.ts, run.end, run.offset, run.bytes, run.cause);
+            rows.push(PagesRow { ts, end, utid, file, offset, bytes, cause });
+        }
+        if rows.len() >= ROWS {
+            writer.write_pages(&rows)?;
+            rows.clear();
+        }
+    }
+    losses.add(LossKind::UnnamedPages, unnamed);
+    // The table is there where the page cache was watched, with or without rows.
+    writer.write_pages(&rows)?;
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Names of files of which pages came in and that no recorded process opened or mapped by a call: programs and what the
+//! kernel maps with them, files that were open or mapped before, and a file system's own data on its device.
+
+use super::round::Unnamed;
+use iodock_event::FileIdentity;
+use std::fs;
+
+/// The name, if it can be found out now.
+pub fn find(of: &Unnamed) -> Option<Vec<u8>> {
+    if of.of_device {
+        return device(of.file);
+    }
+    // Our own: what every process has, such as the dynamic linker, when that process has ended already.
+    let lists = [format!("/proc/{}/maps", of.pid), "/proc/self/maps".to_owned()];
+    lists.iter().find_map(|list| mapped(&fs::read(list).ok()?, of.file))
+}
+
+/// `DEVNAME=vda1` among what the kernel says of it.
+fn device(file: FileIdentity) -> Option<Vec<u8>> {
+    let says = fs::read_to_string(format!("/sys/dev/block/{}:{}/uevent", file.major(), file.minor())).ok()?;
+    let name = says.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
+    Some(format!("/dev/{name}").into_bytes())
+}
+
+/// What `pid` has in its memory now, each file once.
+pub fn mapped_by(pid: u32) -> Vec<(FileIdentity, Vec<u8>)> {
+    let list = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let mut found: Vec<_> = list.split(|&byte| byte == b'\n').filter_map(line).collect();
+    found.sort();
+    found.dedup_by_key(|(file, _)| *file);
+    found
+}
+
+fn mapped(list: &[u8], file: FileIdentity) -> Option<Vec<u8>> {
+    let mut lines = list.split(|&byte| byte == b'\n').filter_map(line);
+    lines.find(|(found, _)| *found == file).map(|(_, name)| name)
+}
+
+/// A file in a list of maps: `7f00-7f10 r-xp 00001000 08:01 42     /usr/bin/x`.
+fn line(text: &[u8]) -> Option<(FileIdentity, Vec<u8>)> {
+    let mut fields = text.splitn(6, |&byte| byte == b' ').skip(3);
+    let (device, inode, name) = (fields.next()?, fields.next()?, fields.next()?.trim_ascii_start());
+    let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
+    let (major, minor) = std::str::from_utf8(device).ok()?.split_once(':')?;
+    let number = |text| u32::from_str_radix(text, 16).ok();
+    let inode = std::str::from_utf8(inode).ok()?.parse().ok()?;
+    let file = FileIdentity::new(number(major)?, number(minor)?, inode);
+    name.starts_with(b"/").then(|| (file, name.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_among_maps_by_device_and_inode() {
+        let list = b"7f0000001000-7f0000003000 r--p 00002000 08:01 42      /data/a b (deleted)\n\
+            7f0000004000-7f0000005000 r--p 00000000 103:01 4242    /data/c\n7ff0-7ff1 rw-p 0 00:00 0 \n";
+        let file = FileIdentity::new;
+        assert_eq!(mapped(list, file(8, 1, 42)), Some(b"/data/a b".to_vec()));
+        assert_eq!(mapped(list, file(0x103, 1, 4242)), Some(b"/data/c".to_vec()));
+        assert_eq!(mapped(list, file(8, 1, 2)), None);
+        assert_eq!(mapped(list, file(0, 0, 0)), None);
+    }
+
+    #[test]
+    fn this_process_has_its_own_program_in_memory() {
+        let own = fs::read_link("/proc/self/exe").expect("there");
+        let found = mapped_by(std::process::id());
+        assert!(found.iter().any(|(_, name)| own.as_os_str().as_encoded_bytes() == name));
+    }
+}
