@@ -25,6 +25,9 @@ class Settings:
     """So many processes of one program must read the bytes: different tools each have their reason."""
     least_bytes: int = 1048576
     """So many bytes must have been read before."""
+    least_scanned: float = 0.8
+    """Share of a database's reads that must begin where the one before ended: that is no look-up of pages, but
+    all of a table for each question."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -109,14 +112,17 @@ def _sql(shared: bool, settings: Settings) -> str:
         "coalesce(t.own_read_bytes, 0)"
     )  # fmt: skip
     factor = settings.least_factor_shared if shared else settings.least_factor
-    kept = costs.data_files("p") if shared else f"({costs.files('p')} OR p.kind = 'standard')"
+    own_files = f"({costs.files('p')} OR p.kind = 'standard' OR {costs.databases('p')})"
+    kept = costs.data_files("p") if shared else own_files
+    scanned = f"""(NOT {costs.databases("any_value(p)")} OR coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)
+  >= {settings.least_scanned} * sum(t.count))"""
     # The same place may be both; it is told once, as what each process does itself.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
     return transfers.by_place(
         transfers.again(again),
         where=f"t.direction = 1 AND t.bytes > 0 AND {kept}",
         having=f"""sum({again}) >= {1 - 1 / factor} * sum(t.bytes) AND sum({again}) >= {settings.least_bytes}
-  {f"AND {own}" if shared else ""}""",
+  AND {own if shared else scanned}""",
     )
 
 
@@ -152,7 +158,10 @@ RULE = Rule(
         "the file does not stay in memory."
     ),
     advice=advise(
-        any=N_("Read the file once and keep what is needed in memory, headers and tables above all."),
+        any=N_(
+            "Read the file once and keep what is needed in memory, headers and tables above all. In a database, "
+            "create an index on the column that is asked for."
+        ),
         c=N_("Read the header into a struct once; keep the file in a buffer or map it with mmap."),
         cpp=N_(
             "Each seekg throws the stream's buffer away and reads 8 KiB anew, even when it goes nowhere: "

@@ -38,6 +38,11 @@ class Settings:
     """Computing as a share of computing and I/O of the process."""
     least_named_compute: float = 0.3
     """The same for files with such names."""
+    least_debug_pause_ns: int = 200
+    """`least_named_pause_ns` where the name says debug output in so many words: there, formatting a line is
+    pause enough."""
+    least_debug_compute: float = 0.1
+    """`least_compute` for files with such names."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -102,8 +107,11 @@ seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {
     b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
     s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
     regexp_matches(lower(f.name), '{_DEBUG}') AND coalesce(r.read_bytes, 0) <= w.written_bytes AS is_named,
-    CASE WHEN is_named THEN {settings.least_named_pause_ns} ELSE {settings.least_pause_ns} END AS least_pause,
-    CASE WHEN is_named THEN {settings.least_named_compute} ELSE {settings.least_compute} END AS least_compute
+    regexp_matches(lower(f.name), '{_SAYS_DEBUG}') AS is_debug,
+    CASE WHEN is_debug THEN {settings.least_debug_pause_ns} WHEN is_named THEN {settings.least_named_pause_ns}
+      ELSE {settings.least_pause_ns} END AS least_pause,
+    CASE WHEN is_debug THEN {settings.least_debug_compute} WHEN is_named THEN {settings.least_named_compute}
+      ELSE {settings.least_compute} END AS least_compute
   FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
     JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid JOIN computing c ON c.upid = w.upid
     LEFT JOIN readers r ON r.upid = w.upid
@@ -126,6 +134,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 _DEBUG = r"(debug|dbg|verbose|residual|(^|[^a-z])(log|trace|diag|progress|monitor)s?([^a-z/]|$))[^/]*$"
+_SAYS_DEBUG = r"(debug|dbg|verbose)[^/]*$"
 _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns,
   min(ts) AS first_ts, max(ts) AS last_ts
 FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
