@@ -154,4 +154,6 @@ RULE = Rule(
     ),
     # Its cost is all I/O that could go on meanwhile, needed or not.
     yields_at=0.2,
+    # There is less to hide once other faults are gone.
+    comes_last=True,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, seek_storm, transfers
+from iodock.rules import costs, random_access, seek_storm, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -28,14 +28,16 @@ class Settings:
     least_scanned: float = 0.8
     """Share of a database's reads that must begin where the one before ended: that is no look-up of pages, but
     all of a table for each question."""
+    least_distinct: float = 0.75
+    """Share of a place's accesses at random that begin where no other one begins: then they overlap because a
+    library reads a whole buffer for each, and `random-access` says what is wrong."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for what processes read again themselves, one for what each of many reads once."""
     for shared in (False, True):
         faults = Faults(facts.rows(_sql(shared, settings)))
-        if shared:
-            faults = _read_alike(facts, faults, settings)
+        faults = _read_alike(facts, faults, settings) if shared else _without_random(facts, faults, settings)
         count, cost = faults.total("count"), faults.time_ns
         if not faults or not costs.worth_a_word(facts, cost, count):
             continue
@@ -87,6 +89,22 @@ def _less(row: dict[str, Any], charged: dict[str, Any]) -> dict[str, int]:
 
 def _most(faults: Faults) -> int:
     return max(int(row.get("processes") or 1) for row in faults.rows)
+
+
+def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
+    """The places without those of which parts are looked up here and there, each of them once or so."""
+    chosen = facts.settings.of_rule("random-access", random_access.Settings)
+    jumping = {row["place"] for row in random_access.faults_of(facts, 1, chosen).rows} if faults else set()
+    places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
+    if not places or not facts.sees(Need.OFFSETS):
+        return faults
+    rows = facts.rows(
+        f"""SELECT p.place FROM events e JOIN places p ON p.file_id = e.file_id
+WHERE p.place IN ({places}) AND e.direction = 1 AND e.bytes > 0 GROUP BY p.place
+HAVING count(DISTINCT (e.file_id, e.offset_bytes)) >= {settings.least_distinct} * count(*)"""
+    )
+    scattered = {row["place"] for row in rows}
+    return Faults([row for row in faults.rows if row["place"] not in scattered])
 
 
 def _read_alike(facts: Facts, faults: Faults, settings: Settings) -> Faults:

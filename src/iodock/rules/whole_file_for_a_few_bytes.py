@@ -118,14 +118,15 @@ helped AS (SELECT m.upid FROM many m
     LEFT JOIN programs g ON g.upid = p.upid
   WHERE p.how = 'thread' OR p.upid <> m.upid AND NOT g.own
   GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_look_ns} * m.bytes),
-seen AS (SELECT w.upid, w.file_id, any_value(w.read_bytes) AS bytes, min(e.ts) AS since,
+seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes, min(e.ts) AS since,
     min(e.ts) FILTER (WHERE e.direction = 1) + sum(e.dur) FILTER (WHERE e.direction = 1) AS reads_end
   FROM events e JOIN processes p ON p.utid = e.utid
     JOIN whole w ON w.upid = p.upid AND w.file_id = e.file_id
   WHERE w.upid IN (SELECT upid FROM many) AND w.upid NOT IN (SELECT upid FROM helped) GROUP BY ALL),
-turns AS (SELECT upid, bytes, lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest
+turns AS (SELECT upid, utid, bytes, lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest
   FROM seen),
-hurried AS (SELECT upid FROM turns GROUP BY upid HAVING median(rest / bytes) <= {settings.most_look_ns})
+hurried AS (SELECT upid FROM turns GROUP BY upid
+  HAVING count(DISTINCT utid) = 1 AND median(rest / bytes) <= {settings.most_look_ns})
 SELECT p.name, w.upid, count(*) AS file_count, CAST(sum(w.reads) AS BIGINT) AS count,
   CAST(sum(w.read_bytes) AS BIGINT) AS bytes, CAST(any_value(w.written) AS BIGINT) AS written,
   CAST(sum(w.read_ns) AS BIGINT) AS time_ns
