@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `failed-open-storm`."""
 
     least_count: int = 1000
-    """Failed look-ups of one process; fewer belong to a program's start, and so many are free where it asks for more."""
+    """Failed look-ups of one process; fewer belong to a program's start."""
     least_repeats: int = 300
     """Failed look-ups of one name by all processes together."""
     waiting_count: int = 20
@@ -60,14 +60,12 @@ def _sql(settings: Settings) -> str:
     AND NOT {programs.is_tool("g.program")} AND NOT {programs.is_one_of_many("b")}),
 waited AS (SELECT file_id, upid FROM missed WHERE family IN ('stat', 'access') GROUP BY ALL
   HAVING sum(count) >= {settings.waiting_count}),
-storms AS (SELECT m.*, CASE WHEN sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats} THEN 1.0
-    ELSE 1 - least(1.0, {settings.least_count} / sum(m.count) OVER (PARTITION BY m.upid)) END AS share
-  FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
+storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
   WHERE m.family NOT IN ('stat', 'access') OR w.file_id IS NULL
   QUALIFY sum(m.count) OVER (PARTITION BY m.upid) >= {settings.least_count}
     OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
-  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns * m.share) AS BIGINT) AS time_ns
+  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns
 FROM storms m JOIN places p ON p.file_id = m.file_id
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 

@@ -22,7 +22,7 @@ class Settings:
     """Requests up from this size count."""
     least_pause_ns: int = 500000
     """A pause between two requests, from which on the program computes."""
-    least_phases: int = 8
+    least_phases: int = 10
     """Turns of I/O and computing."""
     least_phase_bytes: int = 500000
     """Moved in each turn on average; less is not worth a second buffer."""

@@ -72,8 +72,9 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 # that, is gone with the last descriptor: no open came after the unlink. One opened with O_TMPFILE (tmpfile() in
 # C) never has a name; it goes by that of its folder, and stays where a link gives it one.
 _O_TMPFILE = 0o20200000
-_NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e JOIN calls c ON c.id = e.call_id
-  WHERE e.flags & {_O_TMPFILE} = {_O_TMPFILE} AND c.family = 'open' AND e.errno_id IS NULL
+# Its first bit is the highest that Linux has: row groups without such flags are passed over.
+_NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e
+  WHERE e.flags >= {1 << 22} AND e.flags & {_O_TMPFILE} = {_O_TMPFILE} AND e.errno_id IS NULL
     AND NOT EXISTS (SELECT 1 FROM uses k JOIN calls n ON n.id = k.call_id
       WHERE n.family = 'link' AND k.errno_id IS NULL)
   GROUP BY e.file_id)"""
