@@ -1,5 +1,5 @@
-"""Faults as other programs have them: files without a name, whole files that nobody looks at, locks that are asked
-for again and again, connections to databases, buffers that overlap; and their neighbours without fault."""
+"""Faults as other programs have them: files without a name, whole files that nobody looks at, locks that are
+asked for again and again, connections to databases, buffers that overlap; and neighbours without fault."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def whole_files(folder: Path, looks_us: int, size: int = 2 * MIB, pieces: int = 
     log = Trace()
     for number in range(40):
         log.open(f"/data/run-{number}.bin", flags="O_RDONLY")
-        log.call("fstat(3, {st_mode=S_IFREG|0644, st_size=%d, ...})" % size)
+        log.call(f"fstat(3, {{st_mode=S_IFREG|0644, st_size={size}, ...}})")
         for _ in range(pieces):
             log.read(size // pieces, 2000 // pieces)
             log.pause(looks_us // pieces)

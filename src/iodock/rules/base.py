@@ -72,7 +72,7 @@ class Rule:
     case: str | None = None
     """The casebook's page."""
     comes_last: bool = False
-    """Its findings come after all others that are more than notes: what it advises is the last thing to change."""
+    """Its findings come after all others that are more than notes: it is the last thing to change."""
 
 
 def advise(**texts: str) -> tuple[Advice, ...]:

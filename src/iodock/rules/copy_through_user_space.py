@@ -24,8 +24,8 @@ class Settings:
     least_same: float = 0.9
     """Share of the writes that must follow a read of the same size."""
     least_commands: int = 3
-    """Copies by dd or cat, which are told from so many on: one was asked for, a script that makes all of its copies so
-    can call cp."""
+    """Copies by dd or cat, which are told from so many on: one was asked for, a script that makes all of its
+    copies so can call cp."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -59,8 +59,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def _without_few(pairs: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
     """The pairs without those of commands that copy, where these are few."""
-    commands = [row for row in pairs if row["is_command"]]
-    return pairs if len(commands) >= settings.least_commands else [row for row in pairs if not row["is_command"]]
+    others = [row for row in pairs if not row["is_command"]]
+    return pairs if len(pairs) - len(others) >= settings.least_commands else others
 
 
 # Programs that are made to do it so, or that change the bytes on the way without changing their number.

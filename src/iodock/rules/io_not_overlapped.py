@@ -33,8 +33,8 @@ class Settings:
     least_share: float = 0.15
     """Of the time of the turns that the I/O must take, and the computing, too."""
     least_short_share: float = 0.35
-    """The same where turns are shorter than a long one: reading ahead and writing behind hide most of these already, and
-    a loop over blocks of 1 MiB is what other rules advise."""
+    """The same where turns are shorter than a long one: reading ahead and writing behind hide most of these
+    already, and a loop over blocks of 1 MiB is what other rules advise."""
     least_regular: float = 0.5
     """Share of the pauses' time that must be in pauses of half to twice their median: regularity."""
     most_requests: int = 200000

@@ -18,8 +18,8 @@ class Settings:
     least_count: int = 500
     """Fewer reads and writes of pipes than this are not worth a word."""
     most_bytes: int = 3072
-    """Size of the writes, or of what the reads ask for, on average; tools that use a buffer pass 4 KiB and more. A
-    read that found less had no say in it."""
+    """Size of the writes, or of what the reads ask for, on average; tools that use a buffer pass 4 KiB and
+    more. A read that found less had no say in it."""
     least_share: float = 0.3
     """Of the wall time in which something waited for a pipe and nothing did other I/O."""
     least_written_share: float = 0.01

@@ -26,8 +26,8 @@ class Settings:
     least_bytes: int = 1048576
     """So many bytes must have been read before."""
     least_scanned: float = 0.8
-    """Share of a database's reads that must begin where the one before ended: that is no look-up of pages, but
-    all of a table for each question."""
+    """Share of a database's reads that must begin where the one before ended: that is no look-up of pages,
+    but all of a table for each question."""
     least_distinct: float = 0.75
     """Share of a place's accesses at random that begin where no other one begins: then they overlap because a
     library reads a whole buffer for each, and `random-access` says what is wrong."""
@@ -132,8 +132,9 @@ def _sql(shared: bool, settings: Settings) -> str:
     factor = settings.least_factor_shared if shared else settings.least_factor
     own_files = f"({costs.files('p')} OR p.kind = 'standard' OR {costs.databases('p')})"
     kept = costs.data_files("p") if shared else own_files
-    scanned = f"""(NOT {costs.databases("any_value(p)")} OR coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)
-  >= {settings.least_scanned} * sum(t.count))"""
+    in_order = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)"
+    scanned = f"""(NOT {costs.databases("any_value(p)")}
+  OR {in_order} >= {settings.least_scanned} * sum(t.count))"""
     # The same place may be both; it is told once, as what each process does itself.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
     return transfers.by_place(
@@ -177,8 +178,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Read the file once and keep what is needed in memory, headers and tables above all. In a database, "
-            "create an index on the column that is asked for."
+            "Read the file once and keep what is needed in memory, headers and tables above all. In a "
+            "database, create an index on the column that is asked for."
         ),
         c=N_("Read the header into a struct once; keep the file in a buffer or map it with mmap."),
         cpp=N_(

@@ -96,7 +96,8 @@ def _bytes(one: Worker) -> int:
 
 
 # MPI-IO asks for the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), which other
-# programs hardly do; MPI itself asks for that of /dev/shm, so that a source without any such call can't see them.
+# programs hardly do; MPI itself asks for that of /dev/shm, so that a source without any such call can't see
+# them.
 _COLLECTS_SQL = f"""WITH asked AS (SELECT DISTINCT f.name FROM uses u JOIN calls c ON c.id = u.call_id
     JOIN files f ON f.file_id = u.file_id WHERE c.family = 'statfs'),
 used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,

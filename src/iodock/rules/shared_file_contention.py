@@ -48,8 +48,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _asked_again(facts: Facts, settings: Settings, known: set[str]) -> Iterator[Candidate]:
-    """One candidate for files whose locks were refused, so that processes slept and asked again: the time from
-    a refused lock to the next call on the file is the cost, shared by those who wait at the same time."""
+    """One candidate for files whose locks were refused, so that processes slept and asked again: the time
+    until the next call on the file is the cost, shared by those who wait at the same time."""
     if not facts.sees(Need.TIMES) or not facts.rows(f"{_refused_sql(settings)} SELECT 1 FROM asked LIMIT 1"):
         return
     faults = Faults([row for row in facts.rows(_waits_sql(settings)) if row["name"] not in known])
@@ -187,8 +187,8 @@ _LOCKS = N_(
     "{mean_ns} on average; files: {files}"
 )
 _REFUSED = N_(
-    "Up to {writers} processes at a time asked again and again for locks of the same file: {count} were refused, "
-    "and each time the next call came {mean_ns} later on average; files: {files}"
+    "Up to {writers} processes at a time asked again and again for locks of the same file: {count} were "
+    "refused, and each time the next call came {mean_ns} later on average; files: {files}"
 )
 _LOCKS_ADVICE = advise(
     any=N_(

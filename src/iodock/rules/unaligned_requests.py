@@ -57,8 +57,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     # What is read without a gap comes from memory, whatever its edges; what is written so touches the page of
-    # each edge twice, which hardly shows in large pieces. Stream libraries write pieces of 4, 8 and 16 KiB, now
-    # and then less.
+    # each edge twice, which hardly shows in large pieces. Stream libraries write pieces of 4, 8 and 16 KiB,
+    # now and then less.
     mean = "(CAST(t.bytes AS DOUBLE) / t.count)"
     local = f"{mean} < 14000 AND {mean} NOT BETWEEN 4000 AND 4300 AND {mean} NOT BETWEEN 8000 AND 8600"
     edges = f"t.direction = 2 AND ({costs.remote('p', facts)} OR {local})"

@@ -69,8 +69,8 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
 # A file that loses its name while it is open, as tempfile and mkstemp users do it, and what is written after
-# that, is gone with the last descriptor: no open came after the unlink. One opened with O_TMPFILE (tmpfile() in
-# C) never has a name; it goes by that of its folder, and stays where a link gives it one.
+# that, is gone with the last descriptor: no open came after the unlink. One opened with O_TMPFILE (tmpfile()
+# in C) never has a name; it goes by that of its folder, and stays where a link gives it one.
 _O_TMPFILE = 0o20200000
 # Its first bit is the highest that Linux has: row groups without such flags are passed over.
 _NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e

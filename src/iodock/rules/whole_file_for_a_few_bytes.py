@@ -29,13 +29,13 @@ class Settings:
     least_piece_bytes: int = 262144
     """It must read them in requests of this size on average: who reads in small ones works on each."""
     most_look_ns: float = 0.04
-    """Time for a byte, from the first read of a file to the next file, that is no looking: 25 GB/s, faster than
-    a processor reads memory."""
+    """Time for a byte, from the first read of a file to the next file, that is no looking: 25 GB/s, faster
+    than a processor reads memory."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for files that short commands read whole, each anew, and one for those that a process read
-    whole and did not look at."""
+    """One candidate for files that short commands read whole, each anew, and one for those that a process
+    read whole and did not look at."""
     yield from _read_anew(facts, settings)
     yield from _not_looked_at(facts, settings)
 
@@ -118,7 +118,8 @@ helped AS (SELECT m.upid FROM many m
     LEFT JOIN programs g ON g.upid = p.upid
   WHERE p.how = 'thread' OR p.upid <> m.upid AND NOT g.own
   GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_look_ns} * m.bytes),
-seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes, min(e.ts) AS since,
+seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes,
+    min(e.ts) AS since,
     min(e.ts) FILTER (WHERE e.direction = 1) + sum(e.dur) FILTER (WHERE e.direction = 1) AS reads_end
   FROM events e JOIN processes p ON p.utid = e.utid
     JOIN whole w ON w.upid = p.upid AND w.file_id = e.file_id
@@ -171,18 +172,20 @@ _MESSAGE = N_(
 )
 
 _PASSED = N_(
-    "Read whole, one after the other, without the time to look at all of them: {files} files, {read_bytes}; the "
-    "same process wrote {written_bytes}"
+    "Read whole, one after the other, without the time to look at all of them: {files} files, {read_bytes}; "
+    "the same process wrote {written_bytes}"
 )
 _ADVICE_PASSED = advise(
     any=N_(
-        "Where only a header or a few values of each file are needed, read the first pages (or seek to them) in "
-        "place of the file."
+        "Where only a header or a few values of each file are needed, read the first pages (or seek to them) "
+        "in place of the file."
     ),
     c=N_("Read the header with one pread of a few KiB; mmap reads only the pages that are looked at."),
     cpp=N_("Read the header with one std::ifstream::read, in place of the file into a string or vector."),
     fortran=N_("Open with ACCESS='STREAM' and read only the header's variables."),
-    python=N_("Call file.read(512), numpy.memmap or numpy.fromfile(..., count=n) in place of reading the file."),
+    python=N_(
+        "Call file.read(512), numpy.memmap or numpy.fromfile(..., count=n) in place of reading the file."
+    ),
 )
 
 RULE = Rule(
@@ -190,8 +193,8 @@ RULE = Rule(
     title=N_("A whole file is read for a few bytes"),
     looks_for=N_(
         "Files that short commands read from beginning to end again and again, each of them anew, while less "
-        "than a hundredth of it is written; and many files that a process reads whole without the time to look "
-        "at them."
+        "than a hundredth of it is written; and many files that a process reads whole without the time to "
+        "look at them."
     ),
     why=N_("The time grows with the records times the size of the file, where one pass over it would do."),
     advice=advise(

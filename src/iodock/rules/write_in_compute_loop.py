@@ -25,7 +25,8 @@ class Settings:
     most_bytes: int = 2048
     """A write's size on average: a buffer that is full when it is written holds 4 KiB or more."""
     least_span: float = 0.15
-    """Of the process's life over which the writes must be spread: the computation may be one step of several."""
+    """Of the process's life over which the writes must be spread: the computation may be one of several
+    steps."""
     least_spread: float = 0.7
     """Share of the moments in that span in which the process must have written. On a busy machine it stands
     still now and then: a moment is 1/30 of the run."""
