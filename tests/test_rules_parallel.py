@@ -82,6 +82,19 @@ def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Pa
     assert found.severity is Severity.NOTE
 
 
+@pytest.mark.parametrize("asked, severity", [("/data", Severity.NOTE), ("/dev/shm", Severity.HIGH)])
+def test_mpi_io_asks_for_the_type_of_the_file_system(tmp_path: Path, asked: str, severity: Severity) -> None:
+    def work(log: Trace, number: int, pid: int) -> None:
+        log.call(f'statfs("{asked}", {{f_type=EXT2_SUPER_MAGIC, ...}})', pid=pid)
+        log.open("/data/shared.out", flags="O_RDWR|O_CREAT", pid=pid)
+        for _ in range(0 if number else 40):
+            log.write(MIB, 10_000, pid=pid)
+        log.close(pid=pid)
+
+    (found,) = of_rule(diagnosed(ranks(work, tmp_path)), "serial-phases")
+    assert found.severity is severity
+
+
 @pytest.mark.parametrize(
     ("others", "rule"), [(20, "rank-imbalance"), (0, "serial-phases")], ids=["uneven parts", "only a header"]
 )

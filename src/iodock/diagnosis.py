@@ -57,7 +57,7 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     return Diagnosis(
         store=facts.store.name,
         verdict=_verdict(facts, kept),
-        findings=tuple(sorted(kept, key=_order)),
+        findings=_ranked(kept, known),
         silent=tuple(silent),
         remarks=(*_remarks(facts, kept), *usual.remarks(), *_probes(facts)),
         next_step=_next_step(facts, kept),
@@ -214,9 +214,15 @@ def _explains(other: Finding, one: Finding, rule: Rule) -> bool:
     return other.cost_seconds >= rule.yields_at * one.cost_seconds
 
 
-def _order(finding: Finding) -> tuple[bool, float, int, str]:
-    is_note = finding.severity is Severity.NOTE
-    return (is_note, -(finding.cost_seconds or 0.0), finding.severity.rank, finding.rule)
+def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:
+    """Notes after all others, then by cost; what should be changed last comes last of either."""
+    last = {rule.name for rule in known if rule.comes_last}
+
+    def order(one: Finding) -> tuple[bool, bool, float, int, str]:
+        is_note = one.severity is Severity.NOTE
+        return (is_note, one.rule in last, -(one.cost_seconds or 0.0), one.severity.rank, one.rule)
+
+    return tuple(sorted(found, key=order))
 
 
 def _verdict(facts: Facts, found: Sequence[Finding]) -> Verdict:

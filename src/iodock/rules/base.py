@@ -71,6 +71,8 @@ class Rule:
     not count."""
     case: str | None = None
     """The casebook's page."""
+    comes_last: bool = False
+    """Its findings come after all others that are more than notes: it is the last thing to change."""
 
 
 def advise(**texts: str) -> tuple[Advice, ...]:

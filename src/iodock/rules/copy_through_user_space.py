@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
@@ -22,12 +23,15 @@ class Settings:
     """So many pairs of files are looked at, the largest first."""
     least_same: float = 0.9
     """Share of the writes that must follow a read of the same size."""
+    least_commands: int = 3
+    """Copies by dd or cat, which are told from so many on: one was asked for, a script that makes all of its
+    copies so can call cp."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: pairs of files of which one process read the one and wrote the other, piece by piece.
     What copying in the kernel leaves out, the reads, is the cost."""
-    pairs = facts.rows(_pairs(settings))
+    pairs = _without_few(facts.rows(_pairs(settings)), settings)
     spent = [row["time_ns"] for row in pairs if row["time_ns"] is not None]
     # Whether it is a copy shows only in the order of all calls on both files.
     if not pairs or not costs.worth_a_word(
@@ -53,8 +57,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def _without_few(pairs: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
+    """The pairs without those of commands that copy, where these are few."""
+    others = [row for row in pairs if not row["is_command"]]
+    return pairs if len(pairs) - len(others) >= settings.least_commands else others
+
+
 # Programs that are made to do it so, or that change the bytes on the way without changing their number.
-_TOOLS = r"/(dd|cat|tee|tr|sed|awk|gawk|mawk|sort|shuf|tac|rev|openssl|gpg|rsync|pv|perl)$"
+_COMMANDS = r"(^|/)(dd|cat)$"
+_TOOLS = r"/(tee|tr|sed|awk|gawk|mawk|sort|shuf|tac|rev|openssl|gpg|rsync|pv|perl)$"
 
 
 def _pairs(settings: Settings) -> str:
@@ -70,21 +81,25 @@ def _pairs(settings: Settings) -> str:
 
     taken, given = side("read_bytes", "written_bytes"), side("written_bytes", "read_bytes")
     return f"""WITH taken AS ({taken}), given AS ({given}),
+converters AS (SELECT q.upid FROM commands c JOIN processes q ON q.utid = c.utid
+  WHERE contains(array_to_string(c.argv, chr(10)), chr(10) || 'conv=')),
 near AS (SELECT t.upid, t.file_id AS source, g.file_id AS target, t.read_ns, t.reads, t.bytes,
-    abs(t.since - g.since) AS apart
+    abs(t.since - g.since) AS apart,
+    coalesce(regexp_matches(r.program, '{_COMMANDS}'), false) AS is_command
   FROM taken t JOIN given g ON g.upid = t.upid AND g.bytes = t.bytes AND g.file_id <> t.file_id
   JOIN files a ON a.file_id = t.file_id JOIN files b ON b.file_id = g.file_id
   LEFT JOIN programs r ON r.upid = t.upid
   WHERE {costs.files("a")} AND {costs.files("b")}
-    AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)),
+    AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)
+    AND NOT (is_command AND t.upid IN (SELECT upid FROM converters))),
 nearest AS (SELECT * FROM near
   QUALIFY row_number() OVER (PARTITION BY upid, target ORDER BY apart, source) = 1)
-SELECT upid, source, target, read_ns AS time_ns, reads AS calls FROM nearest
+SELECT upid, source, target, read_ns AS time_ns, reads AS calls, is_command FROM nearest
 QUALIFY row_number() OVER (PARTITION BY upid, source ORDER BY apart, target) = 1
 ORDER BY bytes DESC, upid, source LIMIT {settings.most_pairs}"""
 
 
-def _sql(pairs: list[dict[str, int]], settings: Settings) -> str:
+def _sql(pairs: list[dict[str, Any]], settings: Settings) -> str:
     listed = ", ".join(f"({row['upid']}, {row['source']}, {row['target']})" for row in pairs)
     ids = sorted({row[end] for row in pairs for end in ("source", "target")})
     # A change to the bytes shows in the time between the read and the write, more than round about them.

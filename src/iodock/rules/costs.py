@@ -47,6 +47,11 @@ def data_files(place: str) -> str:
     return f"({files(place)} AND NOT regexp_matches({place}.name, '{_SYSTEM}'))"
 
 
+def data_links(place: str) -> str:
+    """SQL condition: PLACE is a symbolic link, and not a part of the system or of a program."""
+    return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|{_SYSTEM}'))"
+
+
 def remote(place: str, facts: Facts) -> str:
     """SQL condition: PLACE lies on a network or parallel file system."""
     mounts = [mount for mount, kind in facts.mount_kinds.items() if kind != "local"]

@@ -63,7 +63,7 @@ def _sql(settings: Settings) -> str:
   CAST(sum((w.metadata_ns - {_EMPTYING}) * (w.metadata - {free}) / w.metadata) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid
-WHERE w.metadata > {free} AND ({costs.data_files("f")} OR {_MADE_AGAIN})
+WHERE w.metadata > {free} AND ({costs.data_files("f")} OR {_MADE_AGAIN} OR {costs.data_links("f")})
   AND NOT {programs.is_tool("g.program")}
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 

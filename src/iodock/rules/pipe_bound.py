@@ -18,7 +18,8 @@ class Settings:
     least_count: int = 500
     """Fewer reads and writes of pipes than this are not worth a word."""
     most_bytes: int = 3072
-    """Their size on average; tools that use a buffer pass 4 KiB and more."""
+    """Size of the writes, or of what the reads ask for, on average; tools that use a buffer pass 4 KiB and
+    more. A read that found less had no say in it."""
     least_share: float = 0.3
     """Of the wall time in which something waited for a pipe and nothing did other I/O."""
     least_written_share: float = 0.01
@@ -47,7 +48,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     # Reads of single bytes are told by `bytewise-read`.
     if int(row["read_bytes"] or 0) < 2 * int(row["reads"] or 0):
         return
-    in_pieces = _is_in_pieces(count, moved, facts.wall_ns, settings)
+    in_pieces = _is_in_pieces(facts, row, facts.wall_ns, settings)
     if not in_pieces and not (dominates and _is_passed_on(row, facts.wall_ns, settings)):
         return
     values: dict[str, Scalar] = {
@@ -76,9 +77,13 @@ def _writing_ns(facts: Facts) -> int:
     return int(facts.one(_WRITING_SQL)["time_ns"] or 0)
 
 
-def _is_in_pieces(count: int, moved: int, wall_ns: int, settings: Settings) -> bool:
-    often = count >= max(settings.least_count, settings.least_per_second * wall_ns / 1e9)
-    return often and moved <= settings.most_bytes * count
+def _is_in_pieces(facts: Facts, row: Mapping[str, Any], wall_ns: int, settings: Settings) -> bool:
+    if int(row["count"]) < max(settings.least_count, settings.least_per_second * wall_ns / 1e9):
+        return False
+    asked = facts.one(_ASKED_SQL)
+    most = settings.most_bytes
+    small_writes = int(row["written_bytes"] or 0) <= most * int(row["writes"] or 0)
+    return small_writes or int(asked["bytes"] or 0) <= most * int(asked["reads"] or 0)
 
 
 def _is_passed_on(row: Mapping[str, Any], wall_ns: int, settings: Settings) -> bool:
@@ -98,6 +103,8 @@ SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
   CAST(sum(time_ns) AS BIGINT) AS time_ns, count(DISTINCT upid) AS processes,
   CAST(sum(count) FILTER (WHERE direction = 1) AS BIGINT) AS reads,
   CAST(sum(bytes) FILTER (WHERE direction = 1) AS BIGINT) AS read_bytes,
+  CAST(sum(count) FILTER (WHERE direction = 2) AS BIGINT) AS writes,
+  CAST(sum(bytes) FILTER (WHERE direction = 2) AS BIGINT) AS written_bytes,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE upid IN (SELECT upid FROM ours)) AS cpu_ns
 FROM ours"""
 
@@ -106,6 +113,12 @@ _WRITING_SQL = """SELECT CAST(sum(t.typical_ns) AS BIGINT) AS time_ns
 FROM transfers t JOIN place_names p ON p.place = t.place
 WHERE p.kind IN ('pipe', 'fifo') AND t.direction = 2 AND p.place IN (SELECT l.place FROM uses u
   JOIN places l ON l.file_id = u.file_id WHERE u.direction = 1 AND u.bytes > 0)"""
+# Where a source does not tell what was asked for, what came stands in.
+_ASKED_SQL = """SELECT CAST(sum(t.count) AS BIGINT) AS reads,
+  CAST(sum(coalesce(t.requested_bytes, t.bytes)) AS BIGINT) AS bytes
+FROM transfers t JOIN place_names p ON p.place = t.place
+WHERE p.kind IN ('pipe', 'fifo') AND t.direction = 1 AND p.place IN (SELECT l.place FROM uses u
+  JOIN places l ON l.file_id = u.file_id WHERE u.direction = 2 AND u.bytes > 0)"""
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('pipe', 'fifo') AND direction IS NOT NULL GROUP BY pid, file, direction
 ORDER BY time_ns DESC"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 # They go through many files one by one because that is what they were asked to do.
 _WALKERS = (
     r"git(-[a-z-]+)?|hg|svn|tar|bsdtar|gtar|cpio|rsync|cp|mv|rm|ln|install|find|fd|grep|egrep|rg|ls|du|chmod"
-    r"|chown|touch|zip|unzip|updatedb|diff|sha[0-9]*sum|md5sum|cksum|ctags"
+    r"|chown|touch|zip|unzip|updatedb|diff|sha[0-9]*sum|md5sum|b2sum|cksum|ctags|wc|file|stat|cat|head|tail"
 )
 # They search folders for what a source text names, and start helpers that really work.
 _BUILDERS = (

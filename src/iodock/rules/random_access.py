@@ -29,7 +29,7 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places that are accessed at random."""
     for direction, verb in ((1, "read"), (2, "write")):
-        faults = Faults(facts.rows(_sql(direction, settings)))
+        faults = faults_of(facts, direction, settings)
         count, moved = faults.total("count"), faults.total("bytes")
         cost = costs.beyond_large(faults.time_ns, count, moved, direction)
         if not faults or not costs.worth_a_word(facts, cost, count):
@@ -52,6 +52,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             gain=(0.35, 1.0),
         )
+
+
+def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
+    """Places that are read (DIRECTION 1) or written (2) at random."""
+    return Faults(facts.rows(_sql(direction, settings)))
 
 
 def _sql(direction: int, settings: Settings) -> str:

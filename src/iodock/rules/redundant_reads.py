@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, seek_storm, transfers
+from iodock.rules import costs, random_access, seek_storm, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -25,14 +25,19 @@ class Settings:
     """So many processes of one program must read the bytes: different tools each have their reason."""
     least_bytes: int = 1048576
     """So many bytes must have been read before."""
+    least_scanned: float = 0.8
+    """Share of a database's reads that must begin where the one before ended: that is no look-up of pages,
+    but all of a table for each question."""
+    least_distinct: float = 0.75
+    """Share of a place's accesses at random that begin where no other one begins: then they overlap because a
+    library reads a whole buffer for each, and `random-access` says what is wrong."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for what processes read again themselves, one for what each of many reads once."""
     for shared in (False, True):
         faults = Faults(facts.rows(_sql(shared, settings)))
-        if shared:
-            faults = _read_alike(facts, faults, settings)
+        faults = _read_alike(facts, faults, settings) if shared else _without_random(facts, faults, settings)
         count, cost = faults.total("count"), faults.time_ns
         if not faults or not costs.worth_a_word(facts, cost, count):
             continue
@@ -86,6 +91,22 @@ def _most(faults: Faults) -> int:
     return max(int(row.get("processes") or 1) for row in faults.rows)
 
 
+def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
+    """The places without those of which parts are looked up here and there, each of them once or so."""
+    chosen = facts.settings.of_rule("random-access", random_access.Settings)
+    jumping = {row["place"] for row in random_access.faults_of(facts, 1, chosen).rows} if faults else set()
+    places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
+    if not places or not facts.sees(Need.OFFSETS):
+        return faults
+    rows = facts.rows(
+        f"""SELECT p.place FROM events e JOIN places p ON p.file_id = e.file_id
+WHERE p.place IN ({places}) AND e.direction = 1 AND e.bytes > 0 GROUP BY p.place
+HAVING count(DISTINCT (e.file_id, e.offset_bytes)) >= {settings.least_distinct} * count(*)"""
+    )
+    scattered = {row["place"] for row in rows}
+    return Faults([row for row in faults.rows if row["place"] not in scattered])
+
+
 def _read_alike(facts: Facts, faults: Faults, settings: Settings) -> Faults:
     """The places that enough processes of one program read, with the number of these."""
     if not faults:
@@ -109,14 +130,18 @@ def _sql(shared: bool, settings: Settings) -> str:
         "coalesce(t.own_read_bytes, 0)"
     )  # fmt: skip
     factor = settings.least_factor_shared if shared else settings.least_factor
-    kept = costs.data_files("p") if shared else f"({costs.files('p')} OR p.kind = 'standard')"
+    own_files = f"({costs.files('p')} OR p.kind = 'standard' OR {costs.databases('p')})"
+    kept = costs.data_files("p") if shared else own_files
+    in_order = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 2), 0)"
+    scanned = f"""(NOT {costs.databases("any_value(p)")}
+  OR {in_order} >= {settings.least_scanned} * sum(t.count))"""
     # The same place may be both; it is told once, as what each process does itself.
     own = f"sum(coalesce(t.own_read_bytes, 0)) < {1 - 1 / settings.least_factor} * sum(t.bytes)"
     return transfers.by_place(
         transfers.again(again),
         where=f"t.direction = 1 AND t.bytes > 0 AND {kept}",
         having=f"""sum({again}) >= {1 - 1 / factor} * sum(t.bytes) AND sum({again}) >= {settings.least_bytes}
-  {f"AND {own}" if shared else ""}""",
+  AND {own if shared else scanned}""",
     )
 
 
@@ -152,7 +177,10 @@ RULE = Rule(
         "the file does not stay in memory."
     ),
     advice=advise(
-        any=N_("Read the file once and keep what is needed in memory, headers and tables above all."),
+        any=N_(
+            "Read the file once and keep what is needed in memory, headers and tables above all. In a "
+            "database, create an index on the column that is asked for."
+        ),
         c=N_("Read the header into a struct once; keep the file in a buffer or map it with mmap."),
         cpp=N_(
             "Each seekg throws the stream's buffer away and reads 8 KiB anew, even when it goes nowhere: "

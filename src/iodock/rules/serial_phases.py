@@ -95,11 +95,18 @@ def _bytes(one: Worker) -> int:
     return one.bytes
 
 
-_COLLECTS_SQL = f"""WITH used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,
+# MPI-IO asks for the type of the file system when it opens a file (fstype of ROMIO and of OMPIO), which other
+# programs hardly do; MPI itself asks for that of /dev/shm, so that a source without any such call can't see
+# them.
+_COLLECTS_SQL = f"""WITH asked AS (SELECT DISTINCT f.name FROM uses u JOIN calls c ON c.id = u.call_id
+    JOIN files f ON f.file_id = u.file_id WHERE c.family = 'statfs'),
+used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_all,
+    any_value(f.name) IN (SELECT name FROM asked) OR any_value(f.folder) IN (SELECT name FROM asked)
+      OR (SELECT count(*) FROM asked) = 0 AS by_mpi_io,
     sum(w.read_bytes + w.written_bytes) AS bytes
   FROM workers k JOIN file_work w ON w.upid = k.upid JOIN files f ON f.file_id = w.file_id
   WHERE k.team = -1 AND w.opens > 0 AND {costs.data_files("f")} GROUP BY w.file_id)
-SELECT coalesce(sum(bytes) FILTER (WHERE by_all), 0) > 0.5 * coalesce(sum(bytes), 0)
+SELECT coalesce(sum(bytes) FILTER (WHERE by_all AND by_mpi_io), 0) > 0.5 * coalesce(sum(bytes), 0)
   AND (SELECT count(DISTINCT host) FROM processes) <= 1 AS collects FROM used"""
 _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
@@ -136,6 +143,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io", "workers", "file_work"),
+    tables=("worker_io", "workers", "file_work", "uses"),
     yields_to=("pipe-bound",),
 )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message, Scalar
 from iodock.language import N_
 from iodock.rules import costs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
 APPEND = 0o2000
@@ -30,6 +30,8 @@ class Settings:
     """How much longer the writers' times are together than from the first to the last: they overlap."""
     least_lock_ns: int = 50000
     """A lock's time on average, from which on processes wait for each other."""
+    least_refused: int = 20
+    """Locks of a file that were refused, from which on processes ask again and again."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -42,6 +44,38 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         count = faults.total("count")
         if count >= settings.least_count and costs.worth_a_word(facts, faults.time_ns, count):
             yield _candidate(facts, faults, call)
+    yield from _asked_again(facts, settings, names | set(locked.files))
+
+
+def _asked_again(facts: Facts, settings: Settings, known: set[str]) -> Iterator[Candidate]:
+    """One candidate for files whose locks were refused, so that processes slept and asked again: the time
+    until the next call on the file is the cost, shared by those who wait at the same time."""
+    if not facts.sees(Need.TIMES) or not facts.rows(f"{_refused_sql(settings)} SELECT 1 FROM asked LIMIT 1"):
+        return
+    faults = Faults([row for row in facts.rows(_waits_sql(settings)) if row["name"] not in known])
+    waited = sum(int(row["waited_ns"] or 0) // int(row["writers"]) for row in faults.rows)
+    if not faults or not costs.worth_a_word(facts, waited, faults.total("count")):
+        return
+    values: dict[str, Scalar] = {
+        "count": faults.total("count"),
+        "writers": max(int(row["writers"]) for row in faults.rows),
+        "mean_ns": faults.total("waited_ns") // faults.total("count"),
+        "files": faults.file_count,
+    }
+    yield Candidate(
+        message=Message(_REFUSED, values),
+        count=faults.total("count"),
+        time_ns=faults.time_ns,
+        evidence={"time_ns": faults.time_ns, "waited_ns": faults.total("waited_ns"), **values},
+        query=_LOCKS_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="fcntl",
+        confidence=0.7,
+        wall_seconds=waited / 1e9,
+        gain=(0.35, 1.0),
+        advice=_LOCKS_ADVICE,
+    )
 
 
 def _candidate(facts: Facts, faults: Faults, call: str) -> Candidate:
@@ -109,6 +143,40 @@ FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
+# A lock file that is made with O_EXCL, or a folder, is a lock where it is removed again and again, too.
+def _refused_sql(settings: Settings) -> str:
+    return f"""WITH tried AS (SELECT u.file_id, q.upid, u.count, u.call_id, u.errno_id,
+    c.family IN ('fcntl', 'flock') AND x.name IN ('EAGAIN', 'EACCES', 'EWOULDBLOCK') AS refused,
+    c.family IN ('open', 'mkdir', 'link', 'symlink') AND x.name = 'EEXIST' AS there,
+    c.family IN ('unlink', 'rmdir', 'rename') AND x.name IS NULL AS gone
+  FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes q ON q.utid = u.utid
+    LEFT JOIN errnos x ON x.id = u.errno_id WHERE u.file_id IS NOT NULL),
+asked AS (SELECT file_id, count(DISTINCT upid) FILTER (WHERE refused OR there) AS writers FROM tried
+  GROUP BY file_id
+  HAVING coalesce(sum(count) FILTER (WHERE refused OR there), 0) >= {settings.least_refused} AND writers >= 2
+    AND (bool_or(refused) OR sum(count) FILTER (WHERE gone) >= {settings.least_each}))"""
+
+
+def _waits_sql(settings: Settings) -> str:
+    return f"""{_refused_sql(settings)},
+kinds AS (SELECT DISTINCT call_id, errno_id FROM tried WHERE refused OR there),
+calls_of AS (SELECT e.file_id, e.utid, e.ts, e.dur,
+    (e.call_id, e.errno_id) IN (SELECT (call_id, errno_id) FROM kinds) AS refused,
+    e.ts - lag(e.ts + coalesce(e.dur, 0)) OVER w AS pause
+  FROM events e WHERE e.file_id IN (SELECT file_id FROM asked) AND e.side <> 4
+  WINDOW w AS (PARTITION BY e.utid, e.file_id ORDER BY e.ts)),
+steps AS (SELECT *, lag(refused) OVER w
+    OR lag(refused, 2) OVER w AND lag(pause) OVER w < {_AT_ONCE_NS} AS after_refusal
+  FROM calls_of WINDOW w AS (PARTITION BY utid, file_id ORDER BY ts))
+SELECT p.name, count(DISTINCT s.file_id) AS file_count, CAST(max(a.writers) AS BIGINT) AS writers,
+  count(*) FILTER (WHERE s.refused) AS count, CAST(sum(s.dur) FILTER (WHERE s.refused) AS BIGINT) AS time_ns,
+  CAST(coalesce(sum(s.pause) FILTER (WHERE s.after_refusal), 0) AS BIGINT) AS waited_ns
+FROM steps s JOIN asked a ON a.file_id = s.file_id JOIN places p ON p.file_id = s.file_id
+GROUP BY p.place, p.name ORDER BY waited_ns DESC, count DESC, p.name"""
+
+
+# Whoever is refused one lock may give back another one, at once, before sleeping: sqlite does.
+_AT_ONCE_NS = 100_000
 _QUERY = """SELECT file, pid, rank, count(*) AS writes, sum(bytes) AS bytes, avg(dur) AS mean_ns
 FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid, rank
 ORDER BY file, writes DESC"""
@@ -117,6 +185,10 @@ FROM calls_seen WHERE family IN ('fcntl', 'flock') GROUP BY file, pid, rank, cal
 _LOCKS = N_(
     "Up to {writers} processes at a time waited for each other's locks of the same file: {count} calls of "
     "{mean_ns} on average; files: {files}"
+)
+_REFUSED = N_(
+    "Up to {writers} processes at a time asked again and again for locks of the same file: {count} were "
+    "refused, and each time the next call came {mean_ns} later on average; files: {files}"
 )
 _LOCKS_ADVICE = advise(
     any=N_(

@@ -50,19 +50,34 @@ def _sql() -> str:
     CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
     CAST(sum(u.bytes) FILTER (WHERE u.direction = 2) AS BIGINT) AS bytes,
     max(u.last_ts) FILTER (WHERE u.direction = 2) AS written,
-    max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted
+    max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted,
+    max(u.last_ts) FILTER (WHERE c.family = 'open') AS opened,
+    count(*) FILTER (WHERE c.family = 'unlink') AS unlinks
   FROM uses u JOIN calls c ON c.id = u.call_id WHERE u.file_id IS NOT NULL AND u.errno_id IS NULL
   GROUP BY u.file_id
-  HAVING bytes > 0 AND count(*) FILTER (WHERE c.family = 'unlink') > 0
+  HAVING bytes > 0
     AND coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) = 0
-    AND count(*) FILTER (WHERE c.family IN {_KEPT}) = 0)
+    AND count(*) FILTER (WHERE c.family IN {_KEPT}) = 0),
+{_NAMELESS}
 SELECT p.name, count(*) AS file_count, CAST(sum(t.count) AS BIGINT) AS count,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
 FROM fate t JOIN places l ON l.file_id = t.file_id JOIN place_names p ON p.place = l.place
-WHERE {costs.files("p")} AND (t.written IS NULL OR t.deleted IS NULL OR t.deleted >= t.written)
+WHERE {costs.files("p")} AND (t.file_id IN (SELECT file_id FROM nameless)
+  OR t.unlinks > 0 AND (t.written IS NULL OR t.deleted IS NULL OR t.deleted >= t.written
+    OR t.opened <= t.deleted))
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
+# A file that loses its name while it is open, as tempfile and mkstemp users do it, and what is written after
+# that, is gone with the last descriptor: no open came after the unlink. One opened with O_TMPFILE (tmpfile()
+# in C) never has a name; it goes by that of its folder, and stays where a link gives it one.
+_O_TMPFILE = 0o20200000
+# Its first bit is the highest that Linux has: row groups without such flags are passed over.
+_NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e
+  WHERE e.flags >= {1 << 22} AND e.flags & {_O_TMPFILE} = {_O_TMPFILE} AND e.errno_id IS NULL
+    AND NOT EXISTS (SELECT 1 FROM uses k JOIN calls n ON n.id = k.call_id
+      WHERE n.family = 'link' AND k.errno_id IS NULL)
+  GROUP BY e.file_id)"""
 _QUERY = """SELECT file, sum(bytes) FILTER (WHERE direction = 'write') AS written_bytes,
   sum(bytes) FILTER (WHERE direction = 'read') AS read_bytes,
   count(*) FILTER (WHERE family = 'unlink') AS deleted, sum(dur) AS time_ns

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.findings import Message
+from iodock.findings import Message, Severity
 from iodock.language import N_
 from iodock.rules import costs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -24,10 +24,24 @@ class Settings:
     """Smaller files are read whole by any single read."""
     most_output: float = 0.01
     """What the readers may write, as a share of what they read."""
+    least_files: int = 20
+    """So many files one process must read whole, one after the other, without the time to look at them."""
+    least_piece_bytes: int = 262144
+    """It must read them in requests of this size on average: who reads in small ones works on each."""
+    most_look_ns: float = 0.04
+    """Time for a byte, from the first read of a file to the next file, that is no looking: 25 GB/s, faster
+    than a processor reads memory."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: files that short commands read whole, each anew. All readings but one are the cost."""
+    """One candidate for files that short commands read whole, each anew, and one for those that a process
+    read whole and did not look at."""
+    yield from _read_anew(facts, settings)
+    yield from _not_looked_at(facts, settings)
+
+
+def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """All readings but one are the cost."""
     faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -48,6 +62,78 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="read",
         gain=(0.4, 1.0),
     )
+
+
+def _not_looked_at(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """All reading is the cost: a page of each file would do."""
+    if not facts.sees(Need.DURATIONS) or not facts.rows(f"{_whole_sql(settings)} SELECT 1 FROM many LIMIT 1"):
+        return
+    faults = Faults(facts.rows(_passed_sql(settings)))
+    count, cost = faults.total("count"), faults.time_ns
+    if not faults or not costs.worth_a_word(facts, cost, count):
+        return
+    moved = faults.total("bytes")
+    values = {"read_bytes": moved, "written_bytes": _written(faults), "files": faults.file_count}
+    yield Candidate(
+        message=Message(_PASSED, values),
+        count=count,
+        time_ns=cost,
+        evidence={"count": count, "time_ns": cost, **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=faults.file_count,
+        call="read",
+        confidence=0.5,
+        gain=(0.35, 1.0),
+        at_most=Severity.MEDIUM,
+        advice=_ADVICE_PASSED,
+    )
+
+
+def _written(faults: Faults) -> int:
+    return sum({int(row["upid"]): int(row["written"] or 0) for row in faults.rows}.values())
+
+
+# Ranks hand on what they read without a call, and so do threads and children that were not started anew.
+def _whole_sql(settings: Settings) -> str:
+    return f"""WITH output AS (SELECT upid, sum(written_bytes) AS written, sum(read_bytes) AS taken,
+    count(*) FILTER (WHERE read_bytes > 0) AS inputs FROM file_work GROUP BY upid),
+sent AS (SELECT q.upid, sum(u.bytes) AS bytes FROM uses u JOIN processes q ON q.utid = u.utid
+  WHERE u.direction = 2 GROUP BY q.upid),
+quiet AS (SELECT o.upid, s.bytes AS written FROM output o LEFT JOIN sent s ON s.upid = o.upid
+  WHERE o.inputs >= {settings.least_files} AND coalesce(s.bytes, 0) <= {settings.most_output} * o.taken
+    AND o.upid NOT IN (SELECT upid FROM processes WHERE rank IS NOT NULL)),
+whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written FROM file_work w
+  JOIN quiet q ON q.upid = w.upid JOIN files f ON f.file_id = w.file_id
+  WHERE w.read_bytes BETWEEN 0.9 * f.size_bytes AND 1.1 * f.size_bytes AND {costs.data_files("f")}
+    AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - 1) AND w.read_bytes >= 65536),
+many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
+  HAVING count(*) >= {settings.least_files})"""
+
+
+def _passed_sql(settings: Settings) -> str:
+    return f"""{_whole_sql(settings)},
+helped AS (SELECT m.upid FROM many m
+    JOIN processes p ON p.upid = m.upid OR p.parent_utid IN (SELECT utid FROM processes WHERE upid = m.upid)
+    LEFT JOIN programs g ON g.upid = p.upid
+  WHERE p.how = 'thread' OR p.upid <> m.upid AND NOT g.own
+  GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_look_ns} * m.bytes),
+seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes,
+    min(e.ts) AS since,
+    min(e.ts) FILTER (WHERE e.direction = 1) + sum(e.dur) FILTER (WHERE e.direction = 1) AS reads_end
+  FROM events e JOIN processes p ON p.utid = e.utid
+    JOIN whole w ON w.upid = p.upid AND w.file_id = e.file_id
+  WHERE w.upid IN (SELECT upid FROM many) AND w.upid NOT IN (SELECT upid FROM helped) GROUP BY ALL),
+turns AS (SELECT upid, utid, bytes, lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest
+  FROM seen),
+hurried AS (SELECT upid FROM turns GROUP BY upid
+  HAVING count(DISTINCT utid) = 1 AND median(rest / bytes) <= {settings.most_look_ns})
+SELECT p.name, w.upid, count(*) AS file_count, CAST(sum(w.reads) AS BIGINT) AS count,
+  CAST(sum(w.read_bytes) AS BIGINT) AS bytes, CAST(any_value(w.written) AS BIGINT) AS written,
+  CAST(sum(w.read_ns) AS BIGINT) AS time_ns
+FROM whole w JOIN hurried h ON h.upid = w.upid JOIN places l ON l.file_id = w.file_id
+  JOIN place_names p ON p.place = l.place
+GROUP BY p.place, p.name, w.upid ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
 # A process that reads the file several times itself is the business of `redundant-reads`.
@@ -85,12 +171,30 @@ _MESSAGE = N_(
     "files: {files}"
 )
 
+_PASSED = N_(
+    "Read whole, one after the other, without the time to look at all of them: {files} files, {read_bytes}; "
+    "the same process wrote {written_bytes}"
+)
+_ADVICE_PASSED = advise(
+    any=N_(
+        "Where only a header or a few values of each file are needed, read the first pages (or seek to them) "
+        "in place of the file."
+    ),
+    c=N_("Read the header with one pread of a few KiB; mmap reads only the pages that are looked at."),
+    cpp=N_("Read the header with one std::ifstream::read, in place of the file into a string or vector."),
+    fortran=N_("Open with ACCESS='STREAM' and read only the header's variables."),
+    python=N_(
+        "Call file.read(512), numpy.memmap or numpy.fromfile(..., count=n) in place of reading the file."
+    ),
+)
+
 RULE = Rule(
     name="whole-file-for-a-few-bytes",
     title=N_("A whole file is read for a few bytes"),
     looks_for=N_(
         "Files that short commands read from beginning to end again and again, each of them anew, while less "
-        "than a hundredth of it is written."
+        "than a hundredth of it is written; and many files that a process reads whole without the time to "
+        "look at them."
     ),
     why=N_("The time grows with the records times the size of the file, where one pass over it would do."),
     advice=advise(
@@ -102,9 +206,12 @@ RULE = Rule(
             "script that keeps the keys in an array."
         ),
     ),
-    fine_when=N_("The file changes between the readings, or the questions come from different users."),
+    fine_when=N_(
+        "The file changes between the readings, the questions come from different users, or what was read is "
+        "kept in memory and used later."
+    ),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "place_names", "programs"),
+    tables=("uses", "places", "place_names", "programs", "file_work"),
     case="shell-loop",
 )

@@ -24,8 +24,9 @@ class Settings:
     """Fewer writes to a file than this are not worth a word."""
     most_bytes: int = 2048
     """A write's size on average: a buffer that is full when it is written holds 4 KiB or more."""
-    least_span: float = 0.6
-    """Of the process's life over which the writes must be spread."""
+    least_span: float = 0.15
+    """Of the process's life over which the writes must be spread: the computation may be one of several
+    steps."""
     least_spread: float = 0.7
     """Share of the moments in that span in which the process must have written. On a busy machine it stands
     still now and then: a moment is 1/30 of the run."""
@@ -35,9 +36,14 @@ class Settings:
     """The same for files whose names say that they hold a program's log or debug output, if it reads less
     than it writes there: more than it takes to format a line."""
     least_compute: float = 0.5
-    """Computing as a share of computing and I/O of the process."""
+    """Computing as a share of computing and I/O of the process, while it writes so."""
     least_named_compute: float = 0.3
     """The same for files with such names."""
+    least_debug_pause_ns: int = 200
+    """`least_named_pause_ns` where the name says debug output in so many words: there, formatting a line is
+    pause enough."""
+    least_debug_compute: float = 0.1
+    """`least_compute` for files with such names."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -80,45 +86,46 @@ def _small_writes(settings: Settings) -> str:
 
 
 # Charged is typical time: a few writes that waited, or were interrupted, don't make all of them dear.
+# Of other calls those count that fell into the time of the writes: another step of the run is no part of it.
 # What tracing adds to a call is no computing: it varies tenfold with where recorder and program run, which
 # CPU time does not; as much as between two calls is in their durations. Without CPU times, computing must at
 # least outweigh the usual stop.
 def _sql(facts: Facts, settings: Settings) -> str:
     wall = facts.wall_ns or 0
     first = facts.store.manifest.first_ts or 0
+    step = max(1, wall // MOMENTS)
     return f"""WITH lives AS (SELECT upid, min(start_ts) AS start_ts, max(end_ts) AS end_ts FROM processes
   GROUP BY upid),
 computing AS (SELECT upid, CAST(sum(cpu_user_ns) AS BIGINT) AS cpu_ns FROM processes GROUP BY upid),
-busy AS (SELECT p.upid, sum(u.time_ns) AS io_ns,
-    {facts.tracing_ns} * sum(u.count) AS tracing_ns
-  FROM uses u JOIN processes p ON p.utid = u.utid
-  WHERE u.file_id IS NOT NULL AND u.side IN (0, 1, 3) GROUP BY p.upid),
-readers AS (SELECT w.upid, sum(w.read_bytes) AS read_bytes FROM file_work w
-    JOIN files f ON f.file_id = w.file_id WHERE {costs.data_files("f")} GROUP BY w.upid),
-spread AS (SELECT a.upid, count(DISTINCT m.moment // {COARSE}) AS moments FROM moments m
-  JOIN actors a ON a.actor = m.actor
-  WHERE m.direction = 2 AND a.actor > 0 GROUP BY a.upid),
+chosen AS (SELECT w.* FROM file_work w JOIN files f ON f.file_id = w.file_id
+  WHERE {_small_writes(settings)} AND {costs.files("f")}),
+busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.tracing_ns} * sum(m.count) AS tracing_ns,
+    coalesce(sum(m.bytes) FILTER (WHERE m.direction = 1), 0) AS read_bytes,
+    count(DISTINCT m.moment // {COARSE}) FILTER (WHERE m.direction = 2) AS moments
+  FROM chosen w JOIN moments m ON m.actor = w.upid + 1
+  WHERE m.moment BETWEEN (w.first_ts - {first}) // {step} AND (w.last_ts - {first}) // {step}
+  GROUP BY w.upid, w.file_id),
 seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life,
     b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
-    s.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
-    regexp_matches(lower(f.name), '{_DEBUG}') AND coalesce(r.read_bytes, 0) <= w.written_bytes AS is_named,
-    CASE WHEN is_named THEN {settings.least_named_pause_ns} ELSE {settings.least_pause_ns} END AS least_pause,
-    CASE WHEN is_named THEN {settings.least_named_compute} ELSE {settings.least_compute} END AS least_compute
-  FROM file_work w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
-    JOIN busy b ON b.upid = w.upid JOIN spread s ON s.upid = w.upid JOIN computing c ON c.upid = w.upid
-    LEFT JOIN readers r ON r.upid = w.upid
-  WHERE {_small_writes(settings)} AND {costs.files("f")}),
+    b.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
+    regexp_matches(lower(f.name), '{_DEBUG}') AND b.read_bytes <= w.written_bytes AS is_named,
+    regexp_matches(lower(f.name), '{_SAYS_DEBUG}') AS is_debug,
+    CASE WHEN is_debug THEN {settings.least_debug_pause_ns} WHEN is_named THEN {settings.least_named_pause_ns}
+      ELSE {settings.least_pause_ns} END AS least_pause,
+    CASE WHEN is_debug THEN {settings.least_debug_compute} WHEN is_named THEN {settings.least_named_compute}
+      ELSE {settings.least_compute} END AS least_compute
+  FROM chosen w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
+    JOIN busy b ON b.upid = w.upid AND b.file_id = w.file_id JOIN computing c ON c.upid = w.upid),
 typical AS (SELECT place, coalesce(sum(typical_ns) / nullif(sum(time_ns), 0), 1) AS typical FROM transfers
   WHERE direction = 2 GROUP BY place),
-found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns,
-    least(life - least(life, stopped_ns), cpu_ns) AS compute_ns FROM seen)
+found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns FROM seen)
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BIGINT) AS count,
   CAST(sum(w.written_bytes) AS BIGINT) AS bytes,
   CAST(sum(w.write_ns) * least(1, any_value(y.typical)) AS BIGINT) AS time_ns,
   CAST(sum(w.between_ns) AS BIGINT) AS pause_ns
 FROM found w JOIN places p ON p.file_id = w.file_id JOIN typical y ON y.place = p.place
 WHERE w.span >= {settings.least_span} * w.life
-  AND w.compute_ns >= w.least_compute * (w.compute_ns + w.untraced_ns)
+  AND w.between_ns >= w.least_compute * (w.between_ns + w.untraced_ns)
   AND w.between_ns >= w.writes
     * CASE WHEN w.cpu_ns > 0 THEN w.least_pause ELSE greatest(w.least_pause, {facts.tracing_ns}) END
   AND w.moments >= {settings.least_spread} * least(w.writes, {MOMENTS // COARSE} * w.span / {max(1, wall)})
@@ -126,6 +133,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 _DEBUG = r"(debug|dbg|verbose|residual|(^|[^a-z])(log|trace|diag|progress|monitor)s?([^a-z/]|$))[^/]*$"
+_SAYS_DEBUG = r"(debug|dbg|verbose)[^/]*$"
 _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns,
   min(ts) AS first_ts, max(ts) AS last_ts
 FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
