@@ -172,8 +172,12 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	if (stopped)
 		return;
 	u64 now = ticks() >> TIME_SHIFT;
-	if (!(state = mine(now)))
+	if (!(state = mine(now))) {
+		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
+		if (shape->kind == KIND_EXEC && !confined)
+			made_environment(&frame->arguments[environment]);
 		return;
+	}
 	/* One left by longjmp out of a handler. */
 	struct pending *stale = begun(state, stack);
 	if (stale && stale->tid == state->tid)

@@ -187,39 +187,46 @@ static void take_ours_out(struct environment *environment, const struct variable
 	}
 }
 
-static void keep_preload(struct state *state, u64 *argument)
+/* The environment with our library in it, or without, where it can't be loaded; *argument is that from now on. Returns its memory, 0 if there
+ * is none. */
+static u8 *made_environment(u64 *argument)
 {
 	struct variables found;
-	if (confined)
-		return;
-	give_back_environment(state);
 	long memory = kernel(SYS_mmap, 0, ENVIRONMENT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(memory))
-		return;
-	state->environment = (u8 *)memory;
+		return 0;
 	struct environment *environment = (struct environment *)memory;
 	if (!find_variables(environment, (const u64 *)*argument, &found))
-		return;
+		return (u8 *)memory;
 	u8 *old = next_text(environment);
 	if (found.preload >= 0) {
 		if (!copy_path(old, (const u8 *)environment->list[found.preload]))
-			return;
+			return (u8 *)memory;
 		u64 bytes = length(old, PATH_LIMIT);
 		if (bytes == PATH_LIMIT)
-			return;
+			return (u8 *)memory;
 		keep_text(environment, old + bytes);
 	} else {
 		/* An empty list behind no name. */
 		keep_text(environment, old + 11);
 	}
 	if (found.session >= 0 && !is_this_session(environment, environment->list[found.session]))
-		return;
+		return (u8 *)memory;
 	environment->out_of_reach = !can_be_loaded();
 	if (environment->out_of_reach)
 		take_ours_out(environment, &found, old + 11);
 	else
 		put_ours_in(environment, &found, old + 11);
 	*argument = (u64)environment->list;
+	return (u8 *)memory;
+}
+
+static void keep_preload(struct state *state, u64 *argument)
+{
+	if (confined)
+		return;
+	give_back_environment(state);
+	state->environment = made_environment(argument);
 }
 
 /* ---- in a sandbox, where we may make no call ---- */

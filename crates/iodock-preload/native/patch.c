@@ -5,8 +5,12 @@
 
 #define NT_GNU_BUILD_ID 3
 #define JUMP_BYTES 5
-/* How far a jump reaches, less what a trampoline and a module may be long. */
-#define REACH 0x7ff00000l
+/* How far a jump reaches, less what a module and its trampolines may be long. */
+#define REACH 0x7f000000l
+/* What /proc/self/pagemap says of a page: it is there, or was and is swapped out; it is the file's. */
+#define PAGE_THERE (3ul << 62)
+#define PAGE_OF_FILE (1ul << 61)
+#define SOME_PAGES 256
 
 struct link {
 	u64 load;
@@ -74,7 +78,8 @@ static u8 *map_trampolines(const struct module *module, const u8 *load)
 	long prot = PROT_READ | PROT_WRITE;
 	long at = kernel(SYS_mmap, (long)wanted, (long)bytes, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, session_file,
 			 (long)module->trampolines_at);
-	if (at == -EEXIST)
+	/* Something lies there, or nothing can. */
+	if (failed(at))
 		at = kernel(SYS_mmap, 0, (long)bytes, prot, MAP_PRIVATE, session_file, (long)module->trampolines_at);
 	if (failed(at))
 		return 0;
@@ -90,9 +95,40 @@ static u8 *map_trampolines(const struct module *module, const u8 *load)
 	return 0;
 }
 
-static int map_text(const struct module *module, u8 *load)
+/* Is this the file that the recorder has read? Another one may have the same build id. */
+static int is_same_file(const struct module *module, const char *name)
 {
-	return module->text_at &&
+	u64 status[18], hash = 0;
+	if (failed(kernel2(SYS_stat, name, status)))
+		return 0;
+	/* device, inode, bytes, seconds and nanoseconds of its last change */
+	const u64 told[] = {status[0], status[1], status[6], status[11], status[12]};
+	for (u32 i = 0; i < sizeof(told) / sizeof(*told); i++)
+		hash = mix(hash, told[i]);
+	return hash == module->file;
+}
+
+/* Has nobody written to the text? A debugger's breakpoints, and what others have patched before us, are to stay. */
+static int is_untouched(const struct module *module, const u8 *load, long pagemap)
+{
+	u64 pages[SOME_PAGES], at = (u64)(load + module->text_from) / 4096, left = module->text_bytes / 4096;
+	while (left) {
+		u64 count = left < SOME_PAGES ? left : SOME_PAGES;
+		if (kernel(SYS_pread64, pagemap, (long)pages, (long)count * 8, (long)at * 8, 0, 0) != (long)count * 8)
+			return 0;
+		for (u64 i = 0; i < count; i++)
+			if ((pages[i] & PAGE_THERE) && !(pages[i] & PAGE_OF_FILE))
+				return 0;
+		at += count;
+		left -= count;
+	}
+	return 1;
+}
+
+static int map_text(const struct module *module, const struct link *link, long pagemap)
+{
+	u8 *load = (u8 *)link->load;
+	return module->text_at && is_same_file(module, link->name) && is_untouched(module, load, pagemap) &&
 	       !failed(kernel(SYS_mmap, (long)(load + module->text_from), module->text_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
 			      session_file, (long)module->text_at));
 }
@@ -131,10 +167,11 @@ static int write_jumps(const struct module *module, u8 *load, const u8 *trampoli
 }
 
 /* How many sites jump to us. */
-static u32 patch(u8 *load, const struct module *module)
+static u32 patch(const struct link *link, const struct module *module, long pagemap)
 {
+	u8 *load = (u8 *)link->load;
 	u8 *trampolines = module->sites ? map_trampolines(module, load) : 0;
-	u32 is_patched = trampolines && ((trampolines == load - DISTANCE && map_text(module, load)) ||
+	u32 is_patched = trampolines && ((trampolines == load - DISTANCE && map_text(module, link, pagemap)) ||
 					 write_jumps(module, load, trampolines));
 	u32 done = is_patched ? module->sites : 0;
 	__atomic_fetch_add(&session->sites_patched, done, __ATOMIC_RELAXED);
@@ -165,6 +202,7 @@ static void note_other(const char *name)
 static u32 patch_all(struct link *link, const char *program)
 {
 	u32 done = 0;
+	long pagemap = kernel3(SYS_open, "/proc/self/pagemap", O_CLOEXEC, 0);
 	for (; link; link = link->next) {
 		/* The main program's entry has load 0 where it is not position independent. */
 		const struct elf *elf = (const struct elf *)link->load;
@@ -174,9 +212,11 @@ static u32 patch_all(struct link *link, const char *program)
 			continue;
 		u32 id_bytes = build_id(elf, &id);
 		if (id_bytes && (module = module_of(id, id_bytes)) != 0)
-			done += patch((u8 *)link->load, module);
+			done += patch(link, module, pagemap);
 		else
 			note_other(link->name[0] ? link->name : program);
 	}
+	if (!failed(pagemap))
+		kernel1(SYS_close, pagemap);
 	return done;
 }

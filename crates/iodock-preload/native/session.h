@@ -135,6 +135,7 @@ struct module {
 	u64 text_at; /* in the file: a part of the module's text with its jumps, 0: there is none */
 	u32 text_from; /* from the load address */
 	u32 text_bytes;
+	u64 file; /* what tells the file that the text is of from others: see is_same_file */
 };
 
 #define DISTANCE (1l << 30)

@@ -193,9 +193,10 @@ pub mod module {
     pub const TEXT_AT: usize = 64;
     pub const TEXT_FROM: usize = 72;
     pub const TEXT_BYTES: usize = 76;
+    pub const FILE: usize = 80;
 }
 
-pub const MODULE_BYTES: usize = 80;
+pub const MODULE_BYTES: usize = 88;
 pub const PATCH_BYTES: usize = 8;
 pub const MOVED_BYTES: usize = 4;
 /// What a site's trampoline takes over, bytes.

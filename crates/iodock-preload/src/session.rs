@@ -266,6 +266,7 @@ impl Layout {
             if let Some(text) = &library.text {
                 places.text = take(text.bytes as usize);
                 (places.text_from, places.text_bytes) = (text.from, text.bytes);
+                places.file = library.file.identity();
             }
             places
         };
@@ -305,11 +306,12 @@ impl Drop for Mapped {
 }
 
 /// The libraries of this very process that make its system calls: libc and the dynamic linker.
+///
+/// Not by what is mapped as code: of a recorder that is recorded itself that is another file's.
 pub fn paths() -> Vec<PathBuf> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let mut paths: Vec<&str> = maps
         .lines()
-        .filter(|line| line.split(' ').nth(1).is_some_and(|rights| rights.contains('x')))
         .filter_map(|line| line.find('/').map(|at| &line[at..]))
         .filter(|path| is_of_libc(path))
         .collect();

@@ -31,6 +31,8 @@ pub struct Places {
     pub text: u64,
     pub text_from: u32,
     pub text_bytes: u32,
+    /// The file that the text is of ([`crate::mapping::Mapping::identity`]).
+    pub file: u64,
 }
 
 impl Table {
@@ -49,7 +51,11 @@ impl Table {
         put(module::TRAMPOLINES_BYTES, self.trampolines.len());
         put(module::TEXT_FROM, places.text_from as usize);
         put(module::TEXT_BYTES, places.text_bytes as usize);
-        for (at, place) in [(module::TRAMPOLINES_AT, places.trampolines), (module::TEXT_AT, places.text)] {
+        for (at, place) in [
+            (module::TRAMPOLINES_AT, places.trampolines),
+            (module::TEXT_AT, places.text),
+            (module::FILE, places.file),
+        ] {
             bytes[at..at + 8].copy_from_slice(&place.to_le_bytes());
         }
         let sites = self.sites.iter().flat_map(|site| [site.at, site.trampoline]);
@@ -93,7 +99,7 @@ impl Table {
         let whole = number(module::BYTES)? == table.module_bytes()
             && number(module::TRAMPOLINES_BYTES)? == table.trampolines.len()
             && table.sites.iter().all(|site| inside(site.trampoline))
-            && table.moved.iter().all(|&at| inside(at + 3));
+            && table.moved.iter().all(|&at| inside(at.saturating_add(3)));
         whole.then_some(table)
     }
 }

@@ -63,6 +63,51 @@ fn without_a_text_the_jumps_are_written() {
     assert!(ours(&maps).iter().all(|map| map.end < libc), "nothing but trampolines");
 }
 
+#[test]
+fn another_file_of_the_same_build_keeps_its_text() {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let libc = session::paths().into_iter().find(|path| path.to_string_lossy().contains("libc."));
+    std::fs::copy(libc.expect("a libc"), folder.0.join("libc.so.6")).expect("copied");
+    let program = compiled("maps", &folder);
+    let output = Command::new(&program)
+        .env("LD_PRELOAD", session.library())
+        .env("IODOCK_SESSION", session.path())
+        .env("LD_LIBRARY_PATH", &folder.0)
+        .output()
+        .expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(counts(&session)["pread64"], 97);
+    let maps = String::from_utf8(output.stdout).expect("text");
+    let own = folder.0.join("libc.so.6").display().to_string();
+    assert!(maps.lines().any(|line| line.contains("r-xp") && line.ends_with(&own)), "{maps}");
+}
+
+#[test]
+fn breakpoints_of_a_debugger_stay() {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let program = compiled("maps", &folder);
+    let environment = |name: &str, value: PathBuf| format!("set environment {name} {}", value.display());
+    let commands = [
+        "set breakpoint pending on".into(),
+        "set startup-with-shell off".into(),
+        environment("LD_PRELOAD", session.library()),
+        environment("IODOCK_SESSION", session.path()),
+        "break pread64".into(),
+        "run".into(),
+        "delete".into(),
+        "continue".into(),
+    ];
+    let commands = commands.iter().flat_map(|command| ["-ex", command]);
+    let Ok(output) = Command::new("gdb").args(["-q", "-batch"]).args(commands).arg(&program).output() else {
+        eprintln!("no gdb here: not tried");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("Breakpoint 1, "), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// A program with a library of 1.5 GiB, which lies below libc.
 fn with_a_large_library(folder: &Folder) -> PathBuf {
     let cc = |arguments: &[&str]| {

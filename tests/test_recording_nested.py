@@ -1,0 +1,59 @@
+"""A recorder that is recorded itself, and programs that outlive theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+IODOCK = [sys.executable, "-m", "iodock"]
+# Says that it runs; then, told to go on, starts programs in each way that a shell has.
+OUTLIVES = "echo runs; read line; for i in 1 2 3; do /bin/true; (exec /bin/true); done; echo over"
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or os.uname().machine != "x86_64", reason="rewriting calls is for x86-64 Linux"
+)
+
+
+def record(store: Path) -> list[str]:
+    return [*IODOCK, "record", "--backend", "rewrite", "--quiet", "-o", str(store), "--"]
+
+
+def test_a_recorder_that_is_recorded_records_as_it_would_alone(tmp_path: Path) -> None:
+    inner = tmp_path / "inner.iodock"
+    command = [*record(tmp_path / "outer.iodock"), *record(inner), "cat", "/etc/hostname"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    captured = json.loads((inner / "manifest.json").read_text())["captured"]
+    assert (captured["how"], captured["command"]) == ("rewrite", ["cat", "/etc/hostname"])
+
+
+def test_who_outlives_the_recorder_starts_programs_without_a_complaint(tmp_path: Path) -> None:
+    command = [*record(tmp_path / "run.iodock"), "sh", "-c", OUTLIVES]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as recorder:
+        assert recorder.stdin and recorder.stdout and recorder.stderr
+        assert recorder.stdout.readline() == "runs\n"
+        recorder.kill()
+        recorder.wait()
+        # As who opens the store does, when nobody records any more.
+        query = [*IODOCK, "query", str(tmp_path / "run.iodock"), "SELECT 1"]
+        subprocess.run(query, capture_output=True, timeout=120, check=True)
+        for place in ("/dev/shm", tempfile.gettempdir()):
+            for session in Path(place).glob(f"iodock-{recorder.pid}-*"):
+                shutil.rmtree(session)
+        print(file=recorder.stdin, flush=True)
+        assert recorder.stdout.readline() == "over\n"
+        assert recorder.stderr.read() == ""
