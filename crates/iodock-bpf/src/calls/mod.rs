@@ -3,15 +3,17 @@
 
 mod decode;
 mod flight;
+mod meta;
 mod pages;
 mod records;
 pub mod rounds;
 mod source;
 mod streams;
 
+pub use meta::meta;
 pub use pages::PagesSource;
 pub use records::NO_RANK;
-pub use source::{meta, CallsSource};
+pub use source::CallsSource;
 
 /// The ending of such a file's name.
 pub const ENDING: &str = "calls";

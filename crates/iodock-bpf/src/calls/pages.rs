@@ -1,7 +1,7 @@
 //! The runs of pages in a file of raw records, for who knows the files already.
 
+use super::meta::epoch_of;
 use super::rounds;
-use super::source::epoch_of;
 use crate::format::{Kind, PAGES_OF_DEVICE};
 use crate::record::Record;
 use iodock_event::{FileIdentity, PageCause, PageRun, SourceError};

@@ -1,33 +1,14 @@
 //! A file of raw records as a source of calls.
 
+use super::meta::{epoch_of, PAGE_CACHE, TABLE};
 use super::records::Records;
 use super::streams::Streams;
 use crate::plans::Plans;
 use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
-use iodock_journal::{JournalMeta, JournalReader};
+use iodock_journal::JournalReader;
 use std::path::Path;
 
 const BATCH_RECORDS: usize = 1024;
-const EPOCH: &str = "epoch_ns";
-const TABLE: &str = "table";
-
-/// Whether the page cache was watched.
-const PAGE_CACHE: &str = "page_cache";
-
-/// What such a file says of itself. `epoch`: added to monotonic ns to get ns since the epoch.
-pub fn meta(epoch: i64, plans: &Plans, shows_pages: bool) -> JournalMeta {
-    let state = if shows_pages { "recorded" } else { "not-shown" };
-    let extra =
-        [(EPOCH, epoch.to_string()), (TABLE, format!("{:x}", plans.sum())), (PAGE_CACHE, state.to_owned())];
-    let extra = extra.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    JournalMeta { how: "bpf".into(), extra, ..JournalMeta::default() }
-}
-
-/// Added to monotonic ns to get ns since the epoch.
-pub fn epoch_of(reader: &JournalReader) -> Option<i64> {
-    reader.meta().extra.get(EPOCH).and_then(|text| text.parse().ok())
-}
-
 /// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
 pub struct CallsSource {
     streams: Streams,
@@ -105,6 +86,7 @@ impl RecordSource for CallsSource {
 
 #[cfg(test)]
 mod tests {
+    use super::super::meta;
     use super::super::rounds::{put_in_call, put_part, InCall, END, NOTES};
     use super::*;
     use crate::format::{start, Kind, SHORT_TIME};
