@@ -125,10 +125,11 @@ static int is_untouched(const struct module *module, const u8 *load, long pagema
 	return 1;
 }
 
+/* (Where faults in programs and libraries are wanted, each is to be one of the library's own file.) */
 static int map_text(const struct module *module, const struct link *link, long pagemap)
 {
 	u8 *load = (u8 *)link->load;
-	return module->text_at && is_same_file(module, link->name) && is_untouched(module, load, pagemap) &&
+	return module->text_at && session->watch_from != WATCH_ALL && is_same_file(module, link->name) && is_untouched(module, load, pagemap) &&
 	       !failed(kernel(SYS_mmap, (long)(load + module->text_from), module->text_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
 			      session_file, (long)module->text_at));
 }

@@ -75,6 +75,9 @@ enum trace {
 	TRACE_PRIVILEGED = 4, /* and those that gain privileges */
 };
 
+/* Maps from so many bytes on are watched, programs and libraries too. */
+#define WATCH_ALL 1
+
 struct shape {
 	u8 kind;
 	u8 code; /* in records; 1..254 */

@@ -47,6 +47,6 @@ static void has_mapped(const struct state *state, const u64 *arguments, s64 resu
 	if (watched || confined || !least || arguments[1] < least || failed(result) || (arguments[3] & MAP_ANONYMOUS))
 		return;
 	/* From one byte on: programs and libraries too. */
-	if (least == 1 || (!(arguments[2] & PROT_EXEC) && !(arguments[3] & MAP_DENYWRITE)))
+	if (least == WATCH_ALL || (!(arguments[2] & PROT_EXEC) && !(arguments[3] & MAP_DENYWRITE)))
 		ask_to_be_watched(state);
 }
