@@ -68,7 +68,6 @@
 #define ENOENT 2
 #define EACCES 13
 #define EFAULT 14
-#define EEXIST 17
 #define ENOTDIR 20
 #define ENOSYS 38
 #define ENODATA 61

@@ -1,7 +1,8 @@
 /* Makes the system-call sites of what is loaded jump to the stub. A part of record.c, kept apart for reading.
  *
  * The session file holds each module's text with the jumps in it, and the trampolines that these lead to, for a fixed distance between
- * the two: a process maps both. Where that distance is taken, or no text can be had, the jumps are written into pages of our own. */
+ * the two: a process maps both. Where that distance is taken, or the text is not to be replaced (map_text), the jumps are written into
+ * pages of our own. */
 
 #define NT_GNU_BUILD_ID 3
 #define JUMP_BYTES 5
