@@ -8,7 +8,7 @@ from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column
 from iodock.relations import faults, pages
 from iodock.relations.keys import KEYS
-from iodock.relations.selection import Selection
+from iodock.relations.selection import Selection, as_events
 from iodock.store import Store
 
 _BROUGHT = "brought_pages"
@@ -59,12 +59,11 @@ _UNKNOWN = "what came into the page cache is known from recordings with --backen
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per file that was read or whose pages came in, or with `--ranges` per piece that came."""
-    # A page that comes in is no call.
-    filters = replace(asked.filters, call=(), outcome="any", direction=None, min_time_ns=None)
-    selection = select(store, filters)
-    store.keep(_BROUGHT, _chosen("pages", "e.end_ts, e.bytes, e.is_written", selection))
-    seen = f"({_chosen('faults', 'e.is_major', selection)})"
-    store.keep(_TOUCHED, faults.steps(seen))
+    selection = select(store, asked.filters.without_calls())
+    came = as_events("pages", "other_file_id")
+    store.keep(_BROUGHT, _chosen(came, "e.end_ts, e.bytes, e.is_written", selection))
+    seen = as_events("faults", "end_ts", "other_file_id")
+    store.keep(_TOUCHED, faults.steps(f"({_chosen(seen, 'e.is_major', selection)})"))
     known = pages.are_known(store)
     by_range = bool(asked.options["ranges"])
     table = store.table(_range_rows() if by_range else _file_rows(selection, known))
@@ -82,10 +81,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _chosen(table: str, columns: str, selection: Selection) -> str:
-    # The selection asks for columns of events that these tables lack.
-    lacking = "NULL::UINTEGER AS other_file_id" + (", NULL::BIGINT AS end_ts" if table == "faults" else "")
     return f"""SELECT e.ts, e.utid, e.file_id, e.offset_bytes, {columns}
-FROM (SELECT *, {lacking} FROM {table}) e {selection.joins} {selection.where}"""
+FROM {table} e {selection.joins} {selection.where}"""
 
 
 def _to_read() -> str:

@@ -8,7 +8,7 @@ from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column
 from iodock.relations import faults, pages
 from iodock.relations.keys import KEYS
-from iodock.relations.selection import SHARED_LIBRARY, Selection
+from iodock.relations.selection import SHARED_LIBRARY, Selection, as_events
 from iodock.store import Store, quoted
 
 _SEEN = "seen_faults"
@@ -58,9 +58,7 @@ _UNKNOWN = "page faults were not recorded, so what was read and written in these
 
 def run(store: Store, asked: Request) -> Answer:
     """One row per file that was mapped, or with `--ranges` per piece of it that was touched."""
-    # A fault is no call.
-    filters = replace(asked.filters, call=(), outcome="any", direction=None, min_time_ns=None)
-    selection = select(store, filters)
+    selection = select(store, asked.filters.without_calls())
     store.keep(_SEEN, faults.steps(f"({_chosen(selection)})"))
     by_range = bool(asked.options["ranges"])
     table = store.table(_range_rows() if by_range else _file_rows(selection, pages.are_known(store)))
@@ -79,10 +77,8 @@ def run(store: Store, asked: Request) -> Answer:
 
 
 def _chosen(selection: Selection) -> str:
-    # The selection asks for columns of events that faults lack.
-    as_events = "(SELECT *, NULL::BIGINT AS end_ts, NULL::UINTEGER AS other_file_id FROM faults)"
     return f"""SELECT e.ts, e.utid, e.file_id, e.offset_bytes, e.is_major
-FROM {as_events} e {selection.joins} {selection.where}"""
+FROM {as_events("faults", "end_ts", "other_file_id")} e {selection.joins} {selection.where}"""
 
 
 def _range_rows() -> str:
@@ -105,7 +101,7 @@ counted AS (SELECT s.file_id, count(DISTINCT p.upid) AS processes, count(s.is_ma
     min(s.ts) AS first_ts, max(s.ts) AS last_ts
   FROM {_SEEN} s LEFT JOIN processes p ON p.utid = s.utid GROUP BY 1),
 brought AS (SELECT e.file_id, CAST(sum(e.bytes) AS BIGINT) AS bytes
-  FROM (SELECT *, NULL::UINTEGER AS other_file_id FROM pages) e {selection.joins}
+  FROM {as_events("pages", "other_file_id")} e {selection.joins}
   {selection.and_where(pages.READ)} GROUP BY 1),
 mapped AS (SELECT e.file_id, count(*) AS maps FROM events e {selection.joins} {mapped} GROUP BY 1)
 SELECT n.name AS file, CAST(coalesce(m.maps, 0) AS BIGINT) AS maps, c.processes, c.faults,

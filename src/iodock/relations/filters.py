@@ -61,6 +61,10 @@ class Filters:
         pairs = ((field.name, getattr(self, field.name), field.default) for field in dataclasses.fields(self))
         return {name: value for name, value, default in pairs if value != default}
 
+    def without_calls(self) -> Filters:
+        """For what is no call, a page fault or a page that comes in: those about files, tasks and times."""
+        return dataclasses.replace(self, call=(), outcome="any", direction=None, min_time_ns=None)
+
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Filters:
         """From keyword arguments as a Python caller writes them: one value or a list. Raises RequestError."""

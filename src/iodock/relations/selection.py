@@ -15,6 +15,7 @@ from iodock.store import Store, quoted
 CHOSEN_FILES = "chosen_files"
 SHARED_LIBRARY = r"(?s).*\.so(?:\.[0-9.]+)*"
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/var", "/etc")
+_ASKED_FOR = {"end_ts": "BIGINT", "other_file_id": "UINTEGER"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,12 @@ class Selection:
     def from_events(self) -> str:
         """`FROM events e` with its joins and conditions."""
         return f"FROM events e {self.joins} {self.where}"
+
+
+def as_events(table: str, *lacking: str) -> str:
+    """A table of what is no event, with those columns of events that it lacks and a selection asks for."""
+    columns = ", ".join(f"NULL::{_ASKED_FOR[name]} AS {name}" for name in lacking)
+    return f"(SELECT *, {columns} FROM {table})"
 
 
 def select(store: Store, filters: Filters) -> Selection:
