@@ -91,8 +91,9 @@ def test_signals_that_tell_something_reach_the_program_and_end_nothing(
             os.killpg(recorder.pid, number) if to_all else recorder.send_signal(number)
         assert recorder.stdout.readline() == "first\n"
         recorder.send_signal(signal.SIGUSR2)
-        # Passed on when the recorder's turn comes: an end before that would come too early.
-        assert recorder.stdout.readline() == "second\n"
+        # Passed on when the recorder's turn comes: an end before that would come too early. What was sent to
+        # all may come twice, for without tracing nobody sees that the program has it already.
+        assert "second\n" in iter(recorder.stdout.readline, "")
         (tmp_path / "go").touch()
         out, errors = recorder.communicate(timeout=60)
         assert (recorder.returncode, out) == (3, "finished\n"), errors
