@@ -1,5 +1,5 @@
 //! Runs a program under the preloaded library and shows what was recorded:
-//! `dump [-c|-v|-q|-n] PROGRAM ARGUMENT...` counts calls by name (-c), lists them (-v), says only how many (-q),
+//! `dump [-c|-v|-q|-n] PROGRAM ARGUMENT...` counts calls, those that failed, and bytes by name (-c), lists them (-v), says only how many (-q),
 //! or reads nothing (-n).
 
 use iodock_preload::format::header;
@@ -35,7 +35,7 @@ fn show(session: &Session, mode: &str) {
     let shapes = Shapes::of_this_machine();
     let (mut bytes, mut total, mut calls) = (Vec::new(), 0, 0u64);
     let (mut data_calls, mut data_bytes) = (0u64, 0);
-    let mut counts = BTreeMap::<String, (u64, u64)>::new();
+    let mut counts = BTreeMap::<String, (u64, u64, usize)>::new();
     let chunks = session.counter(header::NEXT_CHUNK).expect("counter");
     for index in 0..chunks {
         session.chunk(index, &mut bytes).expect("chunk");
@@ -59,6 +59,7 @@ fn show(session: &Session, mode: &str) {
                     entry.0 += u64::from(call.part != Part::End);
                     entry.1 +=
                         u64::from(call.result < 0 && call.part != Part::Beginning && call.result > -4096);
+                    entry.2 += reader.at() - at;
                     if mode == "-v" {
                         println!(
                             "{index} {} {:?} {call:?}",
@@ -73,8 +74,8 @@ fn show(session: &Session, mode: &str) {
         }
     }
     if mode == "-c" {
-        for (name, (count, failed)) in &counts {
-            println!("{count:>9} {failed:>9} {name}");
+        for (name, (count, failed, bytes)) in &counts {
+            println!("{count:>9} {failed:>9} {bytes:>9} {name}");
         }
     }
     eprintln!(

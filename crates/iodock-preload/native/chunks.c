@@ -135,6 +135,16 @@ static u8 *chunk_memory(struct stream *stream, u8 **memory, u64 at)
 	return *memory = open_part(at, bytes);
 }
 
+/* What the calls of the first stream had last: a chunk is read alone. */
+static void forget_calls(struct state *state)
+{
+	for (u32 i = 0; i < CACHED_PATHS; i++)
+		state->cache[i].hash = 0;
+	for (u32 i = 0; i < HABITS; i++)
+		state->habits[i] = (struct habit){0, 0, 0};
+	state->last_path_bytes = 0;
+}
+
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
 	u64 index = __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
@@ -152,7 +162,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	if (!memory)
 		return 0;
 	/* A record may have two paths in it, or one twice, so less is not enough for a program that does anything. */
-	u64 first_bytes = stream->sequence ? 16384 : 12288;
+	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 12288;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
 		stop();
@@ -182,10 +192,11 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	stream->last_size = 0;
 	stream->next_offset = 0;
 	stream->last_fd = -1;
+	stream->last_directory = AT_FDCWD;
+	stream->last_opened = 0;
 	stream->paths = 0;
 	if (level == 0)
-		for (u32 i = 0; i < CACHED_PATHS; i++)
-			state->cache[i].hash = 0;
+		forget_calls(state);
 	return 1;
 }
 

@@ -38,21 +38,46 @@ static u64 hash_of(const u8 *text, u64 count)
 	return mix(hash, *(const u64 *)(text + count - 8)) | 1;
 }
 
-/* 0, length, bytes where it is new in this chunk (it gets the next number, from 1), else its number. */
+/* How many bytes the last new path begins with as this one does. */
+static u64 shared_with_last(const struct state *state, const u8 *text, u64 count)
+{
+	u64 most = count < state->last_path_bytes ? count : state->last_path_bytes, at = 0;
+	for (; at + 8 <= most; at += 8) {
+		u64 differ = *(const unaligned_u64 *)(text + at) ^ *(const unaligned_u64 *)(state->last_path + at);
+		if (differ)
+			return at + (u64)__builtin_ctzl(differ) / 8;
+	}
+	while (at < most && text[at] == state->last_path[at])
+		at++;
+	return at;
+}
+
+static void keep_last(struct state *state, const u8 *text, u64 shared, u64 count)
+{
+	u64 bytes = count < LAST_PATH ? count : LAST_PATH;
+	put_bytes(state->last_path + shared, text + shared, bytes - shared);
+	state->last_path_bytes = bytes;
+}
+
+/* Where it is new in this chunk: 0, how much is as in the last new one, how many bytes follow, and these (it gets the next number, from
+ * 1). Else its number. */
 static u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 count)
 {
 	struct stream *stream = &state->streams[level];
 	struct cached *cached = 0;
-	u64 hash = 0;
+	u64 hash = 0, shared = 0;
 	if (level == 0) {
 		hash = hash_of(text, count);
 		cached = &state->cache[hash >> 1 & (CACHED_PATHS - 1)];
 		if (cached->hash == hash)
 			return put(at, cached->index);
+		shared = shared_with_last(state, text, count);
+		keep_last(state, text, shared, count);
 	}
 	at = put(at, 0);
-	at = put(at, count);
-	at = put_bytes(at, text, count);
+	at = put(at, shared);
+	at = put(at, count - shared);
+	at = put_bytes(at, text + shared, count - shared);
 	stream->paths++;
 	if (cached) {
 		cached->hash = hash;
@@ -128,6 +153,7 @@ static u64 passing(const u8 *message, const u8 **control)
 /* What the roles of a call say. */
 struct fields {
 	u32 has, more;
+	u32 always; /* what every call of this shape says, of `more` */
 	s64 fd, fd2, offset, offset2, argument;
 	u64 size, flags, stat_size;
 	const u8 *path, *path2, *text;
@@ -179,7 +205,7 @@ static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *ne
 static inline void nothing_yet(struct fields *f)
 {
 	/* The others count only where one of these says so. */
-	f->has = f->more = 0;
+	f->has = f->more = f->always = 0;
 	f->path = f->path2 = f->text = 0;
 	f->path_bytes = f->path2_bytes = f->text_bytes = 0;
 }
@@ -199,7 +225,7 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 			f->has |= HAS_FD, f->fd = (s32)value;
 			break;
 		case ROLE_FD2:
-			f->more |= MORE_FD2, f->fd2 = (s32)value;
+			f->always |= MORE_FD2, f->fd2 = (s32)value;
 			break;
 		case ROLE_SIZE:
 			f->has |= HAS_SIZE, f->size = value;
@@ -208,10 +234,10 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 			f->has |= HAS_OFFSET, f->offset = (s64)value;
 			break;
 		case ROLE_FLAGS:
-			f->more |= MORE_FLAGS, f->flags = value;
+			f->always |= MORE_FLAGS, f->flags = value;
 			break;
 		case ROLE_ARGUMENT:
-			f->more |= MORE_ARGUMENT, f->argument = (s64)value;
+			f->always |= MORE_ARGUMENT, f->argument = (s64)value;
 			break;
 		case ROLE_PATH:
 			if (value && readable)
@@ -227,6 +253,7 @@ static inline void gather(struct fields *f, const struct shape *shape, const u64
 				pointed(f, role, (const u8 *)value, arguments + 1, result);
 		}
 	}
+	f->more |= f->always;
 }
 
 #define SYS_ioctl 16
@@ -263,7 +290,62 @@ static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
 	f->argument = (s64)arguments[2];
 }
 
-/* Code, masks and times; then the fields, in the order of their bits. */
+/* Those of `more` that are to be written: what every call of this shape says is left out where it is as it was last. */
+static inline u32 what_is_new(struct habit *habit, const struct fields *f)
+{
+	u32 more = f->more;
+	if (f->always & MORE_FLAGS) {
+		more ^= f->flags == habit->flags ? MORE_FLAGS : 0;
+		habit->flags = f->flags;
+	}
+	if (f->always & MORE_ARGUMENT) {
+		more ^= f->argument == habit->argument ? MORE_ARGUMENT : 0;
+		habit->argument = f->argument;
+	}
+	if (f->always & MORE_FD2) {
+		more ^= f->fd2 == habit->fd2 ? MORE_FD2 : 0;
+		habit->fd2 = f->fd2;
+	}
+	return more;
+}
+
+/* The head of the records of read, write, pread64 and pwrite64. */
+static inline u32 data_head(u64 number)
+{
+	switch (number) {
+	case SYS_read:
+		return HEAD_READ;
+	case SYS_write:
+		return HEAD_WRITE;
+	case SYS_pread64:
+		return HEAD_PREAD;
+	default:
+		return HEAD_PWRITE;
+	}
+}
+
+/* The result that is not written: what was asked for, the last descriptor that was opened, or 0. */
+static inline s64 likely_result(const struct stream *stream, const struct shape *shape, const struct fields *f)
+{
+	if (f->has & HAS_SIZE)
+		return (s64)f->size;
+	return shape->kind == KIND_OPEN ? stream->last_opened : 0;
+}
+
+/* A number of both, but for what no file has: such a size, a type of all ones. */
+#define STAT_SHIFT 4
+#define STAT_APART 15
+
+static inline u8 *put_stat(u8 *at, u64 size, u8 type)
+{
+	if (likely(!(size >> (64 - STAT_SHIFT)) && type != STAT_APART))
+		return put(at, size << STAT_SHIFT | type);
+	at = put(at, STAT_APART);
+	*at++ = type;
+	return put(at, size);
+}
+
+/* Code or head, masks and times; then paths, and the other fields in the order of their bits. */
 static void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase,
 			 u64 start, u64 end, s64 result)
 {
@@ -275,22 +357,28 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 	if (!room(state, level, PLAIN_LIMIT + f->path_bytes + f->path2_bytes + f->text_bytes, end))
 		return;
 	u8 *at = stream->at;
-	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (f->more ? HAS_MORE : 0);
-	if (f->has & HAS_FD && f->fd != stream->last_fd)
+	u32 more = level || phase ? f->more : what_is_new(&state->habits[shape->code % HABITS], f);
+	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
+	s32 *last_fd = f->path_bytes ? &stream->last_directory : &stream->last_fd;
+	if (f->has & HAS_FD && f->fd != *last_fd)
 		has |= HAS_FD;
-	if (result != (f->has & HAS_SIZE ? (s64)f->size : 0))
+	if (result != likely_result(stream, shape, f))
 		has |= HAS_RESULT;
 	s64 gap = (s64)(start - stream->last_end);
 	if (gap < 0)
 		has |= STEP_BACK, gap = -gap;
 	*at++ = shape->code;
 	*at++ = (u8)has;
-	if (f->more)
-		*at++ = (u8)f->more;
+	if (more)
+		*at++ = (u8)more;
 	at = put(at, (u64)gap);
 	at = put(at, end - start);
+	if (more & MORE_PATH)
+		at = put_path(state, level, at, f->path, f->path_bytes);
+	if (more & MORE_PATH2)
+		at = put_path(state, level, at, f->path2, f->path2_bytes);
 	if (has & HAS_FD)
-		at = put_signed(at, stream->last_fd = (s32)f->fd);
+		at = put_signed(at, *last_fd = (s32)f->fd);
 	if (has & HAS_SIZE)
 		at = put(at, stream->last_size = f->size);
 	if (has & HAS_RESULT)
@@ -299,26 +387,22 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 		at = put_signed(at, f->offset - stream->next_offset);
 		stream->next_offset = f->offset + (result > 0 ? result : 0);
 	}
-	if (f->more & MORE_PATH)
-		at = put_path(state, level, at, f->path, f->path_bytes);
-	if (f->more & MORE_PATH2)
-		at = put_path(state, level, at, f->path2, f->path2_bytes);
-	if (f->more & MORE_FLAGS)
+	if (more & MORE_FLAGS)
 		at = put(at, f->flags);
-	if (f->more & MORE_ARGUMENT)
+	if (more & MORE_ARGUMENT)
 		at = put_signed(at, f->argument);
-	if (f->more & MORE_FD2)
+	if (more & MORE_FD2)
 		at = put_signed(at, f->fd2);
-	if (f->more & MORE_OFFSET2)
+	if (more & MORE_OFFSET2)
 		at = put_signed(at, f->offset2);
-	if (f->more & MORE_STAT) {
-		*at++ = f->stat_type;
-		at = put(at, f->stat_size);
-	}
-	if (f->more & MORE_TEXT) {
+	if (more & MORE_STAT)
+		at = put_stat(at, f->stat_size, f->stat_type);
+	if (more & MORE_TEXT) {
 		at = put(at, f->text_bytes);
 		at = put_bytes(at, f->text, f->text_bytes);
 	}
+	if (shape->kind == KIND_OPEN && result >= 0 && !phase)
+		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = end;
 	commit(stream, at);
 }

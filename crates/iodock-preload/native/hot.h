@@ -9,6 +9,17 @@
 /* No record is longer but for its texts: 2 codes, 1 mask, at most 12 numbers of 9 bytes, and a little. */
 #define RECORD_MOST 160
 
+/* First byte of a record: 1 to 191 are calls by their codes. From here on stand the data calls that began after the one before had ended,
+ * with what is as before left out: read, write, pread64, pwrite64. To each is added which of HAS_FD, HAS_SIZE and HAS_RESULT is there. */
+#define HEAD_READ 192
+#define HEAD_WRITE 200
+#define HEAD_PREAD 208
+#define HEAD_PWRITE 228
+/* Those with an offset: less the end of the positioned call before, or in 512 bytes (then the result is the size). */
+#define WITH_OFFSET 8
+#define WITH_BLOCKS 16
+#define BLOCK_SHIFT 9
+
 /* In struct state, with its first stream */
 #define STATE_TAKEN_AND_LEVEL 0
 #define STATE_LEVEL 4
@@ -19,12 +30,10 @@
 #define STATE_SIZE 40
 #define STATE_OFFSET 48
 #define STATE_FD 56
-#define STATE_FLIGHT 264
+#define STATE_FLIGHT 296
 /* In struct chunk */
 #define CHUNK_USED 4
 #define CHUNK_FLIGHT_NUMBER 44
 #define CHUNK_FLIGHT_START 48
 #define CHUNK_FLIGHT_FD 56
-#define HAS_OFFSET 8 /* less the end of the positioned call before */
-
 #endif

@@ -16,7 +16,9 @@
 #define LEVELS 4
 #define CACHED_PATHS 64
 #define PENDING 8
-#define SLOT_BYTES 2048
+#define HABITS 64
+#define LAST_PATH 256
+#define SLOT_BYTES 4096
 #define BLOCK_STATES 128
 #define BLOCK_BYTES (BLOCK_STATES * SLOT_BYTES)
 #define BLOCKS 64 /* 8,128 threads at once */
@@ -52,11 +54,20 @@ struct stream {
 	u32 paths;
 	u32 first;
 	u32 sequence;
+	s32 last_directory;
+	s32 last_opened;
 };
 
 struct cached {
 	u64 hash;
 	u64 index; /* 1.. */
+};
+
+/* What calls of a code (of two, perhaps) had last. */
+struct habit {
+	u64 flags;
+	s64 argument;
+	s64 fd2;
 };
 
 /* A call that is made outside of the stub. */
@@ -89,6 +100,10 @@ struct state {
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
 	struct cached cache[CACHED_PATHS];
+	/* These too are of the first stream. */
+	struct habit habits[HABITS];
+	u64 last_path_bytes;
+	u8 last_path[LAST_PATH];
 	struct pending pending[PENDING];
 };
 _Static_assert(sizeof(struct state) <= SLOT_BYTES, "a state fits its slot");
@@ -262,7 +277,7 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 		return;
 	}
 	u32 has = 0;
-	u8 *at = put(head + 2, (u64)gap);
+	u8 *at = put(head + 1, (u64)gap);
 	at = put(at, end - start);
 	s32 fd = (s32)plain->frame.arguments[0];
 	if (fd != stream->last_fd) {
@@ -280,15 +295,17 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 		at = put_signed(at, result);
 	}
 	if (positioned) {
-		s64 offset = (s64)plain->frame.arguments[3];
-		if (offset != stream->next_offset) {
-			has |= HAS_OFFSET;
-			at = put_signed(at, offset - stream->next_offset);
+		s64 offset = (s64)plain->frame.arguments[3], step = offset - stream->next_offset;
+		if (step && !(has & HAS_RESULT) && !(step & ((1 << BLOCK_SHIFT) - 1))) {
+			has += WITH_BLOCKS;
+			at = put_signed(at, step >> BLOCK_SHIFT);
+		} else if (step) {
+			has += WITH_OFFSET;
+			at = put_signed(at, step);
 		}
 		stream->next_offset = offset + (result > 0 ? result : 0);
 	}
-	/* Codes 1 to 4 are theirs. */
-	*(unaligned_u16 *)head = (u16)(has << 8 | (positioned ? number - SYS_pread64 + 3 : number + 1));
+	*head = (u8)(data_head(number) + has);
 	stream->last_end = end;
 	commit(stream, at);
 	leave(state, 0);

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 7
+#define SESSION_VERSION 8
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -39,6 +39,7 @@ enum kind {
 	KIND_EXIT = 6,
 	KIND_MAP = 7, /* general, if it has a descriptor */
 	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid us our own calls or the clock */
+	KIND_OPEN = 9,    /* general, and the result is a new descriptor */
 };
 
 /* What an argument is; 0 is nothing of interest. */
@@ -172,15 +173,15 @@ struct chunk {
 	u32 reserved;
 };
 
-/* First byte of a record: a call's code, 255 for those that are no calls. */
+/* First byte of a record: a call's code, one of the heads in hot.h, 255 for those that are no calls. */
 #define CODE_CONTROL 255
 enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4 };
 
-/* Second byte of a call's record. */
-#define HAS_FD 1     /* else that of the call before */
+/* Second byte of a call's record, behind a code. */
+#define HAS_FD 1     /* else that of the call before, or what it opened; with a path that of the call with a path before */
 #define HAS_SIZE 2   /* else that of the call before */
-#define HAS_RESULT 4 /* else the size asked for, or 0 for calls without */
-/* HAS_OFFSET 8: hot.h */
+#define HAS_RESULT 4 /* else the size asked for, the last descriptor that was opened, or 0 for calls without */
+#define HAS_OFFSET 8 /* less the end of the positioned call before */
 #define HAS_MORE 16
 #define STEP_BACK 32 /* the gap is negative */
 #define PHASE_ENTER 64

@@ -139,17 +139,26 @@ iodock_plain:
 	ja	.Lother
 	leal	1(%rdx,%rdx), %edx
 	leal	1(%rsi,%rsi), %esi
-	movb	%sil, 2(%r8)
-	movb	%dl, 3(%r8)
-	addq	$4, %r8
-	/* Codes 1 and 2; 3 and 4 for those with an offset. */
-	leal	1(%rcx), %esi
+	movb	%sil, 1(%r8)
+	movb	%dl, 2(%r8)
+	addq	$3, %r8
+	leal	HEAD_READ(,%rcx,8), %esi
 	cmpl	$2, %ecx
 	jb	.Lwritten
-	subl	$15, %esi
+	movl	$HEAD_PREAD, %esi
+	movl	$HEAD_PWRITE, %edx
+	cmpl	$17, %ecx
+	cmovnel	%edx, %esi
 	movq	%r10, %rdx
 	subq	STATE_OFFSET(%r11), %rdx
 	jz	.Lpredicted
+	testl	$(1 << BLOCK_SHIFT) - 1, %edx
+	jnz	.Lbytes
+	sarq	$BLOCK_SHIFT, %rdx
+	addl	$WITH_BLOCKS - WITH_OFFSET, %esi
+.Lbytes:
+	addl	$WITH_OFFSET, %esi
+	/* As put_signed() in chunks.c. */
 	movq	%rdx, %rcx
 	addq	%rdx, %rdx
 	sarq	$63, %rcx
@@ -157,8 +166,6 @@ iodock_plain:
 	bsrq	%rdx, %rcx
 	cmpl	$55, %ecx
 	ja	.Lother
-	orl	$HAS_OFFSET << 8, %esi
-	/* As put() in chunks.c. */
 	imull	$37, %ecx, %ecx
 	shrl	$8, %ecx
 	leaq	1(%rdx,%rdx), %rdx
@@ -171,7 +178,7 @@ iodock_plain:
 	movq	%rdx, STATE_OFFSET(%r11)
 .Lwritten:
 	movq	STATE_AT(%r11), %rdx
-	movw	%si, (%rdx)
+	movb	%sil, (%rdx)
 	movq	%r9, STATE_END(%r11)
 	movq	%r8, STATE_AT(%r11)
 	movq	STATE_CHUNK(%r11), %rdx

@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -79,6 +79,8 @@ pub enum Kind {
     Map = 7,
     /// Not recorded: prctl and seccomp, which may forbid us our own calls or the clock.
     Confine = 8,
+    /// General, and the result is a new descriptor.
+    Open = 9,
 }
 
 /// What an argument is.
@@ -159,6 +161,14 @@ pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
 pub const CONTROL_TRACED: u8 = 4;
 
+/// First bytes of the records of read, write, pread64 and pwrite64: what is added says which fields are there.
+pub const HEADS: [u8; 4] = [192, 200, 208, 228];
+/// Behind the last of them.
+pub const HEADS_END: u8 = 248;
+pub const WITH_OFFSET: u8 = 8;
+pub const WITH_BLOCKS: u8 = 16;
+pub const BLOCK_SHIFT: u32 = 9;
+
 pub const HAS_FD: u8 = 1;
 pub const HAS_SIZE: u8 = 2;
 pub const HAS_RESULT: u8 = 4;
@@ -177,6 +187,16 @@ pub const MORE_FD2: u8 = 16;
 pub const MORE_OFFSET2: u8 = 32;
 pub const MORE_STAT: u8 = 64;
 pub const MORE_TEXT: u8 = 128;
+
+/// Type and size of a file are one number; 15 as the type: they follow apart.
+pub const STAT_SHIFT: u32 = 4;
+pub const STAT_APART: u64 = 15;
+
+/// The most that a path can have in common with the one before.
+pub const LAST_PATH: usize = 256;
+
+/// What a call of a code had last is kept in so many places.
+pub const HABITS: usize = 64;
 
 pub const ITEM_WRITES: u8 = 1;
 pub const ITEM_MOVES: u8 = 2;

@@ -9,9 +9,11 @@
 pub mod asking;
 pub mod cache;
 pub mod calls;
+mod cursor;
 pub mod elf;
 mod entries;
 pub mod format;
+mod items;
 pub mod mapping;
 pub mod reader;
 pub mod session;

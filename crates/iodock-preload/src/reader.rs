@@ -1,10 +1,11 @@
 //! Reads chunks back: what the preloaded library wrote, call by call.
 
+use crate::cursor::Cursor;
 pub use crate::entries::*;
 use crate::format::*;
+use crate::items;
 use crate::shapes::Shapes;
-use iodock_event::control::each_passed;
-use iodock_event::{AsyncItem, CallId, NO_FD, UNKNOWN};
+use iodock_event::{NO_FD, UNKNOWN};
 
 /// A chunk's header.
 #[derive(Clone, Copy, Debug)]
@@ -40,29 +41,49 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
 
 /// Reads one chunk, entry by entry.
 pub struct ChunkReader {
-    bytes: Vec<u8>,
-    at: usize,
+    cursor: Cursor,
     tid: u32,
     pid: u32,
     last_end: u64,
     last_size: u64,
     next_offset: i64,
     last_fd: i32,
+    last_directory: i32,
+    last_opened: i32,
+    /// What calls of a code had last; not of those of a signal handler.
+    habits: Option<Box<[Habit; HABITS]>>,
+    /// New paths, one behind the other, and where each of them lies.
+    texts: Vec<u8>,
     paths: Vec<(usize, usize)>,
 }
 
-/// Flags of a `struct io_uring_sqe`.
-const SQE_FIXED_FILE: u8 = 1;
-const SQE_SKIP_SUCCESS: u8 = 1 << 6;
+#[derive(Clone, Copy, Default)]
+struct Habit {
+    flags: u64,
+    argument: i64,
+    fd2: i64,
+}
 
-/// The call that an operation of io_uring (`IORING_OP_...` of linux/io_uring.h) is shown as.
-fn ring_call(operation: Option<u8>) -> Option<CallId> {
-    CallId::intern(match operation {
-        Some(1 | 4 | 22) => b"io_uring_read",
-        Some(2 | 5 | 23) => b"io_uring_write",
-        Some(3) => b"io_uring_fsync",
-        _ => b"io_uring_enter",
-    })
+/// The first bytes of a call's record.
+struct Opening {
+    code: u8,
+    has: u8,
+    more: u8,
+    /// The offset is in blocks of 512 bytes.
+    in_blocks: bool,
+}
+
+/// What is written, or, of a call that always has it, what it had last.
+fn or_last<T: Copy>(written: Option<T>, last: Option<&mut T>) -> Option<T> {
+    let Some(last) = last else { return written };
+    *last = written.unwrap_or(*last);
+    Some(*last)
+}
+
+/// The code of a record that begins with `head`, and what is added to the head of its call.
+fn data_head(head: u8) -> Option<(u8, u8)> {
+    let call = HEADS.iter().rposition(|&first| first <= head).filter(|_| head < HEADS_END)?;
+    Some((call as u8 + 1, head - HEADS[call]))
 }
 
 impl ChunkReader {
@@ -70,26 +91,29 @@ impl ChunkReader {
     pub fn new(bytes: Vec<u8>) -> Option<Self> {
         let head = head(&bytes)?;
         Some(ChunkReader {
-            bytes,
-            at: chunk::BYTES,
+            cursor: Cursor::new(bytes, chunk::BYTES),
             tid: head.tid,
             pid: head.pid,
             last_end: head.base,
             last_size: 0,
             next_offset: 0,
             last_fd: -1,
+            last_directory: libc::AT_FDCWD,
+            last_opened: 0,
+            habits: (head.level == 0).then(|| Box::new([Habit::default(); HABITS])),
+            texts: Vec::new(),
             paths: Vec::new(),
         })
     }
 
     /// The memory, to be used for another chunk.
     pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+        self.cursor.into_bytes()
     }
 
     /// Where the next entry begins.
     pub fn at(&self) -> usize {
-        self.at
+        self.cursor.at()
     }
 
     /// The next entry; `None` at the end.
@@ -97,11 +121,9 @@ impl ChunkReader {
     /// # Errors
     /// What is there can't be a record.
     pub fn next_entry(&mut self, shapes: &Shapes) -> Result<Option<Entry>, Damaged> {
-        if self.at >= self.bytes.len() {
-            return Ok(None);
-        }
-        let start = self.at;
-        let entry = if self.bytes[start] == CODE_CONTROL { self.control() } else { self.call(shapes) };
+        let start = self.at();
+        let Some(first) = self.cursor.next() else { return Ok(None) };
+        let entry = if first == CODE_CONTROL { self.control() } else { self.call(shapes) };
         entry.map(Some).ok_or(Damaged { at: start })
     }
 
@@ -117,63 +139,39 @@ impl ChunkReader {
         (!left_out).then(|| Entry::Call(Box::new(record)))
     }
 
-    fn byte(&mut self) -> Option<u8> {
-        let byte = *self.bytes.get(self.at)?;
-        self.at += 1;
-        Some(byte)
-    }
-
-    fn take(&mut self, count: usize) -> Option<&[u8]> {
-        let start = self.at;
-        self.at = start.checked_add(count)?;
-        self.bytes.get(start..self.at)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        let more = self.bytes.get(self.at)?.trailing_zeros();
-        if more >= 8 {
-            self.at += 1;
-            return self.fixed(8);
-        }
-        Some(self.fixed(more as usize + 1)? >> (more + 1))
-    }
-
-    fn signed(&mut self) -> Option<i64> {
-        let value = self.number()?;
-        Some((value >> 1) as i64 ^ -((value & 1) as i64))
-    }
-
-    fn fixed(&mut self, bytes: usize) -> Option<u64> {
-        let taken = self.take(bytes)?;
-        Some(taken.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
-    }
-
     fn path(&mut self) -> Option<Vec<u8>> {
-        let index = self.number()? as usize;
+        let index = self.cursor.number()? as usize;
         if index > 0 {
             let &(at, count) = self.paths.get(index - 1)?;
-            return Some(self.bytes[at..at + count].to_vec());
+            return Some(self.texts[at..at + count].to_vec());
         }
-        let count = self.number()? as usize;
-        self.paths.push((self.at, count));
-        Some(self.take(count)?.to_vec())
+        let (shared, count) = (self.cursor.number()? as usize, self.cursor.number()? as usize);
+        let start = self.texts.len();
+        if shared > 0 {
+            let &(last, _) = self.paths.last().filter(|&&(_, bytes)| shared <= bytes.min(LAST_PATH))?;
+            self.texts.extend_from_within(last..last + shared);
+        }
+        self.texts.extend_from_slice(self.cursor.take(count)?);
+        self.paths.push((start, shared + count));
+        Some(self.texts[start..].to_vec())
     }
 
     fn text(&mut self) -> Option<Vec<u8>> {
-        let count = self.fixed(2)? as usize;
-        Some(self.take(count)?.to_vec())
+        let count = self.cursor.fixed(2)? as usize;
+        Some(self.cursor.take(count)?.to_vec())
     }
 
     fn control(&mut self) -> Option<Entry> {
-        self.byte()?;
-        let kind = self.byte()?;
-        let (tid, pid, time) = (self.fixed(4)? as u32, self.fixed(4)? as u32, self.fixed(8)?);
+        self.cursor.byte()?;
+        let kind = self.cursor.byte()?;
+        let (tid, pid, time) =
+            (self.cursor.fixed(4)? as u32, self.cursor.fixed(4)? as u32, self.cursor.fixed(8)?);
         (self.tid, self.pid, self.last_end) = (tid, pid, time);
         match kind {
             CONTROL_TASK => Some(Entry::Task { tid, pid, time }),
             CONTROL_PROCESS => {
-                let parent_pid = self.fixed(4)? as u32;
-                let was_traced = self.byte()? != 0;
+                let parent_pid = self.cursor.fixed(4)? as u32;
+                let was_traced = self.cursor.byte()? != 0;
                 let working_directory = self.text()?;
                 let (mut command, environment) = (self.text()?, self.text()?);
                 command.pop();
@@ -191,7 +189,7 @@ impl ChunkReader {
             CONTROL_TRACED => Some(Entry::Traced { tid, pid, time }),
             CONTROL_USAGE => {
                 let thread = self.cpu_time()?;
-                let process = if self.byte()? != 0 { Some(self.process_usage()?) } else { None };
+                let process = if self.cursor.byte()? != 0 { Some(self.process_usage()?) } else { None };
                 Some(Entry::Usage(UsageRecord { tid, pid, time, thread, process }))
             }
             _ => None,
@@ -199,19 +197,33 @@ impl ChunkReader {
     }
 
     fn cpu_time(&mut self) -> Option<CpuTime> {
-        Some(CpuTime { user: self.number()?, system: self.number()? })
+        Some(CpuTime { user: self.cursor.number()?, system: self.cursor.number()? })
     }
 
     fn process_usage(&mut self) -> Option<ProcessUsage> {
         let cpu = self.cpu_time()?;
-        Some(ProcessUsage { cpu, read_blocks: self.number()?, written_blocks: self.number()? })
+        Some(ProcessUsage { cpu, read_blocks: self.cursor.number()?, written_blocks: self.cursor.number()? })
+    }
+
+    fn opening(&mut self) -> Option<Opening> {
+        let first = self.cursor.byte()?;
+        if let Some((code, added)) = data_head(first) {
+            let (has, in_blocks) = match added {
+                WITH_BLOCKS.. => ((added - WITH_BLOCKS) | HAS_OFFSET, true),
+                _ => (added, false),
+            };
+            return Some(Opening { code, has, more: 0, in_blocks });
+        }
+        let has = self.cursor.byte()?;
+        let more = if has & HAS_MORE != 0 { self.cursor.byte()? } else { 0 };
+        Some(Opening { code: first, has, more, in_blocks: false })
     }
 
     fn call(&mut self, shapes: &Shapes) -> Option<Entry> {
-        let &(call, shape) = shapes.by_code.get(usize::from(self.byte()?)).filter(|(_, s)| s.code > 0)?;
-        let has = self.byte()?;
-        let more = if has & HAS_MORE != 0 { self.byte()? } else { 0 };
-        let (gap, duration) = (self.number()?, self.number()?);
+        let opening = self.opening()?;
+        let has = opening.has;
+        let &(call, shape) = shapes.by_code.get(usize::from(opening.code)).filter(|(_, s)| s.code > 0)?;
+        let (gap, duration) = (self.cursor.number()?, self.cursor.number()?);
         let start = if has & STEP_BACK != 0 {
             self.last_end.wrapping_sub(gap)
         } else {
@@ -228,146 +240,101 @@ impl ChunkReader {
         self.last_end = end;
         if part == Part::NoReturn {
             if has & HAS_FD != 0 {
-                self.last_fd = self.signed()? as i32;
+                self.last_fd = self.cursor.signed()? as i32;
             }
             record.fd = if shape.roles[0] == Role::Fd { self.last_fd } else { NO_FD };
             return Some(Entry::Call(Box::new(record)));
         }
-        self.plain_fields(&mut record, &shape, has)?;
-        self.more_fields(&mut record, &shape, more)?;
+        if opening.more & MORE_PATH != 0 {
+            record.path = Some(self.path()?);
+        }
+        if opening.more & MORE_PATH2 != 0 {
+            record.path2 = Some(self.path()?);
+        }
+        self.plain_fields(&mut record, &shape, &opening)?;
+        self.more_fields(&mut record, &shape, opening.more)?;
+        if shape.kind == Kind::Open && record.result >= 0 && part == Part::Whole {
+            self.last_opened = record.result as i32;
+            self.last_fd = self.last_opened;
+        }
         Some(Entry::Call(Box::new(record)))
     }
 
-    fn plain_fields(&mut self, record: &mut CallRecord, shape: &Shape, has: u8) -> Option<()> {
+    fn plain_fields(&mut self, record: &mut CallRecord, shape: &Shape, opening: &Opening) -> Option<()> {
         let predicted = matches!(shape.kind, Kind::Data | Kind::Positioned);
-        if has & HAS_FD != 0 {
-            self.last_fd = self.signed()? as i32;
-        }
-        if has & HAS_FD != 0 || shape.has(Role::Fd) {
-            record.fd = self.last_fd;
+        let has = opening.has;
+        let new_fd = if has & HAS_FD != 0 { Some(self.cursor.signed()? as i32) } else { None };
+        let has_path = record.path.as_ref().is_some_and(|path| !path.is_empty());
+        let last_fd = if has_path { &mut self.last_directory } else { &mut self.last_fd };
+        *last_fd = new_fd.unwrap_or(*last_fd);
+        if new_fd.is_some() || shape.has(Role::Fd) {
+            record.fd = *last_fd;
         }
         if has & HAS_SIZE != 0 {
-            self.last_size = self.number()?;
+            self.last_size = self.cursor.number()?;
         }
         if has & HAS_SIZE != 0 || predicted {
             record.requested = i64::try_from(self.last_size).unwrap_or(i64::MAX);
         }
         record.result = if has & HAS_RESULT != 0 {
-            self.signed()?
+            self.cursor.signed()?
         } else if record.requested != UNKNOWN {
             self.last_size as i64
+        } else if shape.kind == Kind::Open {
+            i64::from(self.last_opened)
         } else {
             0
         };
         if shape.has(Role::Pair) && record.result >= 0 {
             record.fd = self.last_fd;
         }
-        if has & HAS_OFFSET != 0 {
-            record.offset = self.next_offset.wrapping_add(self.signed()?);
-        } else if shape.kind == Kind::Positioned {
-            record.offset = self.next_offset;
-        }
-        if record.offset != UNKNOWN {
+        if has & HAS_OFFSET != 0 || shape.kind == Kind::Positioned {
+            let step = if has & HAS_OFFSET != 0 { self.cursor.signed()? } else { 0 };
+            let step = if opening.in_blocks { step.checked_mul(1 << BLOCK_SHIFT)? } else { step };
+            record.offset = self.next_offset.wrapping_add(step);
             self.next_offset = record.offset.wrapping_add(record.result.max(0));
         }
         Some(())
     }
 
     fn more_fields(&mut self, record: &mut CallRecord, shape: &Shape, more: u8) -> Option<()> {
-        if more & MORE_PATH != 0 {
-            record.path = Some(self.path()?);
-        }
-        if more & MORE_PATH2 != 0 {
-            record.path2 = Some(self.path()?);
-        }
-        if more & MORE_FLAGS != 0 {
-            record.flags = self.number()?;
-        }
-        if more & MORE_ARGUMENT != 0 {
-            record.argument = self.signed()?;
-        }
-        if more & MORE_FD2 != 0 {
-            record.fd2 = self.signed()? as i32;
-        }
+        self.habitual_fields(record, shape, more)?;
         if more & MORE_OFFSET2 != 0 {
-            record.offset2 = self.signed()?;
+            record.offset2 = self.cursor.signed()?;
         }
         if more & MORE_STAT != 0 {
-            record.stat_type = self.byte()?;
-            record.stat_size = self.number()? as i64;
+            (record.stat_type, record.stat_size) = self.stat()?;
         }
         if more & MORE_TEXT != 0 {
-            let count = self.number()? as usize;
-            let end = self.at.checked_add(count).filter(|&end| end <= self.bytes.len())?;
-            while self.at < end {
-                if shape.has(Role::Message) {
-                    self.passed(count, &mut record.items)?;
-                } else if shape.has(Role::Messages) {
-                    self.message(&mut record.items)?;
-                } else if shape.has(Role::Ring) {
-                    self.ring(end, &mut record.items)?;
-                } else {
-                    let item = if shape.has(Role::Blocks) { self.request() } else { self.completion() };
-                    record.items.push(item?);
-                }
-            }
-            self.at = end;
+            record.items = items::read(&mut self.cursor, shape)?;
         }
         Some(())
     }
 
-    /// The descriptors in `count` bytes of control data.
-    fn passed(&mut self, count: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
-        let end = self.at.checked_add(count)?;
-        each_passed(self.bytes.get(self.at..end)?, |fd| items.push(AsyncItem::passed(fd)));
-        self.at = end;
+    /// What is as it was last with calls of that code is left out of whole ones.
+    fn habitual_fields(&mut self, record: &mut CallRecord, shape: &Shape, more: u8) -> Option<()> {
+        let place = usize::from(shape.code) % HABITS;
+        let flags = if more & MORE_FLAGS != 0 { Some(self.cursor.number()?) } else { None };
+        let argument = if more & MORE_ARGUMENT != 0 { Some(self.cursor.signed()?) } else { None };
+        let fd2 = if more & MORE_FD2 != 0 { Some(self.cursor.signed()?) } else { None };
+        let whole = record.part == Part::Whole;
+        let mut habit = self.habits.as_mut().filter(|_| whole).map(|habits| &mut habits[place]);
+        let last = habit.as_deref_mut().filter(|_| shape.has(Role::Flags)).map(|habit| &mut habit.flags);
+        record.flags = or_last(flags, last).unwrap_or(record.flags);
+        let last =
+            habit.as_deref_mut().filter(|_| shape.has(Role::Argument)).map(|habit| &mut habit.argument);
+        record.argument = or_last(argument, last).unwrap_or(record.argument);
+        let last = habit.filter(|_| shape.has(Role::Fd2)).map(|habit| &mut habit.fd2);
+        record.fd2 = or_last(fd2, last).map_or(record.fd2, |fd2| fd2 as i32);
         Some(())
     }
 
-    fn message(&mut self, items: &mut Vec<AsyncItem>) -> Option<()> {
-        items.push(AsyncItem::message(i64::try_from(self.number()?).ok()?));
-        let count = self.number()? as usize;
-        self.passed(count, items)
-    }
-
-    /// Requests that were done before this call, and those that it submits, each behind their number; up to
-    /// `end` others that are done.
-    fn ring(&mut self, end: usize, items: &mut Vec<AsyncItem>) -> Option<()> {
-        for _ in 0..self.number()? {
-            items.push(self.completion()?);
+    fn stat(&mut self) -> Option<(u8, i64)> {
+        let both = self.cursor.number()?;
+        let (kind, size) = (both & STAT_APART, both >> STAT_SHIFT);
+        if kind == STAT_APART {
+            return Some((self.cursor.byte()?, self.cursor.number()? as i64));
         }
-        for _ in 0..self.number()? {
-            items.push(self.ring_request()?);
-        }
-        while self.at < end {
-            items.push(self.completion()?);
-        }
-        Some(())
-    }
-
-    fn ring_request(&mut self) -> Option<AsyncItem> {
-        let (key, operation, flags) = (self.number()?, self.byte()?, self.byte()?);
-        let (fd, size, offset) = (self.signed()? as i32, self.number()?, self.signed()?);
-        let bytes = size.checked_sub(1).map_or(UNKNOWN, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-        let fd = if flags & SQE_FIXED_FILE != 0 { NO_FD } else { fd };
-        // What is done says nothing where it went well.
-        let operation = if flags & SQE_SKIP_SUCCESS != 0 { None } else { Some(operation) };
-        let call = ring_call(operation);
-        Some(AsyncItem { call, ..AsyncItem::request(key, fd, false, bytes, offset) })
-    }
-
-    fn request(&mut self) -> Option<AsyncItem> {
-        let key = self.number()?;
-        let (flags, fd) = (self.byte()?, self.signed()? as i32);
-        let (bytes, offset) = match flags & ITEM_MOVES {
-            0 => (UNKNOWN, UNKNOWN),
-            _ => (i64::try_from(self.number()?).unwrap_or(i64::MAX), self.signed()?),
-        };
-        Some(AsyncItem::request(key, fd, flags & ITEM_WRITES != 0, bytes, offset))
-    }
-
-    fn completion(&mut self) -> Option<AsyncItem> {
-        let (key, bytes) = (self.number()?, self.signed()?);
-        Some(AsyncItem::done(key, bytes))
+        Some((kind as u8, size as i64))
     }
 }

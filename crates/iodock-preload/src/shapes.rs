@@ -33,7 +33,7 @@ impl Shapes {
                 continue;
             };
             let code = shapes.by_code.len() as u8;
-            assert!(code < crate::format::CODE_CONTROL, "more calls than codes");
+            assert!(code < crate::format::HEADS[0], "more calls than codes");
             let shape = Shape { code, ..shape(id, name) };
             shapes.by_number[number as usize] = shape;
             shapes.by_code.push((id, shape));
@@ -59,6 +59,7 @@ fn kind(action: Action, name: &str) -> Kind {
         (Action::Exec, _) => Kind::Exec,
         (Action::Exit, _) => Kind::Exit,
         (Action::Map, _) => Kind::Map,
+        (Action::Open, _) => Kind::Open,
         _ => Kind::General,
     }
 }

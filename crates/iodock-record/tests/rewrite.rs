@@ -286,7 +286,7 @@ fn own_calls(records: &[Record], paths: &[String]) -> Vec<String> {
 
 #[test]
 fn every_field_is_that_of_ptrace() {
-    for program in ["calls", "fields"] {
+    for program in ["calls", "fields", "anything"] {
         let place = Place::new(program);
         let compiled = place.compile(program);
         let folder = place.0.join("work");
