@@ -71,7 +71,8 @@ def recorder(backend: str, store: Path) -> list[str]:
 
 
 class Finished:
-    """The tables of a recording, made after each of its rounds: CPU seconds."""
+    """The tables of a recording, made after each of its rounds: CPU seconds. The store is put aside, so that
+    no recording has the one before to remove."""
 
     def __init__(self, scratch: Path, backends: Sequence[str]) -> None:
         self.scratch = scratch
@@ -83,6 +84,11 @@ class Finished:
         for name, store in stores:
             if (store / "journal").exists():
                 self.seconds[name].append(run([str(EXAMPLES / "finish"), str(store)]).cpu)
+                shutil.rmtree(self.aside(name), ignore_errors=True)
+                store.rename(self.aside(name))
+
+    def aside(self, name: str) -> Path:
+        return self.scratch / f"{name}-finished.iodock"
 
 
 def contestants(
@@ -185,7 +191,7 @@ def compare(name: str, command: list[str], scratch: Path, rounds: int, backends:
     runs = alternate(everybody, rounds, finished, **surroundings)
     finished()
     runs["strace"] = [run(strace, **surroundings)]
-    stores = {back: recorded(scratch / f"{back}.iodock") for back in backends}
+    stores = {back: recorded(finished.aside(back)) for back in backends}
     kinds = set().union(*stores.values())
     counts = counted(command, scratch)
     total = sum(n for call, n in counts.items() if call in kinds)

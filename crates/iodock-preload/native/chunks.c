@@ -161,8 +161,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	u8 *memory = chunk_memory(stream, &state->memory[level], at);
 	if (!memory)
 		return 0;
-	/* A record may have two paths in it, or one twice, so less is not enough for a program that does anything. */
-	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 12288;
+	/* Many programs are done with one page. Who has filled two chunks will fill this. */
+	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
 		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
 		stop();
@@ -207,7 +207,8 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 	if (stream->chunk) {
 		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
 		u64 have = (u64)(stream->limit - (u8 *)stream->chunk);
-		u64 grow = have < bytes + 4096 ? (bytes + 8191) & ~4095ul : have;
+		u64 need = ((u64)(stream->at + bytes - stream->limit) + 4095) & ~4095ul;
+		u64 grow = have < need ? need : have;
 		if (stream->at + bytes <= end) {
 			u8 *limit = stream->limit + grow < end ? stream->limit + grow : end;
 			if (!populate(stream->limit, limit))

@@ -4,6 +4,7 @@
  * The kernel has not seen the environment yet, so it may be anything: it is only read as the kernel would. */
 
 #define MOST_VARIABLES 2000
+/* More than the names that are looked for. */
 #define HEAD 16
 #define HEAD_BYTES 2048 /* 35 segments */
 #define NOTE_BYTES 256
@@ -12,8 +13,8 @@
 
 /* What is used of it in most cases lies in few pages: each that is touched has its price, at each exec. */
 struct environment {
-	u64 pieces[SOME][2];
-	u8 heads[SOME][HEAD];
+	u64 pages[SOME][2];
+	u8 bytes[SOME];
 	u32 out_of_reach; /* the library can't be opened where the program is executed */
 	u32 used; /* of the texts: old and new variables, and the path of the program for traced.c */
 	u64 list[MOST_VARIABLES + 3];
@@ -59,16 +60,21 @@ static long read_list(struct environment *environment, const u64 *from)
 	return from ? -1 : 0;
 }
 
-/* The first bytes of so many variables. */
-static int read_heads(struct environment *environment, const u64 *list, u64 count)
+/* Can so many variables be read, each as far as its page goes? A byte of each page is asked for: they lie in few. */
+static int are_there(struct environment *environment, const u64 *list, u64 count)
 {
+	u64 pages = 0;
 	for (u64 i = 0; i < count; i++) {
-		environment->pieces[i][0] = list[i];
-		environment->pieces[i][1] = HEAD;
+		u64 page = list[i] & ~4095ul, known = 0;
+		while (known < pages && environment->pages[known][0] != page)
+			known++;
+		environment->pages[known][0] = page;
+		environment->pages[known][1] = 1;
+		pages += known == pages;
 	}
-	u64 into[2] = {(u64)environment->heads, count * HEAD};
-	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)environment->pieces, (long)count, 0);
-	return result == (long)(count * HEAD);
+	u64 into[2] = {(u64)environment->bytes, pages};
+	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)environment->pages, (long)pages, 0);
+	return result == (long)pages;
 }
 
 static int begins(const u8 *text, const char *with)
@@ -102,6 +108,18 @@ static long place_of_library(const u8 *value)
 	}
 }
 
+/* `with` is shorter than HEAD. The variable's page is there; what comes behind it may not be. */
+static int variable_begins(u64 variable, const char *with)
+{
+	u8 head[HEAD] = {0};
+	if ((variable & 4095) <= 4096 - HEAD)
+		return begins((const u8 *)variable, with);
+	u64 here = 4096 - (variable & 4095);
+	if (copy_in(head, (const void *)variable, here) == here)
+		copy_in(head + here, (const void *)(variable + here), HEAD - here);
+	return begins(head, with);
+}
+
 struct variables {
 	long count, preload, session;
 };
@@ -112,12 +130,13 @@ static int find_variables(struct environment *environment, const u64 *from, stru
 	*found = (struct variables){count, -1, -1};
 	for (long done = 0; done < count; done += SOME) {
 		u64 some = count - done < SOME ? (u64)(count - done) : SOME;
-		if (!read_heads(environment, environment->list + done, some))
+		if (!are_there(environment, environment->list + done, some))
 			return 0;
 		for (u64 i = 0; i < some; i++) {
-			if (begins(environment->heads[i], "LD_PRELOAD="))
+			u64 variable = environment->list[done + (long)i];
+			if (variable_begins(variable, "LD_PRELOAD="))
 				found->preload = done + (long)i;
-			if (begins(environment->heads[i], "IODOCK_SESSION="))
+			if (variable_begins(variable, "IODOCK_SESSION="))
 				found->session = done + (long)i;
 		}
 	}

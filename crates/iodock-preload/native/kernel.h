@@ -69,6 +69,7 @@
 #define EPERM 1
 #define ENOENT 2
 #define EACCES 13
+#define EBADF 9
 #define EFAULT 14
 #define ENOTDIR 20
 #define ENOSYS 38

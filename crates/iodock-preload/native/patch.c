@@ -12,6 +12,15 @@
 #define PAGE_THERE (3ul << 62)
 #define PAGE_OF_FILE (1ul << 61)
 #define SOME_PAGES 256
+/* The same asked at once, since Linux 6.7: linux/fs.h. */
+#define PAGEMAP_SCAN 0xc0606610
+#define CATEGORY_FILE 4
+#define CATEGORY_THERE 24
+
+struct page_scan {
+	u64 bytes, flags, start, end, walk_end, regions, most_regions, most_pages;
+	u64 inverted, all_of, any_of, wanted;
+};
 
 struct link {
 	u64 load;
@@ -113,6 +122,14 @@ static int is_same_file(const struct module *module, const char *name)
 static int is_untouched(const struct module *module, const u8 *load, long pagemap)
 {
 	u64 pages[SOME_PAGES], at = (u64)(load + module->text_from) / 4096, left = module->text_bytes / 4096;
+	struct page_scan scan = {
+		.bytes = sizeof(scan), .start = at * 4096, .end = (at + left) * 4096,
+		.regions = (u64)pages, .most_regions = 1, .most_pages = 1,
+		.inverted = CATEGORY_FILE, .all_of = CATEGORY_FILE, .any_of = CATEGORY_THERE, .wanted = CATEGORY_THERE,
+	};
+	long found = kernel3(SYS_ioctl, pagemap, PAGEMAP_SCAN, &scan);
+	if (!failed(found))
+		return found == 0;
 	while (left) {
 		u64 count = left < SOME_PAGES ? left : SOME_PAGES;
 		if (kernel(SYS_pread64, pagemap, (long)pages, (long)count * 8, (long)at * 8, 0, 0) != (long)count * 8)
@@ -126,13 +143,41 @@ static int is_untouched(const struct module *module, const u8 *load, long pagema
 	return 1;
 }
 
+/* The file that holds the text: negative if it is not there, or not whole. */
+static long open_text(const struct module *module)
+{
+	u64 status[18];
+	char path[sizeof(session->texts) + 32];
+	u8 *at = put_text((u8 *)path, session->texts);
+	at = put_text(at, "/text-");
+	for (u32 digit = 16; digit--;)
+		*at++ = (u8) "0123456789abcdef"[module->text_number >> 4 * digit & 15];
+	*at = 0;
+	long file = kernel3(SYS_open, path, O_CLOEXEC, 0);
+	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && status[6] == module->text_bytes + TEXT_TRAILER))
+		return file;
+	kernel1(SYS_close, file);
+	return -1;
+}
+
+static int map_text_over(const struct module *module, const u8 *load)
+{
+	long file = module->text_number ? open_text(module) : session_file;
+	if (failed(file))
+		return 0;
+	long at = kernel(SYS_mmap, (long)(load + module->text_from), module->text_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file,
+			 (long)module->text_at);
+	if (module->text_number)
+		kernel1(SYS_close, file);
+	return !failed(at);
+}
+
 /* (Where faults in programs and libraries are wanted, each is to be one of the library's own file.) */
 static int map_text(const struct module *module, const struct link *link, long pagemap)
 {
 	u8 *load = (u8 *)link->load;
-	return module->text_at && session->watch_from != WATCH_ALL && is_same_file(module, link->name) && is_untouched(module, load, pagemap) &&
-	       !failed(kernel(SYS_mmap, (long)(load + module->text_from), module->text_bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,
-			      session_file, (long)module->text_at));
+	return (module->text_at || module->text_number) && session->watch_from != WATCH_ALL && is_same_file(module, link->name) &&
+	       is_untouched(module, load, pagemap) && map_text_over(module, load);
 }
 
 /* The pages of our own that patching makes, a run of neighbours at a time: a fault for each costs more. */

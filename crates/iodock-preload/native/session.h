@@ -122,6 +122,7 @@ struct header {
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
+	char texts[1024]; /* of the folder with the texts that have files of their own */
 	u32 born[BIRTHS] __attribute__((aligned(4096))); /* the last ones */
 	struct other others[MODULES] __attribute__((aligned(4096)));
 };
@@ -136,10 +137,11 @@ struct module {
 	u32 moved; /* how many places */
 	u32 trampolines_bytes;
 	u64 trampolines_at; /* in the file; entries of the stub, then the trampolines. They reach a module that lies DISTANCE above */
-	u64 text_at; /* in the file: a part of the module's text with its jumps, 0: there is none */
+	u64 text_at; /* in the file: a part of the module's text with its jumps, 0: there is none here */
 	u32 text_from; /* from the load address */
 	u32 text_bytes;
 	u64 file; /* what tells the file that the text is of from others: see is_same_file */
+	u64 text_number; /* 0: the text is in the session's file; else in one of its own */
 };
 
 #define DISTANCE (1l << 30)
@@ -148,6 +150,9 @@ struct module {
 struct entries {
 	void (*plain)(void), (*before)(void), (*after)(void);
 };
+
+/* What stands behind the code in a text's file. */
+#define TEXT_TRAILER 16
 
 struct site {
 	u32 at; /* where the jump is written, from the load address */

@@ -14,6 +14,8 @@ enum mark {
 
 #define SYS_fstat 5
 #define SYS_geteuid 107
+#define SYS_fgetxattr 193
+#define CAPABILITY "security.capability"
 #define PR_SET_PTRACER 0x59616d61
 #define AT_EMPTY_PATH 0x1000
 #define O_NONBLOCK 04000
@@ -101,8 +103,13 @@ static int gives_rights(long fd, u8 *path, u64 *status)
 		return 1;
 	if ((mode & SET_GROUP) == SET_GROUP)
 		return 1;
-	put_descriptor(path, fd);
-	return kernel(SYS_getxattr, (long)path, (long)"security.capability", 0, 0, 0, 0) > 0;
+	long bytes = kernel(SYS_fgetxattr, fd, (long)CAPABILITY, 0, 0, 0, 0);
+	/* It may have been opened for its place only (O_PATH). */
+	if (bytes == -EBADF) {
+		put_descriptor(path, fd);
+		bytes = kernel(SYS_getxattr, (long)path, (long)CAPABILITY, 0, 0, 0, 0);
+	}
+	return bytes > 0;
 }
 
 /* The program that a script's first line names is put where `head` is; 0 if it names none. */

@@ -7,6 +7,7 @@ use crate::format::Shape;
 use crate::mapping::Mapping;
 use crate::sites;
 use crate::table::Table;
+use crate::texts::Texts;
 use crate::trampolines::{self, Text};
 use std::fs;
 use std::io::Write;
@@ -15,7 +16,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Goes up with every change of what is searched, and how tables are written.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 /// A library whose calls are to be seen.
 pub struct Library {
@@ -23,11 +24,21 @@ pub struct Library {
     pub table: Table,
     /// Without it each process writes its jumps itself.
     pub text: Option<Text>,
+    /// Where the text is kept, in a file of its own; else it comes into the session's.
+    pub kept: Option<Kept>,
+}
+
+/// A text in a file of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub texts: Texts,
+    pub number: u64,
 }
 
 /// Tables of libraries.
 pub struct Cache {
     folder: Option<PathBuf>,
+    texts: Option<Texts>,
     shapes: Vec<Shape>,
 }
 
@@ -37,13 +48,21 @@ impl Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
         let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
         let base = named.map(PathBuf::from).or_else(home);
-        Cache::at(base.map(|base| base.join("iodock")), shapes)
+        let cache = Cache::at(base.map(|base| base.join("iodock")), shapes);
+        let texts = Texts::of_user(cache.folder.as_deref());
+        cache.with_texts(texts)
     }
 
+    /// Texts go there; without, into the session.
+    pub fn with_texts(self, texts: Option<Texts>) -> Cache {
+        Cache { texts, ..self }
+    }
+
+    /// In `base`; texts go into the session.
     pub fn at(base: Option<PathBuf>, shapes: Vec<Shape>) -> Cache {
         // A table is good for the calls that were recorded when it was made.
         let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(&shapes))));
-        Cache { folder, shapes }
+        Cache { folder, texts: None, shapes }
     }
 
     /// The library at `path`; `None` if there is nothing to patch in it.
@@ -52,7 +71,17 @@ impl Cache {
         let elf = elf::parse(&file).filter(|elf| !elf.build_id.is_empty())?;
         let table = self.table(&file, elf.build_id)?;
         let text = trampolines::text(&file, &elf, &table);
-        Some(Library { file, table, text })
+        let kept = text.as_ref().and_then(|text| self.keep_text(&file, &table, text));
+        Some(Library { file, table, text, kept })
+    }
+
+    /// `None` where it can't be kept.
+    fn keep_text(&self, file: &Mapping, table: &Table, text: &Text) -> Option<Kept> {
+        let texts = self.texts.clone()?;
+        // Of this very file, with these very jumps.
+        let number = checksum(&[&file.identity().to_le_bytes()[..], &table.bytes()].concat()).max(1);
+        texts.keep(number, text.bytes as usize, || text.image(file)).ok()?;
+        Some(Kept { texts, number })
     }
 
     fn table(&self, file: &[u8], build_id: &[u8]) -> Option<Table> {

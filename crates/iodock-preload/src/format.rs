@@ -40,6 +40,7 @@ pub mod header {
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
+    pub const TEXTS: usize = 10240;
     pub const BORN: usize = 12288;
     pub const OTHERS: usize = 16384;
     pub const OTHER_BYTES: usize = 256;
@@ -214,9 +215,10 @@ pub mod module {
     pub const TEXT_FROM: usize = 72;
     pub const TEXT_BYTES: usize = 76;
     pub const FILE: usize = 80;
+    pub const TEXT_NUMBER: usize = 88;
 }
 
-pub const MODULE_BYTES: usize = 88;
+pub const MODULE_BYTES: usize = 96;
 pub const PATCH_BYTES: usize = 8;
 pub const MOVED_BYTES: usize = 4;
 /// What a site's trampoline takes over, bytes.

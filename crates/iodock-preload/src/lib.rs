@@ -20,6 +20,7 @@ pub mod session;
 pub mod shapes;
 pub mod sites;
 pub mod table;
+pub mod texts;
 pub mod trampolines;
 
 /// The preloaded library, as a file's bytes; empty on machines it is not written for.

@@ -76,7 +76,9 @@ impl Session {
         put(header::ID_SPACE, &id_space.to_le_bytes());
         let library = folder.join(LIBRARY_NAME);
         let path = folder.join(SESSION_NAME);
-        for (at, path) in [(header::LIBRARY, &library), (header::SESSION, &path)] {
+        let texts = libraries.iter().find_map(|library| Some(library.kept.as_ref()?.texts.folder()));
+        let texts = texts.unwrap_or(Path::new(""));
+        for (at, path) in [(header::LIBRARY, &*library), (header::SESSION, &path), (header::TEXTS, texts)] {
             let text = path.as_os_str().as_bytes();
             if text.len() > MOST_PATH {
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, "the session's path is too long"));
@@ -89,13 +91,8 @@ impl Session {
         file.write_all_at(&layout.modules, sites_at)?;
         for (library, places) in libraries.iter().zip(&layout.places) {
             file.write_all_at(&library.table.trampolines, places.trampolines)?;
-            if let Some(text) = &library.text {
-                let from = (text.offset as usize).min(library.file.len());
-                let there = &library.file[from..library.file.len().min(from + text.bytes as usize)];
-                file.write_all_at(there, places.text)?;
-                for (&at, page) in &text.pages {
-                    file.write_all_at(page, places.text + u64::from(at))?;
-                }
+            if let Some(text) = library.text.as_ref().filter(|_| places.text > 0) {
+                file.write_all_at(&text.image(&library.file), places.text)?;
             }
         }
         file.write_all_at(&head, 0)?;
@@ -264,7 +261,10 @@ impl Layout {
             let mut places =
                 Places { trampolines: take(library.table.trampolines.len()), ..Places::default() };
             if let Some(text) = &library.text {
-                places.text = take(text.bytes as usize);
+                match &library.kept {
+                    Some(kept) => places.text_number = kept.number,
+                    None => places.text = take(text.bytes as usize),
+                }
                 (places.text_from, places.text_bytes) = (text.from, text.bytes);
                 places.file = library.file.identity();
             }

@@ -27,8 +27,10 @@ pub struct Table {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     pub trampolines: u64,
-    /// 0: there is none.
+    /// 0: there is none here.
     pub text: u64,
+    /// The number of the file that the text is in, 0: it is in none of its own.
+    pub text_number: u64,
     pub text_from: u32,
     pub text_bytes: u32,
     /// The file that the text is of ([`crate::mapping::Mapping::identity`]).
@@ -55,6 +57,7 @@ impl Table {
             (module::TRAMPOLINES_AT, places.trampolines),
             (module::TEXT_AT, places.text),
             (module::FILE, places.file),
+            (module::TEXT_NUMBER, places.text_number),
         ] {
             bytes[at..at + 8].copy_from_slice(&place.to_le_bytes());
         }

@@ -118,6 +118,17 @@ pub fn text(file: &[u8], elf: &Elf, table: &Table) -> Option<Text> {
 }
 
 impl Text {
+    /// All of it: what `file` has, but for the pages that differ.
+    pub fn image(&self, file: &[u8]) -> Vec<u8> {
+        let from = (self.offset as usize).min(file.len());
+        let mut image = file[from..file.len().min(from + self.bytes as usize)].to_vec();
+        image.resize(self.bytes as usize, 0);
+        for (&at, page) in &self.pages {
+            image[at as usize..at as usize + page.len()].copy_from_slice(page);
+        }
+        image
+    }
+
     fn write(&mut self, file: &[u8], at: u32, byte: u8) {
         let first = at & !(PAGE as u32 - 1);
         let from = (self.offset as usize + first as usize).min(file.len());

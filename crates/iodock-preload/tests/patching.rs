@@ -3,9 +3,12 @@
 
 mod common;
 
-use common::{compiled, counts, run, Folder};
+use common::{compiled, counts, Folder};
+use iodock_preload::cache::{Cache, Library};
 use iodock_preload::format::DISTANCE;
 use iodock_preload::session::{self, Session};
+use iodock_preload::shapes::Shapes;
+use iodock_preload::texts::Texts;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,7 +20,13 @@ struct Mapped {
 
 /// What the program says is mapped, once it is seen that its calls were recorded.
 fn recorded(session: &Session, program: &Path) -> Vec<Mapped> {
-    let output = run(session, program, &[]);
+    let mut command = Command::new(program);
+    command.env("LD_PRELOAD", session.library()).env("IODOCK_SESSION", session.path());
+    maps_of(session, command)
+}
+
+fn maps_of(session: &Session, mut command: Command) -> Vec<Mapped> {
+    let output = command.output().expect("it starts");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(counts(session)["pread64"], 97);
     let text = String::from_utf8(output.stdout).expect("text");
@@ -30,9 +39,16 @@ fn recorded(session: &Session, program: &Path) -> Vec<Mapped> {
     text.lines().filter_map(mapped).collect()
 }
 
-/// Code that comes out of the session's file.
+/// Code that comes out of the session's file, or one for a library's text.
 fn ours(maps: &[Mapped]) -> Vec<&Mapped> {
-    maps.iter().filter(|map| map.line.contains("r-xp") && map.line.ends_with("/session")).collect()
+    let is_ours = |map: &&Mapped| map.line.ends_with("/session") || map.line.contains("/text-");
+    maps.iter().filter(|map| map.line.contains("r-xp")).filter(is_ours).collect()
+}
+
+/// A library's text, by the end of its line.
+fn has_text(maps: &[Mapped], of: &str) -> bool {
+    let libc = of_libc(maps);
+    ours(maps).iter().any(|map| map.start > libc && map.end - map.start > 500_000 && map.line.contains(of))
 }
 
 fn of_libc(maps: &[Mapped]) -> u64 {
@@ -42,11 +58,50 @@ fn of_libc(maps: &[Mapped]) -> u64 {
 #[test]
 fn text_and_trampolines_are_mapped() {
     let folder = Folder::new();
-    let session = common::session(&folder);
+    let mut libraries = session::libraries();
+    libraries.iter_mut().for_each(|library| library.kept = None);
+    let session = Session::create(&folder.0.join("session"), &libraries).expect("a session");
     let maps = recorded(&session, &compiled("maps", &folder));
-    let (ours, libc) = (ours(&maps), of_libc(&maps));
-    assert!(ours.iter().any(|map| map.start == libc - DISTANCE), "trampolines");
-    assert!(ours.iter().any(|map| map.start > libc && map.end - map.start > 500_000), "libc's text");
+    let libc = of_libc(&maps);
+    assert!(ours(&maps).iter().any(|map| map.start == libc - DISTANCE), "trampolines");
+    assert!(has_text(&maps, "/session"), "libc's text");
+}
+
+/// Libraries whose texts are kept in `folder`.
+fn libraries_kept_in(folder: &Path) -> Vec<Library> {
+    let texts = Texts::at(&folder.join("texts")).expect("a place for code");
+    let cache = Cache::at(None, Shapes::of_this_machine().by_number).with_texts(Some(texts));
+    session::paths().iter().filter_map(|path| cache.library(path)).collect()
+}
+
+#[test]
+fn a_text_that_is_kept_is_mapped_from_its_file() {
+    let folder = Folder::new();
+    let libraries = libraries_kept_in(&folder.0);
+    let session = Session::create(&folder.0.join("session"), &libraries).expect("a session");
+    assert!(has_text(&recorded(&session, &compiled("maps", &folder)), "/texts/text-"));
+}
+
+#[test]
+fn without_the_file_of_its_text_a_process_writes_the_jumps() {
+    type Harm = fn(&Path);
+    let harms: [(&str, Harm); 3] = [
+        ("gone", |path| std::fs::remove_file(path).expect("removed")),
+        ("cut off", |path| std::fs::write(path, b"too short").expect("written")),
+        ("a folder", |path| {
+            std::fs::remove_file(path).and_then(|()| std::fs::create_dir(path)).expect("a folder instead");
+        }),
+    ];
+    for (what, harm) in harms {
+        let folder = Folder::new();
+        let libraries = libraries_kept_in(&folder.0);
+        let session = Session::create(&folder.0.join("session"), &libraries).expect("a session");
+        for entry in std::fs::read_dir(folder.0.join("texts")).expect("texts") {
+            harm(&entry.expect("a text").path());
+        }
+        let maps = recorded(&session, &compiled("maps", &folder));
+        assert!(!ours(&maps).is_empty() && !has_text(&maps, ""), "{what}");
+    }
 }
 
 #[test]
@@ -55,6 +110,7 @@ fn without_a_text_the_jumps_are_written() {
     let mut libraries = session::libraries();
     for library in &mut libraries {
         library.text = None;
+        library.kept = None;
     }
     let session = Session::create(&folder.0.join("session"), &libraries).expect("a session");
     let maps = recorded(&session, &compiled("maps", &folder));
@@ -85,6 +141,29 @@ fn another_file_of_the_same_build_keeps_its_text() {
 
 #[test]
 fn breakpoints_of_a_debugger_stay() {
+    breakpoints_stay(Command::new("gdb"));
+}
+
+#[test]
+fn breakpoints_stay_where_the_kernel_only_lists_pages() {
+    let folder = Folder::new();
+    let mut command = Command::new(compiled("no_scan", &folder));
+    command.arg("gdb");
+    breakpoints_stay(command);
+}
+
+#[test]
+fn a_text_is_mapped_where_the_kernel_only_lists_pages() {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let mut command = Command::new(compiled("no_scan", &folder));
+    // Not of the one before: a program that puts a filter on is not recorded any further.
+    command.arg("env").arg(format!("LD_PRELOAD={}", session.library().display()));
+    command.arg(format!("IODOCK_SESSION={}", session.path().display())).arg(compiled("maps", &folder));
+    assert!(has_text(&maps_of(&session, command), ""));
+}
+
+fn breakpoints_stay(mut gdb: Command) {
     let folder = Folder::new();
     let session = common::session(&folder);
     let program = compiled("maps", &folder);
@@ -100,10 +179,11 @@ fn breakpoints_of_a_debugger_stay() {
         "continue".into(),
     ];
     let commands = commands.iter().flat_map(|command| ["-ex", command]);
-    let Ok(output) = Command::new("gdb").args(["-q", "-batch"]).args(commands).arg(&program).output() else {
+    if Command::new("gdb").arg("--version").output().is_err() {
         eprintln!("no gdb here: not tried");
         return;
-    };
+    }
+    let output = gdb.args(["-q", "-batch"]).args(commands).arg(&program).output().expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("Breakpoint 1, "), "{said}{}", String::from_utf8_lossy(&output.stderr));
 }
@@ -132,6 +212,7 @@ fn trampolines_go_elsewhere_if_their_place_is_taken() {
     let taken = |map: &Mapped| map.start < libc - DISTANCE && map.end > libc - DISTANCE;
     let there = maps.iter().find(|map| taken(map)).expect("the large library's place");
     assert!(!there.line.ends_with("/session"), "{}", there.line);
+    assert!(!has_text(&maps, ""));
     let bytes: Vec<u64> = ours(&maps).iter().map(|map| map.end - map.start).collect();
     assert!(
         !bytes.is_empty() && bytes.iter().all(|&bytes| bytes < 500_000),
