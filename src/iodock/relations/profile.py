@@ -122,6 +122,7 @@ _TRANSFERS = Derived(
         "unaligned": "transfers whose offset is not a multiple of 4096",
         "known": "transfers with an offset",
         "overlapping": "transfers that begin within what the one before moved",
+        "back": "transfers that begin before the one before",
     },
     lambda store: (
         f"""SELECT p.place, e.call_id, e.direction, e.pattern,
@@ -135,7 +136,8 @@ _TRANSFERS = Derived(
   CAST(sum(e.own_written_bytes) AS BIGINT) AS own_written_bytes,
   CAST(sum(e.any_written_bytes) AS BIGINT) AS any_written_bytes,
   count(*) FILTER (WHERE e.offset_bytes % 4096 <> 0) AS unaligned, count(e.offset_bytes) AS known,
-  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping
+  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping,
+  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes >= e.requested_bytes) AS back
 FROM events e LEFT JOIN places p ON p.file_id = e.file_id
 WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, transfers
+from iodock.rules import costs, transfers, unaligned_requests
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -17,9 +17,11 @@ class Settings:
     """Thresholds of `backward-access`."""
 
     least_count: int = 200
-    """Fewer accesses of a place than this are not worth a word."""
+    """Fewer accesses than this, in all such places together, are not worth a word."""
     least_share: float = 0.5
     """Share of a place's accesses that must go backward."""
+    most_ahead: float = 0.25
+    """Share that may jump forward: with more, the file is accessed to and fro."""
     below_bytes: int = 1048576
     """Requests of this mean size and above are large enough in any order."""
 
@@ -27,9 +29,11 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places that are gone through backward."""
     for direction, verb in ((1, "read"), (2, "write")):
-        faults = Faults(facts.rows(_sql(direction, settings)))
+        faults = faults_of(facts, direction, settings)
+        if direction == 2:
+            faults = unaligned_requests.without_waiting(facts, faults)
         count, moved = faults.total("count"), faults.total("bytes")
-        cost = costs.beyond_large(faults.time_ns, count, moved, direction)
+        cost = costs.beyond_large(faults.time_ns, count, moved - faults.total("again"), direction)
         if faults and cost is not None:
             cost += _seeks_ns(facts, faults)
         if not faults or not costs.worth_a_word(facts, cost, count):
@@ -51,6 +55,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
+def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
+    """Places that are read (DIRECTION 1) or written (2) backward."""
+    faults = Faults(facts.rows(_sql(direction, settings)))
+    return faults if faults.total("count") >= settings.least_count else Faults([])
+
+
 # Large blocks need few seeks: those that lead back to each small one go with it.
 def _seeks_ns(facts: Facts, faults: Faults) -> int:
     places = ", ".join(str(row["place"]) for row in faults.rows)
@@ -65,12 +75,16 @@ WHERE c.class = 'seek' AND u.errno_id IS NULL AND l.place IN ({places})"""
 
 
 def _sql(direction: int, settings: Settings) -> str:
-    # Steps forward by less than was read begin before the end of the last one, too.
-    back = "coalesce(sum(t.count - t.overlapping) FILTER (WHERE t.pattern = 5), 0)"
+    # Steps forward by less than was read begin before the end of the last one, too. Equal steps are strided,
+    # whichever way they lead.
+    back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count - t.overlapping END)
+    FILTER (WHERE t.pattern IN (4, 5)), 0)"""
+    ahead = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"
     return transfers.by_place(
-        {"count": "sum(t.count)", "back": back, "time_ns": "sum(t.time_ns)", "bytes": "sum(t.bytes)"},
+        transfers.moved() | {"back": back},
         where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
-        having=f"""sum(t.count) >= {settings.least_count} AND {back} >= {settings.least_share} * sum(t.count)
+        having=f"""sum(t.count) >= {transfers.FEW} AND {back} >= {settings.least_share} * sum(t.count)
+  AND {ahead} <= {settings.most_ahead} * sum(t.count)
   AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
     )
 
@@ -78,7 +92,7 @@ def _sql(direction: int, settings: Settings) -> str:
 def _query(direction: int) -> str:
     return f"""SELECT f.name AS file, count(*) AS count, avg(e.bytes) AS mean_bytes, sum(e.dur) AS time_ns
 FROM events e JOIN files f ON f.file_id = e.file_id
-WHERE e.direction = {direction} AND e.pattern = 5 GROUP BY f.name ORDER BY time_ns DESC"""
+WHERE e.direction = {direction} AND e.gap_bytes < 0 GROUP BY f.name ORDER BY time_ns DESC"""
 
 
 _MESSAGES = {

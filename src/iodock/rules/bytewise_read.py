@@ -56,13 +56,17 @@ def _sql(settings: Settings) -> str:
     )
 
 
+SHELLS = "/(ba|da|a|z|k|mk|c|tc|fi)?sh$"
+"""Programs that are shells; tclsh is none."""
+
+
 # bash reads a block where it can seek, and goes back to the end of the line.
 _LINES_SQL = f"""WITH work AS (SELECT u.file_id, sum(u.count) FILTER (WHERE u.direction = 1) AS reads,
     sum(u.count) FILTER (WHERE c.class = 'seek') AS seeks,
     sum(u.time_ns) FILTER (WHERE u.direction = 1 OR c.class = 'seek') AS time_ns
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes q ON q.utid = u.utid
     JOIN programs g ON g.upid = q.upid
-  WHERE regexp_matches(g.program, '/[a-z]*sh$') GROUP BY u.file_id, q.upid HAVING seeks >= 0.9 * reads)
+  WHERE regexp_matches(g.program, '{SHELLS}') GROUP BY u.file_id, q.upid HAVING seeks >= 0.9 * reads)
 SELECT p.name, any_value(p.file_count) AS file_count, 'read' AS call, CAST(sum(w.reads) AS BIGINT) AS count,
   CAST(sum(w.time_ns) AS BIGINT) AS time_ns, CAST(sum(w.time_ns) AS BIGINT) AS typical_ns
 FROM work w JOIN places l ON l.file_id = w.file_id JOIN place_names p ON p.place = l.place

@@ -18,15 +18,17 @@ class Settings:
     """Thresholds of `mmap-random`."""
 
     least_faults: int = 50
-    """Fewer page faults that waited than this, in a file, are not worth a word."""
+    """Fewer page faults that waited than this, in all such files together, are not worth a word."""
     most_near: float = 0.3
     """Share of a file's faults that may lie just behind the one before: with more it is read in order."""
     least_back: float = 0.2
     """Share of a file's faults that must step back."""
     least_bytes: int = 67108864
-    """Smaller files are in memory after a moment, whatever the order."""
+    """Smaller files, all such together, are in memory after a moment, whatever the order."""
 
 
+FEW = 8
+"""Fewer page faults of a file that waited show no order."""
 LONGEST_WAIT_NS = 20_000_000
 """What lies further apart was computing, not waiting for one page."""
 BYTES_PER_S = 1_000_000_000
@@ -39,7 +41,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files whose maps are touched at random, with waits."""
     found = Faults(facts.rows(_sql(settings)))
     count, cost = found.total("count"), _cost(found)
-    if not found or not costs.worth_a_word(facts, cost, count):
+    held = sum(int(row["size_bytes"] or row["touched_bytes"]) for row in found.rows)
+    if (
+        count < settings.least_faults
+        or held < settings.least_bytes
+        or not costs.worth_a_word(facts, cost, count)
+    ):
         return
     back = found.total("back") / max(1, found.total("steps"))
     yield Candidate(
@@ -88,10 +95,9 @@ def _sql(settings: Settings) -> str:
   FROM ({faults.steps(where="WHERE is_major IS NOT NULL")})),
 chosen AS (SELECT s.file_id FROM stepped s JOIN files f ON f.file_id = s.file_id
   WHERE {costs.data_files("f")}
-  GROUP BY s.file_id, f.size_bytes HAVING count(*) FILTER (WHERE is_major) >= {settings.least_faults}
+  GROUP BY s.file_id, f.size_bytes HAVING count(*) FILTER (WHERE is_major) >= {FEW}
     AND {near} <= {settings.most_near} * count(step)
-    AND count(*) FILTER (WHERE step < 0) >= {settings.least_back} * count(step)
-    AND coalesce(f.size_bytes, max(offset_bytes)) >= {settings.least_bytes}),
+    AND count(*) FILTER (WHERE step < 0) >= {settings.least_back} * count(step)),
 waits AS (SELECT s.file_id, s.utid, sum(least(s.pause, {LONGEST_WAIT_NS})) AS ns FROM stepped s
   WHERE s.is_major AND s.file_id IN (SELECT file_id FROM chosen) GROUP BY ALL),
 idle AS (SELECT w.utid, sum(w.ns) AS ns, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns

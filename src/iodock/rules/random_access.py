@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, transfers
+from iodock.rules import costs, transfers, unaligned_requests
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -17,10 +17,10 @@ class Settings:
     """Thresholds of `random-access`."""
 
     least_count: int = 500
-    """Fewer accesses of a place than this are not worth a word."""
-    least_back: float = 0.25
+    """Fewer accesses than this, in all such places together, are not worth a word."""
+    least_back: float = 0.2
     """Share of a place's accesses that must step back to another part of the file."""
-    least_jumps: float = 0.7
+    least_jumps: float = 0.5
     """Share that must not begin where the access before it ended."""
     below_bytes: int = 262144
     """Requests of this mean size and above pay for their jump."""
@@ -30,8 +30,10 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for reads and one for writes: all places that are accessed at random."""
     for direction, verb in ((1, "read"), (2, "write")):
         faults = faults_of(facts, direction, settings)
+        if direction == 2:
+            faults = unaligned_requests.without_waiting(facts, faults)
         count, moved = faults.total("count"), faults.total("bytes")
-        cost = costs.beyond_large(faults.time_ns, count, moved, direction)
+        cost = costs.beyond_large(faults.time_ns, count, moved - faults.total("again"), direction)
         if not faults or not costs.worth_a_word(facts, cost, count):
             continue
         share = faults.total("jumps") / count
@@ -56,16 +58,21 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
     """Places that are read (DIRECTION 1) or written (2) at random."""
-    return Faults(facts.rows(_sql(direction, settings)))
+    faults = Faults(facts.rows(_sql(direction, settings)))
+    return faults if faults.total("count") >= settings.least_count else Faults([])
 
 
 def _sql(direction: int, settings: Settings) -> str:
     back = "coalesce(sum(t.count) FILTER (WHERE t.pattern = 6), 0)"
+    # Where what was read is written back in place, two steps back seem to follow each other.
+    fro = "coalesce(sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"
+    to = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"
     jumps = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0)"
     return transfers.by_place(
-        {"count": "sum(t.count)", "jumps": jumps, "time_ns": "sum(t.time_ns)", "bytes": "sum(t.bytes)"},
+        transfers.moved() | {"jumps": jumps},
         where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
-        having=f"""sum(t.count) >= {settings.least_count} AND {back} >= {settings.least_back} * sum(t.count)
+        having=f"""sum(t.count) >= {transfers.FEW}
+  AND greatest({back}, least({to}, {fro})) >= {settings.least_back} * sum(t.count)
   AND {jumps} >= {settings.least_jumps} * sum(t.count)
   AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
     )
@@ -120,7 +127,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names"),
+    tables=("transfers", "place_names", "places"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="reread-ranges",
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, random_access, seek_storm, transfers
+from iodock.rules import backward_access, costs, random_access, seek_storm, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -24,22 +24,28 @@ class Settings:
     least_processes: int = 3
     """So many processes of one program must read the bytes: different tools each have their reason."""
     least_bytes: int = 1048576
-    """So many bytes must have been read before."""
+    """So many bytes must have been read before, in all files together."""
     least_scanned: float = 0.8
     """Share of a database's reads that must begin where the one before ended: that is no look-up of pages,
     but all of a table for each question."""
     least_distinct: float = 0.75
-    """Share of a place's accesses at random that begin where no other one begins: then they overlap because a
-    library reads a whole buffer for each, and `random-access` says what is wrong."""
+    """Share of a place's accesses at random, or backward, that begin where no other one begins: then they
+    overlap because a library reads a whole buffer for each, and `random-access` says what is wrong."""
+    most_same: float = 0.05
+    """The same where no offset of a file begins more than this share of its accesses: a library's buffers
+    begin at blocks, but a header is come back to."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for what processes read again themselves, one for what each of many reads once."""
     for shared in (False, True):
-        faults = Faults(facts.rows(_sql(shared, settings)))
-        faults = _read_alike(facts, faults, settings) if shared else _without_random(facts, faults, settings)
+        faults = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
+        faults = _read_alike(facts, faults, settings) if shared else faults
         count, cost = faults.total("count"), faults.time_ns
-        if not faults or not costs.worth_a_word(facts, cost, count):
+        text_ns = costs.text_ns(facts, faults, 1)
+        if cost is not None:
+            cost += text_ns
+        if faults.total("again") < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
             continue
         seeks = Faults([]) if shared else _seeks(facts, faults)
         moved, again = faults.total("bytes"), faults.total("again")
@@ -58,6 +64,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
                 "read_bytes": moved,
                 "again_bytes": again,
                 "factor": round(factor, 2),
+                "text_ns": text_ns,
                 "time_ns": cost,
             },
             query=_QUERY,
@@ -92,19 +99,31 @@ def _most(faults: Faults) -> int:
 
 
 def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
-    """The places without those of which parts are looked up here and there, each of them once or so."""
-    chosen = facts.settings.of_rule("random-access", random_access.Settings)
-    jumping = {row["place"] for row in random_access.faults_of(facts, 1, chosen).rows} if faults else set()
+    """The places without those of which parts are looked up here and there, none of them above all."""
+    jumping = {row["place"] for row in _jumping(facts).rows} if faults else set()
     places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
     if not places or not facts.sees(Need.OFFSETS):
         return faults
     rows = facts.rows(
-        f"""SELECT p.place FROM events e JOIN places p ON p.file_id = e.file_id
-WHERE p.place IN ({places}) AND e.direction = 1 AND e.bytes > 0 GROUP BY p.place
-HAVING count(DISTINCT (e.file_id, e.offset_bytes)) >= {settings.least_distinct} * count(*)"""
+        f"""WITH begun AS (SELECT p.place, e.file_id, count(*) AS count
+  FROM events e JOIN places p ON p.file_id = e.file_id
+  WHERE p.place IN ({places}) AND e.direction = 1 AND e.bytes > 0
+  GROUP BY p.place, e.file_id, e.offset_bytes),
+by_file AS (SELECT place, sum(count) AS count, count(*) AS offsets, max(count) AS most FROM begun
+  GROUP BY place, file_id)
+SELECT place FROM by_file GROUP BY place
+HAVING sum(offsets) >= {settings.least_distinct} * sum(count)
+  OR sum(most) <= {settings.most_same} * sum(count)"""
     )
     scattered = {row["place"] for row in rows}
     return Faults([row for row in faults.rows if row["place"] not in scattered])
+
+
+def _jumping(facts: Facts) -> Faults:
+    chosen = facts.settings.of_rule("random-access", random_access.Settings)
+    back = facts.settings.of_rule("backward-access", backward_access.Settings)
+    found = (random_access.faults_of(facts, 1, chosen), backward_access.faults_of(facts, 1, back))
+    return Faults([row for one in found for row in one.rows])
 
 
 def _read_alike(facts: Facts, faults: Faults, settings: Settings) -> Faults:
@@ -140,7 +159,7 @@ def _sql(shared: bool, settings: Settings) -> str:
     return transfers.by_place(
         transfers.again(again),
         where=f"t.direction = 1 AND t.bytes > 0 AND {kept}",
-        having=f"""sum({again}) >= {1 - 1 / factor} * sum(t.bytes) AND sum({again}) >= {settings.least_bytes}
+        having=f"""sum({again}) >= {1 - 1 / factor} * sum(t.bytes)
   AND {own if shared else scanned}""",
     )
 
@@ -198,7 +217,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses", "opens", "programs"),
+    tables=("transfers", "place_names", "places", "uses", "opens", "programs", "file_work"),
     yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",
 )

@@ -19,14 +19,22 @@ class Settings:
     least_factor: float = 1.9
     """How many times what a file holds in the end must be written at least."""
     least_count: int = 20
-    """Fewer rewriting calls than this are not worth a word."""
+    """Fewer rewriting calls than this, in all files together, are not worth a word."""
+    least_opens: int = 10
+    """Openings of one file to write it anew, from which on their time counts, too."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: all places whose ranges are rewritten."""
+    """One candidate: all places whose ranges are rewritten. Who empties a file to write it anew opens and
+    closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
+    of text."""
     faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
-    if not faults or not costs.worth_a_word(facts, cost, count):
+    opened = _opened(facts, faults, settings)
+    text_ns = costs.text_ns(facts, faults, 2)
+    if cost is not None:
+        cost += opened.total("time_ns") + text_ns
+    if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
         return
     moved, again = faults.total("bytes"), faults.total("again")
     factor = moved / max(1, moved - again)
@@ -36,13 +44,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     }  # fmt: skip
     yield Candidate(
         message=Message(_MESSAGE, values),
-        count=count,
+        count=count + opened.total("count"),
         time_ns=cost,
         evidence={
             "count": count,
+            "opens": opened.total("opens"),
             "written_bytes": moved,
             "again_bytes": again,
             "factor": round(factor, 2),
+            "text_ns": text_ns,
             "time_ns": cost,
         },
         query=_QUERY,
@@ -56,8 +66,31 @@ def _sql(settings: Settings) -> str:
     return transfers.by_place(
         transfers.again(again),
         where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
-        having=f"""sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)
-  AND sum(t.count * {again} / t.bytes) >= {settings.least_count}""",
+        having=f"sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
+    )
+
+
+# Of those who write a file that hardly anyone reads: what is read in between, as an assembler does a
+# compiler's output, was needed. One of each call is needed, or hung: the longest.
+def _opened(facts: Facts, faults: Faults, settings: Settings) -> Faults:
+    if not faults:
+        return faults
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    return Faults(
+        facts.rows(
+            f"""WITH unread AS (SELECT file_id FROM file_work
+  WHERE file_id IN (SELECT file_id FROM places WHERE place IN ({places})) GROUP BY file_id
+  HAVING sum(opens) >= {settings.least_opens} AND 4 * sum(reads) <= sum(opens)),
+writers AS (SELECT file_id, upid FROM file_work
+  WHERE writes > 0 AND reads = 0 AND file_id IN (FROM unread)),
+by_call AS (SELECT sum(u.count) - 1 AS count, sum(u.time_ns) - max(u.longest_ns) AS time_ns,
+    sum(u.count) FILTER (WHERE c.family = 'open') AS opens
+  FROM uses u JOIN processes p ON p.utid = u.utid JOIN calls c ON c.id = u.call_id
+    JOIN writers w ON w.file_id = u.file_id AND w.upid = p.upid
+  WHERE u.direction = 0 AND u.side <> 4 GROUP BY u.file_id, u.call_id)
+SELECT CAST(sum(opens) AS BIGINT) AS opens, CAST(sum(count) AS BIGINT) AS count,
+  CAST(sum(time_ns) AS BIGINT) AS time_ns FROM by_call"""
+        )
     )
 
 
@@ -91,7 +124,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names"),
+    tables=("transfers", "place_names", "places", "uses", "file_work"),
     yields_to=("synchronous-flags", "read-after-write"),
     # What is written again is written before it can be read.
     yields_at=0.4,

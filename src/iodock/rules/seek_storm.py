@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, transfers
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -17,7 +17,7 @@ class Settings:
     """Thresholds of `seek-storm`."""
 
     least_count: int = 1000
-    """Fewer seeks in a file than this are not worth a word."""
+    """Fewer seeks than this, in all such places together, are not worth a word."""
     least_per_transfer: float = 0.7
     """Seeks for each read or write."""
     free_per_open: int = 3
@@ -33,15 +33,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     count, cost = faults.total("count"), faults.time_ns
     if not faults or not costs.worth_a_word(facts, cost, count):
         return
-    seeks, transfers = faults.total("seeks"), faults.total("transfers")
+    seeks, moved = faults.total("seeks"), faults.total("transfers")
     values = {
-        "seeks": seeks, "transfers": transfers, "needless": count, "files": faults.file_count,
+        "seeks": seeks, "transfers": moved, "needless": count, "files": faults.file_count,
     }  # fmt: skip
     yield Candidate(
         message=Message(_MESSAGE, values),
         count=count,
         time_ns=cost,
-        evidence={"seeks": seeks, "transfers": transfers, "count": count, "time_ns": cost},
+        evidence={"seeks": seeks, "transfers": moved, "count": count, "time_ns": cost},
         query=_QUERY,
         files=faults.files,
         file_count=faults.file_count,
@@ -53,7 +53,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def needless(facts: Facts, settings: Settings) -> Faults:
     """The places with too many seeks: `count` and `time_ns` are those without need."""
-    return Faults(facts.rows(_sql(settings)))
+    faults = Faults(facts.rows(_sql(settings)))
+    return faults if faults.total("seeks") >= settings.least_count else Faults([])
 
 
 def _sql(settings: Settings) -> str:
@@ -73,7 +74,7 @@ counted AS (SELECT s.place, s.seeks, s.time_ns, coalesce(m.transfers, 0) AS tran
 SELECT p.name, p.file_count, CAST(n.seeks AS BIGINT) AS seeks, CAST(n.transfers AS BIGINT) AS transfers,
   CAST(round(n.needless) AS BIGINT) AS count, CAST(n.time_ns * (n.needless / n.seeks) AS BIGINT) AS time_ns
 FROM counted n JOIN place_names p ON p.place = n.place
-WHERE ({costs.files("p")} OR p.kind = 'standard') AND n.seeks >= {settings.least_count}
+WHERE ({costs.files("p")} OR p.kind = 'standard') AND n.seeks >= {transfers.FEW}
   AND n.seeks >= {settings.least_per_transfer} * n.transfers
   AND n.needless >= {settings.least_needless} * n.transfers
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""

@@ -24,7 +24,7 @@ class Settings:
     """Fewer small requests than this are not worth a word."""
     least_share: float = 0.5
     """Of a place's transfers that must be small and follow the access before them."""
-    most_back: float = 0.2
+    most_back: float = 0.5
     """Share of transfers that may step back: random access is another fault."""
 
 
@@ -52,7 +52,8 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     far, near = ((one - 1).bit_length() - 1 for one in (settings.below_bytes_remote, settings.below_bytes))
     largest = f"CASE WHEN {costs.remote('p', facts)} THEN {far} ELSE {near} END"
     small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
-    back = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (5, 6)), 0)"
+    back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count END)
+    FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"""
     summed = ("count", "time_ns", "typical_ns", "bytes")
     return transfers.by_place(
         {name: f"sum(t.{name}) FILTER (WHERE {small})" for name in summed},

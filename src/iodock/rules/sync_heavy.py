@@ -20,6 +20,8 @@ class Settings:
     """Fewer syncs than this are not worth a word."""
     most_bytes: int = 4194304
     """Written between two syncs on average; more makes a sync worth its time."""
+    most_once_bytes: int = 65536
+    """Written to each of many files that are synced once."""
     least_commits: int = 100
     """Syncs of a database and its journal, from which on it may be rows of one batch that are committed one
     by one."""
@@ -32,11 +34,11 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places with many syncs and little written for each; one for databases that commit a
     little again and again and do hardly anything else."""
-    plain = Faults(facts.rows(_sql(f"u.file_id IS NULL OR {costs.files('f')}", settings.most_bytes)))
+    plain = Faults(facts.rows(_sql(_PLAIN, settings.most_bytes, settings)))
     if plain.total("count") >= settings.least_count and _is_worth(facts, plain):
         named = any(row["name"] is not None for row in plain.rows)
         yield _candidate(plain, _MESSAGE if named else _MESSAGE_MAPPED, 0.9)
-    kept = Faults(facts.rows(_sql(costs.databases("f"), settings.most_commit_bytes)))
+    kept = Faults(facts.rows(_sql(costs.databases("f"), settings.most_commit_bytes, settings)))
     if kept.total("count") >= settings.least_commits and _is_worth(facts, kept):
         spent = facts.wall_of(kept.time_ns)
         if spent is None or spent >= settings.least_commit_share * (facts.wall_seconds or 0):
@@ -66,8 +68,13 @@ def _candidate(
     )
 
 
-# msync and sync name no file.
-def _sql(wanted: str, most_bytes: int) -> str:
+# A folder is synced so that a new name in it is safe; databases do that too.
+_PLAIN = f"""u.file_id IS NULL OR {costs.files("f")} OR f.kind = 'directory' AND f.name NOT IN (
+  SELECT rtrim(d.folder, '/') FROM files d WHERE {costs.databases("d")})"""
+
+
+# msync and sync name no file. One sync of a file, or folder, is free, unless little is in each of many files.
+def _sql(wanted: str, most_bytes: int, settings: Settings) -> str:
     return f"""WITH synced AS (SELECT p.place, p.name, u.file_id, arg_max(c.name, u.count) AS call,
     sum(u.count) AS count, sum(u.time_ns) AS time_ns
   FROM uses u JOIN calls c ON c.id = u.call_id LEFT JOIN places p ON p.file_id = u.file_id
@@ -76,8 +83,10 @@ def _sql(wanted: str, most_bytes: int) -> str:
 written AS (SELECT file_id, sum(written_bytes) AS bytes FROM file_work GROUP BY file_id)
 SELECT s.name, count(s.file_id) AS file_count, any_value(s.call) AS call,
   CAST(sum(s.count) AS BIGINT) AS count, CAST(sum(coalesce(w.bytes, 0)) AS BIGINT) AS bytes,
-  CAST(sum(s.time_ns) - avg(s.time_ns / s.count) AS BIGINT) AS time_ns
+  CAST(sum(CASE WHEN s.count > 1 THEN s.time_ns * ((s.count - 1) / s.count) ELSE s.time_ns END) AS BIGINT)
+    AS time_ns
 FROM synced s LEFT JOIN written w ON w.file_id = s.file_id
+WHERE s.count > 1 OR w.bytes <= {settings.most_once_bytes}
 GROUP BY s.place, s.name
 HAVING sum(coalesce(w.bytes, 0)) <= {most_bytes} * sum(s.count)
 ORDER BY time_ns DESC NULLS LAST, count DESC, s.name NULLS LAST"""

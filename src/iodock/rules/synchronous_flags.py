@@ -20,7 +20,7 @@ class Settings:
     """Thresholds of `synchronous-flags`."""
 
     least_count: int = 20
-    """Fewer writes than this are not worth a word."""
+    """Fewer writes than this, in all such files together, are not worth a word."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -28,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     faults = Faults(facts.rows(_sql(settings)))
     count, moved = faults.total("count"), faults.total("bytes")
     cost = costs.beyond_large(faults.time_ns, count, moved, 2)
-    if not faults or not costs.worth_a_word(facts, cost, count):
+    if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
         return
     values = {"count": count, "written_bytes": moved, "files": faults.file_count}
     yield Candidate(
@@ -51,7 +51,7 @@ FROM uses u JOIN places l ON l.file_id = u.file_id JOIN place_names p ON p.place
   JOIN calls c ON c.id = u.call_id
 WHERE u.direction = 2 AND {costs.files("p")} AND u.file_id IN (
   SELECT file_id FROM opens WHERE errno_id IS NULL AND flags & {O_DSYNC} <> 0)
-GROUP BY p.place, p.name HAVING sum(u.count) >= {settings.least_count}
+GROUP BY p.place, p.name
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+FEW = 8
+"""Fewer transfers of a place than this show no order. How many are worth a word is told of all places
+together, as a fault may be spread over hundreds of files."""
+
 
 def by_place(sums: Mapping[str, str], where: str, having: str, first: str = "time_ns") -> str:
     """SQL for the places whose transfers fulfil HAVING, the largest FIRST on top: `place name file_count
@@ -16,6 +20,17 @@ FROM transfers t JOIN place_names p ON p.place = t.place JOIN calls c ON c.id = 
 WHERE {where} GROUP BY p.place, p.name, p.file_count
 HAVING {having}
 ORDER BY {first} DESC NULLS LAST, count DESC, p.name"""
+
+
+def moved() -> dict[str, str]:
+    """Sums of transfers: `count`, `time_ns`, `bytes`, and `again`, those that the same process had read
+    before: of a library's buffers, where requests jump."""
+    return {
+        "count": "sum(t.count)",
+        "time_ns": "sum(t.time_ns)",
+        "bytes": "sum(t.bytes)",
+        "again": "sum(CASE t.direction WHEN 1 THEN coalesce(t.own_read_bytes, 0) ELSE 0 END)",
+    }
 
 
 def again(column: str) -> dict[str, str]:

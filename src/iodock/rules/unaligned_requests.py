@@ -20,7 +20,7 @@ class Settings:
     """Thresholds of `unaligned-requests`."""
 
     least_count: int = 500
-    """Fewer unaligned requests of a place than this are not worth a word."""
+    """Fewer unaligned requests than this, in all such places together, are not worth a word."""
     least_share: float = 0.5
     """Of a place's requests that must be unaligned."""
     below_bytes: int = 1048576
@@ -32,13 +32,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     more. Of each request's time the share of the page that an aligned one would not touch is the cost; where
     a file is overwritten, what the requests take beyond copying, for they wait for pages from the disk."""
     for direction, verb in ((1, "read"), (2, "write")):
+        slow = _waiting(facts, settings) if direction == 2 else []
+        known = {row["place"] for row in slow}
         rows = facts.rows(_sql(direction, settings, facts))
-        if direction == 2:
-            rows += _waiting(facts, settings, {row["place"] for row in rows})
-        faults = Faults(rows)
+        faults = Faults(slow + [row for row in rows if row["place"] not in known])
         count = faults.total("count")
         cost = faults.sum_of("extra_ns")
-        if not faults or not costs.worth_a_word(facts, cost, count):
+        if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
             continue
         mean = faults.total("bytes") / count
         yield Candidate(
@@ -55,15 +55,23 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         )
 
 
+def without_waiting(facts: Facts, faults: Faults) -> Faults:
+    """The written places without those that wait for parts of pages: in order they would wait, too."""
+    settings = facts.settings.of_rule("unaligned-requests", Settings)
+    known = {row["place"] for row in _waiting(facts, settings)} if faults else set()
+    return Faults([row for row in faults.rows if row["place"] not in known])
+
+
 def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     # What is read without a gap comes from memory, whatever its edges; what is written so touches the page of
     # each edge twice, which hardly shows in large pieces. Stream libraries write pieces of 4, 8 and 16 KiB,
-    # now and then less.
+    # now and then less, and tar 10 KiB into each of many files: short ones count where requests jump.
     mean = "(CAST(t.bytes AS DOUBLE) / t.count)"
     local = f"{mean} < 14000 AND {mean} NOT BETWEEN 4000 AND 4300 AND {mean} NOT BETWEEN 8000 AND 8600"
     edges = f"t.direction = 2 AND ({costs.remote('p', facts)} OR {local})"
     pages = f"({mean} / {PAGE_BYTES})"
-    odd = f"t.unaligned >= 0.7 * t.count AND (t.pattern IN (3, 4, 5, 6, 7) OR {edges})"
+    jumps = "t.pattern IN (3, 4, 5, 6, 7)"
+    odd = f"t.unaligned >= 0.7 * t.count AND ({jumps} OR {edges})"
     sums = {
         "count": "sum(t.unaligned)",
         "time_ns": "sum(t.time_ns)",
@@ -75,15 +83,19 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
         where=f"""t.direction = {direction} AND t.bytes >= {PAGE_BYTES} * t.count
   AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}""",
         having=f"""sum(t.unaligned) FILTER (WHERE {odd})
-  >= greatest({settings.least_count}, {settings.least_share} * sum(t.count))""",
+  >= greatest({transfers.FEW}, {settings.least_share} * sum(t.count))
+  AND (sum(t.unaligned) FILTER (WHERE {odd}) >= {settings.least_count}
+    OR sum(t.unaligned) FILTER (WHERE {jumps}) >= {settings.least_share} * sum(t.count))""",
         first="extra_ns",
     )
 
 
-def _waiting(facts: Facts, settings: Settings, known: set[int]) -> list[dict[str, Any]]:
+def _waiting(facts: Facts, settings: Settings) -> list[dict[str, Any]]:
     """Places whose files were there before and are overwritten piece by piece, much slower than memory is
     copied. Without durations there are none."""
     copying = f"({facts.tracing_ns + _CALL_NS} * t.count + t.bytes / {costs.WRITE_BYTES_PER_S} * 1e9)"
+    # On a local file system a write that needs no page from the disk only fills memory, wherever it goes.
+    local = f"p.fs_type IS NOT NULL AND NOT {costs.remote('p', facts)}"
     sql = transfers.by_place(
         {
             "count": "sum(t.unaligned)",
@@ -91,13 +103,13 @@ def _waiting(facts: Facts, settings: Settings, known: set[int]) -> list[dict[str
             "extra_ns": f"sum(t.time_ns - {copying})",
             "bytes": "sum(t.bytes)",
         },
-        where=f"""t.direction = 2 AND t.pattern = 2 AND t.bytes >= {PAGE_BYTES} * t.count
+        where=f"""t.direction = 2 AND (t.pattern = 2 OR {local}) AND t.bytes >= {PAGE_BYTES} * t.count
   AND t.bytes <= {settings.below_bytes} * t.count AND {costs.files("p")}""",
-        having=f"""sum(t.unaligned) >= greatest({settings.least_count}, 0.7 * sum(t.count))
+        having=f"""sum(t.unaligned) >= greatest({transfers.FEW}, 0.7 * sum(t.count))
   AND sum(t.time_ns) >= {_MUCH_SLOWER} * sum({copying})""",
         first="extra_ns",
     )
-    slow = [row for row in facts.rows(sql) if row["place"] not in known]
+    slow = facts.rows(sql)
     if not slow:
         return []
     places = ", ".join(str(row["place"]) for row in slow)

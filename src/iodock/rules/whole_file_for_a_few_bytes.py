@@ -9,6 +9,7 @@ from iodock.findings import Message, Severity
 from iodock.language import N_
 from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.bytewise_read import SHELLS
 from iodock.rules.places import Faults
 
 
@@ -24,9 +25,12 @@ class Settings:
     """Smaller files are read whole by any single read."""
     most_output: float = 0.01
     """What the readers may write, as a share of what they read."""
-    least_files: int = 20
+    look_ns: float = 10.0
+    """Time for a byte that a short command may take to look at what it reads, 100 MB/s: it goes with the
+    reading. Who takes much longer computes."""
+    least_files: int = 8
     """So many files one process must read whole, one after the other, without the time to look at them."""
-    least_piece_bytes: int = 262144
+    least_piece_bytes: int = 65536
     """It must read them in requests of this size on average: who reads in small ones works on each."""
     most_look_ns: float = 0.04
     """Time for a byte, from the first read of a file to the next file, that is no looking: 25 GB/s, faster
@@ -103,9 +107,12 @@ sent AS (SELECT q.upid, sum(u.bytes) AS bytes FROM uses u JOIN processes q ON q.
 quiet AS (SELECT o.upid, s.bytes AS written FROM output o LEFT JOIN sent s ON s.upid = o.upid
   WHERE o.inputs >= {settings.least_files} AND coalesce(s.bytes, 0) <= {settings.most_output} * o.taken
     AND o.upid NOT IN (SELECT upid FROM processes WHERE rank IS NOT NULL)),
+finished AS (SELECT DISTINCT e.file_id FROM events e JOIN processes p ON p.utid = e.utid
+  WHERE e.direction = 1 AND e.bytes < e.requested_bytes AND p.upid IN (SELECT upid FROM quiet)),
 whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written FROM file_work w
   JOIN quiet q ON q.upid = w.upid JOIN files f ON f.file_id = w.file_id
-  WHERE w.read_bytes BETWEEN 0.9 * f.size_bytes AND 1.1 * f.size_bytes AND {costs.data_files("f")}
+  WHERE (w.read_bytes BETWEEN 0.9 * f.size_bytes AND 1.1 * f.size_bytes
+      OR f.size_bytes IS NULL AND w.file_id IN (FROM finished)) AND {costs.data_files("f")}
     AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - 1) AND w.read_bytes >= 65536),
 many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
   HAVING count(*) >= {settings.least_files})"""
@@ -136,21 +143,40 @@ FROM whole w JOIN hurried h ON h.upid = w.upid JOIN places l ON l.file_id = w.fi
 GROUP BY p.place, p.name, w.upid ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 
-# A process that reads the file several times itself is the business of `redundant-reads`.
+_PIPES = "f.kind IN ('pipe', 'fifo')"
+
+
+# What goes through a pipe into commands of which little comes is no output: `cat table | grep`. Looking at
+# what was read goes with the reading. A process that reads the file several times itself is the business of
+# `redundant-reads`.
 def _sql(settings: Settings) -> str:
     return f"""WITH work AS (SELECT u.file_id, q.upid, CAST(sum(u.count) AS BIGINT) AS count,
-    sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns FROM uses u JOIN processes q ON q.utid = u.utid
+    sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns, min(u.first_ts) AS since
+  FROM uses u JOIN processes q ON q.utid = u.utid
   WHERE u.direction = 1 AND u.bytes > 0 AND u.side = 0 GROUP BY u.file_id, q.upid),
-output AS (SELECT q.upid, coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2), 0) AS written,
-    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS taken
-  FROM uses u JOIN processes q ON q.utid = u.utid GROUP BY q.upid),
+flows AS (SELECT q.upid,
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2), 0) AS given,
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 2 AND {_PIPES}), 0) AS piped,
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS taken,
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1 AND {_PIPES}), 0) AS fetched
+  FROM uses u JOIN processes q ON q.utid = u.utid LEFT JOIN files f ON f.file_id = u.file_id
+  GROUP BY q.upid),
+absorbed AS (SELECT coalesce(sum(o.fetched), 0) AS bytes FROM flows o JOIN siblings s ON s.upid = o.upid
+  WHERE s.program IS NOT NULL AND NOT regexp_matches(s.program, '{SHELLS}')
+    AND s.alike >= {settings.least_times} AND o.given <= {settings.most_output} * o.fetched),
+output AS (SELECT o.upid, o.taken,
+    o.given - o.piped * least(1.0, a.bytes / nullif(sum(o.piped) OVER (), 0)) AS written
+  FROM flows o, absorbed a),
 sizes AS (SELECT w.file_id, max(coalesce(f.size_bytes, w.bytes)) AS size FROM work w
   JOIN files f ON f.file_id = w.file_id GROUP BY w.file_id HAVING size >= {settings.least_size_bytes}),
-readers AS (SELECT w.file_id, w.upid, w.count, w.bytes, w.time_ns, o.written
-  FROM work w JOIN sizes s ON s.file_id = w.file_id JOIN output o ON o.upid = w.upid
-    JOIN programs g ON g.upid = w.upid
+ended AS (SELECT upid, max(end_ts) AS ts FROM processes GROUP BY upid),
+readers AS (SELECT w.file_id, w.upid, w.count, w.bytes, coalesce(o.written, 0) AS written,
+    w.time_ns + CASE WHEN e.ts - w.since - w.time_ns <= 3 * {settings.look_ns} * w.bytes
+      THEN greatest(0, least(e.ts - w.since - w.time_ns, {settings.look_ns} * w.bytes)) ELSE 0 END AS time_ns
+  FROM work w JOIN ended e ON e.upid = w.upid JOIN sizes s ON s.file_id = w.file_id
+    JOIN output o ON o.upid = w.upid JOIN programs g ON g.upid = w.upid
   WHERE w.bytes BETWEEN {settings.least_part} * s.size AND 1.9 * s.size
-    AND o.written <= {settings.most_output} * o.taken AND g.own)
+    AND coalesce(o.written, 0) <= {settings.most_output} * o.taken AND g.own)
 SELECT p.name, count(DISTINCT r.file_id) AS file_count, CAST(sum(r.count) AS BIGINT) AS count,
   count(*) AS times, CAST(sum(r.bytes) AS BIGINT) AS bytes,
   CAST(sum(r.written) AS BIGINT) AS written,
@@ -212,6 +238,6 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "place_names", "programs", "file_work"),
+    tables=("uses", "places", "place_names", "programs", "file_work", "siblings"),
     case="shell-loop",
 )
