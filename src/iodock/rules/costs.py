@@ -21,7 +21,7 @@ CALLS_GO = (0.6, 1.8)
 where the program's own work around each call goes too (flushing, handling errors, refilling caches)."""
 TEXT_NS = 5
 """Time to format or to parse a byte of text, at least: measured on one machine, strtod takes 9 ns, JSON.parse
-of node 14, str.split of Python 46, its json and C's printf 40 to 70; less takes who only looks for something."""
+of node 14, str.split of Python 46, its json and C's printf 40 to 70. Who only searches takes less."""
 LEAST_SHARE = 0.001
 """Of the run's wall time, or of its calls where times are not known."""
 
