@@ -60,8 +60,10 @@ def whole_files(folder: Path, looks_us: int, size: int = 2 * MIB, pieces: int = 
     return log.imported(folder)
 
 
-def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path) -> None:
-    (found,) = of_rule(diagnosed(whole_files(tmp_path, looks_us=20)), "whole-file-for-a-few-bytes")
+@pytest.mark.parametrize(("looks_us", "pieces"), [(20, 1), (0, 16)], ids=["at once", "in pieces of 128 KiB"])
+def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path, looks_us: int, pieces: int) -> None:
+    path = whole_files(tmp_path, looks_us=looks_us, pieces=pieces)
+    (found,) = of_rule(diagnosed(path), "whole-file-for-a-few-bytes")
     assert found.severity is Severity.MEDIUM
     assert found.evidence["files"] == 40 and found.evidence["written_bytes"] == 400
     assert found.cost_seconds == pytest.approx(0.08, rel=0.01)
@@ -69,8 +71,8 @@ def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("looks_us", "size", "pieces"),
-    [(400, 2 * MIB, 1), (0, 32768, 1), (0, 2 * MIB, 64)],
-    ids=["looked at", "small files", "in pieces"],
+    [(400, 2 * MIB, 1), (0, 32768, 1), (0, 2 * MIB, 64), (64, 2 * MIB, 16)],
+    ids=["looked at", "small files", "in pieces", "pieces looked at in the cache"],
 )
 def test_whole_files_that_may_be_needed(tmp_path: Path, looks_us: int, size: int, pieces: int) -> None:
     path = whole_files(tmp_path, looks_us, size, pieces)
