@@ -41,10 +41,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files whose maps are touched at random, with waits."""
     found = Faults(facts.rows(_sql(settings)))
     count, cost = found.total("count"), _cost(found)
-    held = sum(int(row["size_bytes"] or row["touched_bytes"]) for row in found.rows)
     if (
         count < settings.least_faults
-        or held < settings.least_bytes
+        or found.total("extent") < settings.least_bytes
         or not costs.worth_a_word(facts, cost, count)
     ):
         return
@@ -109,6 +108,7 @@ waited AS (SELECT w.file_id,
 SELECT f.name, 1 AS file_count, count(*) FILTER (WHERE s.is_major) AS count, count(*) AS faults,
   count(s.step) AS steps, count(*) FILTER (WHERE s.step < 0) AS back,
   count(DISTINCT s.offset_bytes) * {faults.PAGE_BYTES} AS touched_bytes, f.size_bytes,
+  coalesce(f.size_bytes, max(s.offset_bytes)) AS extent,
   CAST(any_value(w.ns) AS BIGINT) AS waited_ns
 FROM stepped s JOIN files f ON f.file_id = s.file_id JOIN waited w ON w.file_id = s.file_id
 GROUP BY f.file_id, f.name, f.size_bytes ORDER BY waited_ns DESC, f.name"""
