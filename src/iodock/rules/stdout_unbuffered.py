@@ -45,13 +45,16 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+# A duplicate of descriptor 1 or 2 leads to the same place.
 # What dd writes goes through descriptor 1 too, but in the sizes that it is told.
 # Where a stream leads is not always known ("standard"): to a terminal, lines must go one by one, but they are
 # few there.
 def _sql(settings: Settings) -> str:
     small = f"e.bytes > 0 AND e.bytes < {settings.below_bytes}"
     time = "coalesce(e.dur, e.sys_cpu_ns)"
-    return f"""SELECT f.name, f.kind, arg_max(c.name, e.bytes) AS call,
+    return f"""WITH streams AS (SELECT DISTINCT e.file_id FROM events e JOIN calls c ON c.id = e.call_id
+  WHERE e.fd IN (1, 2) AND c.family = 'dup')
+SELECT f.name, f.kind, arg_max(c.name, e.bytes) AS call,
   count(*) FILTER (WHERE {small}) AS count,
   CAST(sum({time}) FILTER (WHERE {small}) AS BIGINT) AS time_ns,
   CAST(count(*) FILTER (WHERE {small}) * exp(avg(ln({time} + 1)) FILTER (WHERE {small})) AS BIGINT)
@@ -59,7 +62,8 @@ def _sql(settings: Settings) -> str:
   CAST(sum(e.bytes) FILTER (WHERE {small}) AS BIGINT) AS bytes
 FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
   JOIN processes q ON q.utid = e.utid LEFT JOIN programs g ON g.upid = q.upid
-WHERE e.direction = 2 AND e.fd IN (1, 2) AND NOT coalesce(suffix(g.program, '/dd'), false) AND (
+WHERE e.direction = 2 AND (e.fd IN (1, 2) OR e.file_id IN (FROM streams))
+  AND NOT coalesce(suffix(g.program, '/dd'), false) AND (
   {costs.files("f")} OR f.kind = 'standard')
 GROUP BY f.file_id, f.name, f.kind
 HAVING count(*) FILTER (WHERE {small}) >= greatest({settings.least_count}, {settings.least_share} * count(*))
