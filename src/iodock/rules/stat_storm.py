@@ -67,7 +67,7 @@ FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_i
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN imports i ON i.upid = w.upid
 WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))
   AND w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
-  AND NOT ({programs.builds("g.program")} AND NOT {costs.data_files("f")})
+  AND NOT ({programs.builds("g.program")} AND w.opens = 0)
   AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
     THEN {settings.least_repeats_elsewhere}
     ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
