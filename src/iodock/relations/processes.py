@@ -27,7 +27,7 @@ SELECT upid, program, own FROM known"""
 
 # Calls by what they do, as small numbers: comparing names for each row would take most of the time.
 _ROLES = """SELECT id, class = 'metadata' AS metadata, CAST(CASE family WHEN 'open' THEN 1 WHEN 'stat' THEN 2
-  WHEN 'access' THEN 2 WHEN 'close' THEN 3 WHEN 'lseek' THEN 4
+  WHEN 'access' THEN 2 WHEN 'readlink' THEN 2 WHEN 'close' THEN 3 WHEN 'lseek' THEN 4
   ELSE CASE class WHEN 'other' THEN 5 ELSE 0 END END AS UTINYINT) AS role FROM calls"""
 _WORK_SUMS = (
     ("opens", "open", "role = 1 AND worked"),
@@ -56,7 +56,7 @@ FILE_WORK = Derived(
         "upid": "-> processes",
         "opens": "successful opens",
         "open_ns": "time inside them",
-        "stats": "calls of the stat and access families, failed ones too",
+        "stats": "calls of the stat, access and readlink families, failed ones too",
         "stat_ns": "time inside them",
         "closes": "closes",
         "close_ns": "time inside them",
@@ -112,10 +112,12 @@ WINDOW w AS (PARTITION BY parent, program)"""
     ),
     after=("programs",),
 )
+# A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
+# before had ended belongs to another team.
 WORKERS = Derived(
     "the ranks of a parallel job, or processes that did the same side by side",
     {
-        "team": "-1 for the ranks of a job, else the process that started them",
+        "team": "-1 for the ranks of a job, else the first of the processes",
         "worker": "rank, or upid",
         "upid": "-> processes",
         "size": "workers of the team",
@@ -123,11 +125,15 @@ WORKERS = Derived(
     lambda store: (
         """WITH ranked AS (SELECT DISTINCT -1 AS team, p.rank AS worker, p.upid FROM processes p
   WHERE p.rank IS NOT NULL),
-pools AS (SELECT parent, program FROM siblings GROUP BY parent, program
-  HAVING count(*) BETWEEN 3 AND 1024 AND max(start_ts) < min(end_ts)),
-pooled AS (SELECT CAST(s.parent AS INTEGER) AS team, CAST(s.upid AS INTEGER) AS worker, s.upid
-  FROM siblings s JOIN pools o ON o.parent = s.parent AND o.program IS NOT DISTINCT FROM s.program
-  WHERE (SELECT count(DISTINCT worker) FROM ranked) < 2),
+ends AS (SELECT *, max(end_ts) OVER (PARTITION BY parent, program ORDER BY start_ts, upid
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM siblings),
+turns AS (SELECT *, count(*) FILTER (WHERE start_ts >= before) OVER (PARTITION BY parent, program
+    ORDER BY start_ts, upid) AS turn FROM ends),
+pools AS (SELECT upid, min(upid) OVER w AS team, count(*) OVER w BETWEEN 3 AND 1024
+    AND max(start_ts) OVER w < min(end_ts) OVER w AS together FROM turns
+  WINDOW w AS (PARTITION BY parent, program, turn)),
+pooled AS (SELECT CAST(team AS INTEGER) AS team, CAST(upid AS INTEGER) AS worker, upid FROM pools
+  WHERE together AND (SELECT count(DISTINCT worker) FROM ranked) < 2),
 every AS (SELECT * FROM ranked UNION ALL SELECT * FROM pooled)
 SELECT e.*, n.size FROM every e
   JOIN (SELECT team, count(DISTINCT worker) AS size FROM every GROUP BY team) n ON n.team = e.team"""

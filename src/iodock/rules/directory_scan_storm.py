@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs
+from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -16,9 +16,11 @@ from iodock.rules.places import Faults
 class Settings:
     """Thresholds of `directory-scan-storm`."""
 
-    least_scans: int = 10
-    """Listings of one folder by one process, or by processes that one started to run the same program, from
-    which on it is listed too often."""
+    least_scans: int = 5
+    """Listings of one folder by one process, from which on it is listed too often."""
+    least_scans_elsewhere: int = 10
+    """The same for folders of the system, for tools (find, tar), and for processes together that one started
+    to run the same program."""
     least_count: int = 50
     """Fewer listings beyond the needed ones than this are not worth a word."""
 
@@ -48,23 +50,28 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # the open folder: fstat, and Go's runtime four of fcntl.
 def _sql(settings: Settings) -> str:
     return f"""WITH teams AS (SELECT upid, min(upid) OVER (PARTITION BY parent, program) AS first
-  FROM siblings WHERE program IS NOT NULL AND alike >= {settings.least_scans}),
+  FROM siblings WHERE program IS NOT NULL AND alike >= {settings.least_scans_elsewhere}),
 listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
+    bool_or(t.first IS NOT NULL OR {programs.is_tool("g.program")} OR {_SYSTEM}) AS elsewhere,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
     coalesce(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL), 0)
       + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
     sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id
     JOIN processes s ON s.utid = u.utid LEFT JOIN teams t ON t.upid = s.upid
-  WHERE f.kind = 'directory' GROUP BY ALL)
+    LEFT JOIN programs g ON g.upid = s.upid
+  WHERE f.kind = 'directory' GROUP BY u.file_id, coalesce(t.first, s.upid))
 SELECT p.name, count(DISTINCT l.file_id) AS file_count, CAST(sum(l.scans) AS BIGINT) AS scans,
   CAST(sum(l.scans - 1) AS BIGINT) AS count, CAST(sum(l.reads) AS BIGINT) AS reads,
   CAST(sum(l.time_ns * (l.scans - 1) / l.scans) AS BIGINT) AS time_ns
 FROM listed l JOIN places p ON p.file_id = l.file_id
-WHERE l.scans >= {settings.least_scans} AND l.reads >= l.scans
+WHERE l.scans >= CASE WHEN l.elsewhere THEN {settings.least_scans_elsewhere}
+    ELSE {settings.least_scans} END AND l.reads >= l.scans
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
+# Libraries look through them when a program starts: for processors, devices and modules.
+_SYSTEM = "regexp_matches(f.name, '^/(proc|sys|dev|usr|lib|lib32|lib64|etc|opt)(/|$)')"
 _QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call
 ORDER BY count DESC"""
@@ -93,7 +100,7 @@ RULE = Rule(
     fine_when=N_("A server or a queue that must notice new files, with pauses between."),
     settings=Settings,
     find=find,
-    tables=("uses", "places", "siblings"),
+    tables=("uses", "places", "siblings", "programs"),
     yields_to=("process-storm", "slow-call"),
     case="stat-storm",
 )

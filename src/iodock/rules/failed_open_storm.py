@@ -17,11 +17,17 @@ class Settings:
     """Thresholds of `failed-open-storm`."""
 
     least_count: int = 1000
-    """Failed look-ups of one process; fewer belong to a program's start."""
+    """Failed look-ups of one process and the workers it forked; fewer belong to a program's start."""
     least_repeats: int = 300
     """Failed look-ups of one name by all processes together."""
     waiting_count: int = 20
-    """Stats of one missing file by one process from which on it waits for the file: that is `stat-storm`."""
+    """Stats of one missing file by one process from which on it may wait for the file: that is
+    `stat-storm`."""
+    most_waited: int = 10
+    """So many files a process may wait for that never come. Who asks for more of them, and for each not more
+    often than it has names, looks for something."""
+    least_folders: int = 3
+    """Folders in which one name is looked for in vain, from which on they are a search path."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -51,18 +57,28 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+# Forked workers run no program of their own, so they look for nothing that a start needs: they count with
+# who forked them.
 def _sql(settings: Settings) -> str:
-    return f"""WITH missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, c.name AS call, c.family
+    alone = programs.is_one_of_many("b")
+    return f"""WITH missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, c.name AS call, c.family,
+    CASE WHEN b.upid IS NOT NULL AND b.program IS NULL THEN b.parent ELSE s.upid END AS seeker
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
     JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
     LEFT JOIN siblings b ON b.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
-    AND NOT {programs.is_tool("g.program")} AND NOT {programs.is_one_of_many("b")}),
-waited AS (SELECT file_id, upid FROM missed WHERE family IN ('stat', 'access') GROUP BY ALL
-  HAVING sum(count) >= {settings.waiting_count}),
+    AND NOT {programs.is_tool("g.program")} AND (b.program IS NULL OR NOT {alone})),
+asked AS (SELECT m.file_id, m.upid, regexp_extract(f.name, '[^/]*$') AS base, sum(m.count) AS times
+  FROM missed m JOIN files f ON f.file_id = m.file_id
+  WHERE m.family IN ('stat', 'access') GROUP BY ALL HAVING times >= {settings.waiting_count}),
+came AS (SELECT DISTINCT file_id FROM uses WHERE errno_id IS NULL AND file_id IN (SELECT file_id FROM asked)),
+waited AS (SELECT file_id, upid FROM asked
+  QUALIFY file_id IN (FROM came) OR (
+    count(*) OVER (PARTITION BY upid) <= greatest({settings.most_waited}, avg(times) OVER (PARTITION BY upid))
+    AND count(*) OVER (PARTITION BY upid, base) < {settings.least_folders})),
 storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
   WHERE m.family NOT IN ('stat', 'access') OR w.file_id IS NULL
-  QUALIFY sum(m.count) OVER (PARTITION BY m.upid) >= {settings.least_count}
+  QUALIFY sum(m.count) OVER (PARTITION BY m.seeker) >= {settings.least_count}
     OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
   CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns

@@ -30,6 +30,9 @@ class Settings:
     """Up from this size a turn is a long one."""
     least_short_phases: int = 50
     """Turns, where they are short: a buffer that is full now and then is no rhythm of computing and I/O."""
+    hidden_bytes_per_s: float = 1e9
+    """Up from this rate something reads ahead or writes behind; what is slower waits for its device, and
+    short turns of it need not be as many."""
     least_share: float = 0.15
     """Of the time of the turns that the I/O must take, and the computing, too."""
     least_short_share: float = 0.35
@@ -79,8 +82,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def _worth_a_buffer(row: Mapping[str, Any], settings: Settings) -> bool:
     phases = int(row["phases"])
-    least = settings.least_phase_bytes if phases >= settings.least_short_phases else settings.long_phase_bytes
+    many = phases >= settings.least_short_phases or _waits(row, settings)
+    least = settings.least_phase_bytes if many else settings.long_phase_bytes
     return int(row["bytes"]) >= least * phases
+
+
+def _waits(row: Mapping[str, Any], settings: Settings) -> bool:
+    return int(row["bytes"]) < settings.hidden_bytes_per_s * int(row["busy_ns"]) / 1e9
 
 
 def _least_share(row: Mapping[str, Any], settings: Settings) -> float:
@@ -89,10 +97,11 @@ def _least_share(row: Mapping[str, Any], settings: Settings) -> float:
 
 
 # Only large requests and long calls are read, and only of the task that has most of the bytes. In a long
-# call, whatever it is about, nothing is computed.
+# call, whatever it is about, nothing is computed. A sync is part of the writes before it.
 def _sql(settings: Settings) -> str:
     return f"""WITH large AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts,
-    CASE WHEN e.bytes >= {settings.least_bytes} THEN e.bytes END AS bytes FROM events e
+    CASE WHEN e.bytes >= {settings.least_bytes} THEN e.bytes END AS bytes,
+    e.call_id IN (SELECT id FROM calls WHERE class = 'sync') AS is_sync FROM events e
     LEFT JOIN files f ON f.file_id = e.file_id JOIN processes p ON p.utid = e.utid
     LEFT JOIN programs g ON g.upid = p.upid
   WHERE (e.bytes >= {settings.least_bytes} AND e.direction > 0 OR e.dur >= {LONG_NS})
@@ -109,7 +118,7 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
-  count(bytes) AS requests, CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0) AS BIGINT) AS large_ns,
+  count(bytes) AS requests, CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0 OR is_sync) AS BIGINT) AS large_ns,
   CAST(sum(bytes) AS BIGINT) AS bytes
 FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
 HAVING count(*) < {settings.most_requests}

@@ -72,13 +72,16 @@ def _sql(settings: Settings) -> str:
     * {spared}) AS BIGINT) AS calls,
   CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + {with_it}) * {spared}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
-WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED}) AND w.reads + w.writes > 0
+WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED} OR {_KERNEL})
+  AND w.reads + w.writes > 0
   AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 # A database's journal is opened for each transaction; the database itself once for each connection.
 _CONNECTED = f"""({costs.databases("f")} AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
+# What the kernel tells of a process or of the machine is told anew to each read from the file's beginning.
+_KERNEL = "(f.kind IN ('file', 'regular', 'unknown') AND regexp_matches(f.name, '^/proc/'))"
 _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""

@@ -18,6 +18,8 @@ class Settings:
 
     least_alike: int = 50
     """Processes that one process started to run the same program, from which on it is a storm."""
+    least_of_kind: int = 10
+    """The same program so often, where a loop starts several: together they are `least_alike`."""
     most_life_seconds: float = 0.1
     """Their median lifetime; who lives longer does real work."""
     least_listings: int = 50
@@ -63,13 +65,25 @@ def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
     return tuple(str(row["name"]) for row in rows[:MOST_FILES])
 
 
+# A pass of a loop may start several programs, or a shell that does: who started that shell has the loop.
 def _members_sql(settings: Settings) -> str:
+    life = settings.most_life_seconds * 1e9
     return f"""WITH listing AS (SELECT p.upid FROM uses u JOIN processes p ON p.utid = u.utid
   JOIN calls c ON c.id = u.call_id WHERE c.family = 'getdents' GROUP BY p.upid
-  HAVING sum(u.count) >= {settings.least_listings})
+  HAVING sum(u.count) >= {settings.least_listings}),
+owned AS (SELECT s.upid, s.program,
+    CASE WHEN u.alike >= {settings.least_of_kind} AND u.median_ns <= {life} THEN u.parent ELSE s.parent END
+      AS owner, s.end_ts - s.start_ts AS life
+  FROM siblings s LEFT JOIN siblings u ON u.upid = s.parent WHERE s.program IS NOT NULL),
+kinds AS (SELECT owner, program FROM owned WHERE NOT {programs.builds("program")} GROUP BY owner, program
+  HAVING count(*) >= {settings.least_of_kind} AND median(life) <= {life}),
+mixed AS (SELECT o.upid FROM owned o JOIN kinds k ON k.owner = o.owner AND k.program = o.program
+    LEFT JOIN programs g ON g.upid = o.owner WHERE NOT {programs.builds("g.program")}
+  QUALIFY count(*) OVER (PARTITION BY o.owner) >= {settings.least_alike})
 SELECT upid, program, start_ts, end_ts FROM siblings
-WHERE upid NOT IN (FROM listing) AND alike >= {settings.least_alike} AND NOT {programs.builds("program")}
-  AND coalesce(median_ns <= {settings.most_life_seconds} * 1e9, alike >= 10 * {settings.least_alike})"""
+WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR (
+  alike >= {settings.least_alike} AND NOT {programs.builds("program")}
+  AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
 # Processes of one pipeline run at the same time: their time counts once.

@@ -14,6 +14,10 @@ from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 MOST_CANDIDATES = 3
 CROWDED_SHARE = 0.3
 """Share of the time in which something waited for a processor, from which on processors were short."""
+LEAST_LIKE = 20
+"""Fewer calls than this say nothing about what is usual."""
+ORDINARY_BIN = 20
+"""A call of which a run has too few like it should take no longer than 2^20 ns, a millisecond."""
 LONG_NS = 300_000_000
 """No scheduler keeps a call waiting for so long."""
 
@@ -69,7 +73,8 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
 
 
 def _sql(settings: Settings) -> str:
-    """Calls far above the median of their own name, or, where these are few, of all metadata or data calls.
+    """Calls far above the median of their own name, or, where these are few, of all metadata or data calls,
+    or, where a short run has few of these either, above a millisecond.
     A time that the bytes account for is no outlier, and many of them are none either."""
     needed = (
         "least(s.dur, coalesce(s.bytes, CASE WHEN k.class = 'sync' OR k.family = 'close' THEN w.bytes END, 0)"
@@ -80,13 +85,15 @@ def _sql(settings: Settings) -> str:
 own AS (SELECT call_id, sum(count) AS calls, min(duration_bin) FILTER (WHERE reached * 2 >= total) AS bin FROM
   (SELECT *, sum(count) OVER (PARTITION BY call_id ORDER BY duration_bin) AS reached,
      sum(count) OVER (PARTITION BY call_id) AS total FROM bins) GROUP BY call_id),
-shared AS (SELECT class, min(duration_bin) FILTER (WHERE reached * 2 >= total) AS bin FROM
+shared AS (SELECT class, any_value(total) AS calls,
+    min(duration_bin) FILTER (WHERE reached * 2 >= total) AS bin FROM
   (SELECT class, duration_bin, sum(count) OVER (PARTITION BY class ORDER BY duration_bin) AS reached,
      sum(count) OVER (PARTITION BY class) AS total
    FROM (SELECT c.class, b.duration_bin, sum(b.count) AS count FROM bins b JOIN calls c ON c.id = b.call_id
      GROUP BY ALL)) GROUP BY class),
 usual AS (SELECT c.id, c.name, c.class, c.family, o.calls,
-    CAST(pow(2, CASE WHEN o.calls >= 20 THEN o.bin ELSE h.bin END) AS BIGINT) AS median_ns
+    CAST(pow(2, CASE WHEN o.calls >= {LEAST_LIKE} THEN o.bin WHEN h.calls >= {LEAST_LIKE} THEN h.bin
+      ELSE least(h.bin, {ORDINARY_BIN}) END) AS BIGINT) AS median_ns
   FROM calls c JOIN own o ON o.call_id = c.id JOIN shared h ON h.class = c.class),
 written AS (SELECT file_id, sum(written_bytes) / greatest(sum(closes), 1) AS bytes FROM file_work GROUP BY 1),
 out AS (SELECT s.*, k.name AS call, k.median_ns, k.calls,

@@ -57,6 +57,7 @@ _IMPORTS = r"""SELECT w.upid, 2 * max(w.stats) AS stats FROM file_work w JOIN fi
 WHERE f.kind = 'directory' AND regexp_matches(f.name, '/lib(64)?/python3\.[0-9]+$') GROUP BY w.upid"""
 
 
+# A compiler follows the path of each file that it includes, folder by folder.
 def _sql(settings: Settings) -> str:
     return f"""WITH imports AS ({_IMPORTS})
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
@@ -66,6 +67,7 @@ FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_i
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN imports i ON i.upid = w.upid
 WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))
   AND w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
+  AND NOT ({programs.builds("g.program")} AND w.opens = 0)
   AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
     THEN {settings.least_repeats_elsewhere}
     ELSE {settings.least_repeats} END AND w.stats >= {settings.least_ratio} * w.opens
@@ -73,7 +75,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 _QUERY = """SELECT file, call, pid, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
-WHERE family IN ('stat', 'access') GROUP BY file, call, pid ORDER BY count DESC"""
+WHERE family IN ('stat', 'access', 'readlink') GROUP BY file, call, pid ORDER BY count DESC"""
 _MESSAGE = N_(
     "{asked} stats of files that were asked {mean} times on average; files: {files}. They were opened "
     "{opens} times."
@@ -105,6 +107,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("file_work", "places", "programs"),
-    yields_to=("process-storm", "slow-call"),
+    yields_to=("process-storm", "slow-call", "failed-open-storm"),
     case="stat-storm",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iodock.findings import Message
@@ -26,7 +26,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that standard output or error lead to and that get line by line."""
-    faults = Faults(facts.rows(_sql(settings)))
+    faults = Faults(facts.rows(_sql(settings, _duplicates(facts))))
     count, moved = faults.total("count"), faults.total("bytes")
     cost = costs.beyond_large(faults.sum_of("typical_ns"), count, moved, 2)
     if not faults or not costs.worth_a_word(facts, cost, count):
@@ -45,12 +45,26 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def _duplicates(facts: Facts) -> list[int]:
+    """The files of duplicates of descriptors 1 and 2. Going through all events for them is dear: only where
+    something was duplicated at all."""
+    calls = "(SELECT id FROM calls WHERE family = 'dup')"
+    if not facts.rows(f"SELECT 1 FROM uses WHERE call_id IN {calls} AND file_id IS NOT NULL LIMIT 1"):
+        return []
+    rows = facts.rows(
+        f"""SELECT DISTINCT file_id FROM events
+WHERE call_id IN {calls} AND fd IN (1, 2) AND file_id IS NOT NULL ORDER BY file_id"""
+    )
+    return [int(row["file_id"]) for row in rows]
+
+
 # What dd writes goes through descriptor 1 too, but in the sizes that it is told.
 # Where a stream leads is not always known ("standard"): to a terminal, lines must go one by one, but they are
 # few there.
-def _sql(settings: Settings) -> str:
+def _sql(settings: Settings, duplicates: Sequence[int]) -> str:
     small = f"e.bytes > 0 AND e.bytes < {settings.below_bytes}"
     time = "coalesce(e.dur, e.sys_cpu_ns)"
+    leads_there = f"OR e.file_id IN ({', '.join(map(str, duplicates))})" if duplicates else ""
     return f"""SELECT f.name, f.kind, arg_max(c.name, e.bytes) AS call,
   count(*) FILTER (WHERE {small}) AS count,
   CAST(sum({time}) FILTER (WHERE {small}) AS BIGINT) AS time_ns,
@@ -59,7 +73,8 @@ def _sql(settings: Settings) -> str:
   CAST(sum(e.bytes) FILTER (WHERE {small}) AS BIGINT) AS bytes
 FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
   JOIN processes q ON q.utid = e.utid LEFT JOIN programs g ON g.upid = q.upid
-WHERE e.direction = 2 AND e.fd IN (1, 2) AND NOT coalesce(suffix(g.program, '/dd'), false) AND (
+WHERE e.direction = 2 AND (e.fd IN (1, 2) {leads_there})
+  AND NOT coalesce(suffix(g.program, '/dd'), false) AND (
   {costs.files("f")} OR f.kind = 'standard')
 GROUP BY f.file_id, f.name, f.kind
 HAVING count(*) FILTER (WHERE {small}) >= greatest({settings.least_count}, {settings.least_share} * count(*))
@@ -103,7 +118,7 @@ RULE = Rule(
     fine_when=N_("Somebody watches the output while it grows, or the lines must survive a crash."),
     settings=Settings,
     find=find,
-    tables=("programs",),
+    tables=("programs", "uses"),
     yields_to=("synchronous-flags",),
     case="printf-lines",
 )

@@ -52,12 +52,16 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# Files of one folder with names of one length are numbered too, if by letters, as `split` does it.
+# Files of one folder with names of one length are numbered too, if by letters, as `split` does it; and so are
+# those of numbered folders that are named alike.
 # In one file the small pieces would be buffered: their calls go too, though not all of their time.
 def _sql(settings: Settings) -> str:
     return f"""WITH lengths AS (SELECT file_id, count(*) OVER (PARTITION BY length(name), {_FOLDER}) AS alike
   FROM files f WHERE {costs.files("f")}),
-series AS (SELECT file_id FROM lengths WHERE alike >= {settings.least_files})
+folders AS (SELECT file_id, count(*) OVER (PARTITION BY pattern, length({_LAST})) AS alike FROM files f
+  WHERE {costs.files("f")} AND {_IN_NUMBERED}),
+series AS (SELECT file_id FROM lengths WHERE alike >= {settings.least_files}
+  UNION SELECT file_id FROM folders WHERE alike >= {settings.least_files})
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS count,
   CAST(sum(w.metadata) AS BIGINT) AS calls, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
   CAST(sum(w.seeks + w.others + w.reads + w.writes) AS BIGINT) AS others,
@@ -72,6 +76,8 @@ GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.na
 
 
 _NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*$')"
+_IN_NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*/[^/]*$')"
+_LAST = r"regexp_extract(f.name, '[^/]*$')"
 _FOLDER = r"regexp_extract(f.name, '^(.*)/', 1)"
 _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""

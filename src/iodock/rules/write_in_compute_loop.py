@@ -32,6 +32,9 @@ class Settings:
     still now and then: a moment is 1/30 of the run."""
     least_pause_ns: int = 50000
     """Computing between two writes on average: with less, the program only writes."""
+    least_source_pause_ns: int = 3000
+    """The same if the process reads less than it writes there: it is no filter, it computes what it
+    writes."""
     least_named_pause_ns: int = 1500
     """The same for files whose names say that they hold a program's log or debug output, if it reads less
     than it writes there: more than it takes to format a line."""
@@ -108,10 +111,11 @@ busy AS (SELECT w.upid, w.file_id, sum(m.time_ns) AS io_ns, {facts.tracing_ns} *
 seen AS (SELECT w.*, coalesce(l.end_ts, {first + wall}) - coalesce(l.start_ts, {first}) AS life,
     b.io_ns + b.tracing_ns AS stopped_ns, b.io_ns - least(b.io_ns, b.tracing_ns) AS untraced_ns,
     b.moments, w.last_ts - w.first_ts AS span, c.cpu_ns,
-    regexp_matches(lower(f.name), '{_DEBUG}') AND b.read_bytes <= w.written_bytes AS is_named,
+    b.read_bytes <= w.written_bytes AS is_source,
+    regexp_matches(lower(f.name), '{_DEBUG}') AND is_source AS is_named,
     regexp_matches(lower(f.name), '{_SAYS_DEBUG}') AS is_debug,
     CASE WHEN is_debug THEN {settings.least_debug_pause_ns} WHEN is_named THEN {settings.least_named_pause_ns}
-      ELSE {settings.least_pause_ns} END AS least_pause,
+      WHEN is_source THEN {settings.least_source_pause_ns} ELSE {settings.least_pause_ns} END AS least_pause,
     CASE WHEN is_debug THEN {settings.least_debug_compute} WHEN is_named THEN {settings.least_named_compute}
       ELSE {settings.least_compute} END AS least_compute
   FROM chosen w JOIN files f ON f.file_id = w.file_id JOIN lives l ON l.upid = w.upid
