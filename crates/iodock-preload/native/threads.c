@@ -1,7 +1,15 @@
 /* Whose state is whose. A part of record.c, kept apart for reading. */
 
-/* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states, in the place of the first:
- * is it taken? */
+/* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states: is it taken? The first is
+ * none, so that the bits and the state that comes next share a page: many processes need no other. */
+#define BITS_BYTES 64
+_Static_assert(BITS_BYTES >= BLOCK_STATES / 8 && BITS_BYTES + sizeof(struct state) <= 4096, "on one page");
+
+static struct state *state_in(u64 *taken, u32 number)
+{
+	return (struct state *)((u8 *)taken + BITS_BYTES + (number - 1) * SLOT_BYTES);
+}
+
 static u64 *block(u32 index)
 {
 	u8 *there = __atomic_load_n(&blocks[index], __ATOMIC_ACQUIRE);
@@ -32,7 +40,7 @@ static struct state *take_state(void)
 				if (__atomic_fetch_or(&taken[word], bit, __ATOMIC_ACQUIRE) & bit)
 					continue;
 				u32 number = word * 64 + (u32)__builtin_ctzl(bit);
-				struct state *state = (struct state *)((u8 *)taken + number * SLOT_BYTES);
+				struct state *state = state_in(taken, number);
 				state->number = index * BLOCK_STATES + number;
 				return state;
 			}
