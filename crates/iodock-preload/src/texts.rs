@@ -5,6 +5,7 @@
 //! 117 microseconds for libc's text).
 
 use crate::mapping::Mapping;
+use crate::session;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -79,7 +80,8 @@ impl Texts {
         let sum = crc32fast::hash(&text);
         text.extend_from_slice(MARK);
         text.extend_from_slice(&[sum.to_le_bytes(), [0; 4]].concat());
-        let new = path.with_extension(std::process::id().to_string());
+        // In another container somebody may have our process's number.
+        let new = path.with_extension(format!("{}-{:x}", std::process::id(), session::ticks()));
         let kept = write(&new, &text).and_then(|()| fs::rename(&new, &path));
         if kept.is_err() {
             let _ = fs::remove_file(&new);
@@ -114,7 +116,7 @@ fn is_local(folder: &Path) -> io::Result<bool> {
 /// At once, so that the page cache holds it in large pieces, and for good: a name that a crash has left empty would be a program's code.
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
-    let mut file: File = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text)?;
     file.sync_all()
 }

@@ -81,7 +81,8 @@ int main(int argc, char **argv)
 	unsigned long size = 512;
 	for (int i = 0; i < CALLS; i++) {
 		if (lot(4) == 0)
-			last = lot(20) ? files[lot(FILES)] : (int)lot(1000) - 500;
+			/* Now and then none; but none that we may have inherited. */
+			last = lot(20) ? files[lot(FILES)] : lot(2) ? -1 - (int)lot(500) : 100000 + (int)lot(500);
 		if (lot(3) == 0)
 			size = lot(3) ? lot(sizeof buffer) : lot(9) * 512;
 		struct iovec vector[2] = {{buffer, size}, {buffer, lot(100)}};
