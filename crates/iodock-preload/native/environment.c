@@ -1,7 +1,7 @@
 /* Programs executed with an environment of their own (env -i, subprocess with env={}) are to be recorded
  * too: ours is put back into it. A part of record.c, kept apart for reading.
  *
- * The kernel has not seen the environment yet, so it may be anything: it is only read as the kernel would. */
+ * The kernel has not seen the environment yet, so it may be anything: it is asked what of it can be read. */
 
 #define MOST_VARIABLES 2000
 /* More than the names that are looked for. */

@@ -345,7 +345,7 @@ static inline u8 *put_stat(u8 *at, u64 size, u8 type)
 	return put(at, size);
 }
 
-/* Code or head, masks and times; then paths, and the other fields in the order of their bits. */
+/* Code, masks and times; then paths, and the other fields in the order of their bits. */
 static void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase,
 			 u64 start, u64 end, s64 result)
 {
@@ -362,7 +362,7 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 	s32 *last_fd = f->path_bytes ? &stream->last_directory : &stream->last_fd;
 	if (f->has & HAS_FD && f->fd != *last_fd)
 		has |= HAS_FD;
-	if (result != likely_result(stream, shape, f))
+	if (phase != PHASE_NO_RETURN && result != likely_result(stream, shape, f))
 		has |= HAS_RESULT;
 	s64 gap = (s64)(start - stream->last_end);
 	if (gap < 0)

@@ -64,12 +64,13 @@
 #define CLONE_SETTLS 0x80000ul
 #define CLONE3_TLS 56 /* in struct clone_args */
 #define AT_FDCWD -100
+#define O_NONBLOCK 04000
+#define O_NOFOLLOW 0400000
 #define AT_EACCESS 0x200
 #define R_OK 4
 #define EPERM 1
 #define ENOENT 2
 #define EACCES 13
-#define EBADF 9
 #define EFAULT 14
 #define ENOTDIR 20
 #define ENOSYS 38

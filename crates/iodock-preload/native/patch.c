@@ -1,7 +1,7 @@
 /* Makes the system-call sites of what is loaded jump to the stub. A part of record.c, kept apart for reading.
  *
- * The session file holds each module's text with the jumps in it, and the trampolines that these lead to, for a fixed distance between
- * the two: a process maps both. Where that distance is taken, or the text is not to be replaced (map_text), the jumps are written into
+ * The recorder has made each module's text with the jumps in it, in a file of its own or in the session's, and the trampolines that these
+ * lead to, for a fixed distance between the two: a process maps both. Where that distance is taken, or the text is not to be replaced (map_text), the jumps are written into
  * pages of our own. */
 
 #define NT_GNU_BUILD_ID 3
@@ -105,17 +105,21 @@ static u8 *map_trampolines(const struct module *module, const u8 *load)
 	return 0;
 }
 
+/* Of struct stat: device, inode, bytes, seconds and nanoseconds of the last change. */
+static u64 identity(const u64 *status)
+{
+	const u64 told[] = {status[0], status[1], status[6], status[11], status[12]};
+	u64 hash = 0;
+	for (u32 i = 0; i < sizeof(told) / sizeof(*told); i++)
+		hash = mix(hash, told[i]);
+	return hash;
+}
+
 /* Is this the file that the recorder has read? Another one may have the same build id. */
 static int is_same_file(const struct module *module, const char *name)
 {
-	u64 status[18], hash = 0;
-	if (failed(kernel2(SYS_stat, name, status)))
-		return 0;
-	/* device, inode, bytes, seconds and nanoseconds of its last change */
-	const u64 told[] = {status[0], status[1], status[6], status[11], status[12]};
-	for (u32 i = 0; i < sizeof(told) / sizeof(*told); i++)
-		hash = mix(hash, told[i]);
-	return hash == module->file;
+	u64 status[18];
+	return !failed(kernel2(SYS_stat, name, status)) && identity(status) == module->file;
 }
 
 /* Has nobody written to the text? A debugger's breakpoints, and what others have patched before us, are to stay. */
@@ -143,7 +147,7 @@ static int is_untouched(const struct module *module, const u8 *load, long pagema
 	return 1;
 }
 
-/* The file that holds the text: negative if it is not there, or not whole. */
+/* The file that holds the text: negative if it is not there, or not the one that the recorder has looked at. */
 static long open_text(const struct module *module)
 {
 	u64 status[18];
@@ -153,8 +157,10 @@ static long open_text(const struct module *module)
 	for (u32 digit = 16; digit--;)
 		*at++ = (u8) "0123456789abcdef"[module->text_number >> 4 * digit & 15];
 	*at = 0;
-	long file = kernel3(SYS_open, path, O_CLOEXEC, 0);
-	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && status[6] == module->text_bytes + TEXT_TRAILER))
+	long file = kernel3(SYS_open, path, O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+	/* The owner cannot be made up, as times can. */
+	if (failed(file) || (!failed(kernel2(SYS_fstat, file, status)) && (u32)(status[3] >> 32) == session->owner &&
+			     identity(status) == module->text_file))
 		return file;
 	kernel1(SYS_close, file);
 	return -1;

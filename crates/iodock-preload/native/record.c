@@ -251,8 +251,8 @@ static __attribute__((noinline)) void record_any(struct plain_frame *plain, u64 
 	leave(state, level);
 }
 
-/* Called by the stub behind a call. read, write, pread64 and pwrite64 are written here, the same bytes as
- * write_fields would give, without its questions: every ns of this is one of each call. */
+/* Called by the stub behind a call. read, write, pread64 and pwrite64 are written here, without the questions of write_fields: every ns
+ * of this is one of each call. */
 __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
 {
 	struct state *state = own;

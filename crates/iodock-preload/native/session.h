@@ -81,7 +81,7 @@ enum trace {
 
 struct shape {
 	u8 kind;
-	u8 code; /* in records; 1..254 */
+	u8 code; /* in records; 1..191 */
 	u8 roles[MOST_ROLES];
 };
 
@@ -119,6 +119,7 @@ struct header {
 	u32 recorder;     /* its process */
 	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* of the file, that every process maps */
+	u32 owner;	  /* the recorder's user, whose the texts' files are */
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
@@ -142,6 +143,7 @@ struct module {
 	u32 text_bytes;
 	u64 file; /* what tells the file that the text is of from others: see is_same_file */
 	u64 text_number; /* 0: the text is in the session's file; else in one of its own */
+	u64 text_file; /* what tells that one from others */
 };
 
 #define DISTANCE (1l << 30)
@@ -150,9 +152,6 @@ struct module {
 struct entries {
 	void (*plain)(void), (*before)(void), (*after)(void);
 };
-
-/* What stands behind the code in a text's file. */
-#define TEXT_TRAILER 16
 
 struct site {
 	u32 at; /* where the jump is written, from the load address */

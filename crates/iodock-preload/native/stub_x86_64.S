@@ -125,6 +125,9 @@ iodock_plain:
 	jne	.Lother
 	cmpq	(%rsp), %rdx
 	jne	.Lother
+	/* An error that is as large as what was asked for. */
+	testq	%rdx, %rdx
+	js	.Lother
 	movq	%rax, %r9
 	shrq	$TIME_SHIFT, %r9
 	movq	8(%rsp), %rsi

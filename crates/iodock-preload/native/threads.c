@@ -49,9 +49,13 @@ static struct state *take_state(void)
 	return 0;
 }
 
-/* A thread ends: its state, and the chunks that it has begun, are the next one's. */
+static void abandon(struct state *state);
+
+/* A thread ends: its state, and the chunks that it has begun, are the next one's. Not those whose record a handler has left. */
 static void give_state_back(struct state *state)
 {
+	if (state->level)
+		abandon(state);
 	u32 number = state->number % BLOCK_STATES;
 	u64 *taken = block(state->number / BLOCK_STATES);
 	own = 0;

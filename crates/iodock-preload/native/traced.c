@@ -15,10 +15,8 @@ enum mark {
 #define SYS_fstat 5
 #define SYS_geteuid 107
 #define SYS_fgetxattr 193
-#define CAPABILITY "security.capability"
 #define PR_SET_PTRACER 0x59616d61
 #define AT_EMPTY_PATH 0x1000
-#define O_NONBLOCK 04000
 #define SET_USER 04000
 #define SET_GROUP 02010 /* with the right to execute */
 #define PT_INTERP 3
@@ -94,7 +92,7 @@ static enum sight sight_of_elf(long fd, u8 *head, u64 bytes)
 }
 
 /* Does the file give rights? struct stat holds the mode at 24, user and group behind. */
-static int gives_rights(long fd, u8 *path, u64 *status)
+static int gives_rights(long fd, u64 *status)
 {
 	if (failed(kernel2(SYS_fstat, fd, status)))
 		return 0;
@@ -103,13 +101,7 @@ static int gives_rights(long fd, u8 *path, u64 *status)
 		return 1;
 	if ((mode & SET_GROUP) == SET_GROUP)
 		return 1;
-	long bytes = kernel(SYS_fgetxattr, fd, (long)CAPABILITY, 0, 0, 0, 0);
-	/* It may have been opened for its place only (O_PATH). */
-	if (bytes == -EBADF) {
-		put_descriptor(path, fd);
-		bytes = kernel(SYS_getxattr, (long)path, (long)CAPABILITY, 0, 0, 0, 0);
-	}
-	return bytes > 0;
+	return kernel(SYS_fgetxattr, fd, (long)"security.capability", 0, 0, 0, 0) > 0;
 }
 
 /* The program that a script's first line names is put where `head` is; 0 if it names none. */
@@ -140,7 +132,7 @@ static enum sight sight_of(long directory, const u8 *path, u64 flags, u8 *head)
 		u32 is_elf = !failed(bytes) && bytes >= 64 && *(const u32 *)head == 0x464c457f;
 		if (is_elf) {
 			sight = sight_of_elf(fd, head, (u64)bytes);
-			if (gives_rights(fd, head, status))
+			if (gives_rights(fd, status))
 				sight = PRIVILEGED;
 		}
 		if (!is_open)

@@ -5,17 +5,18 @@
 use crate::elf;
 use crate::format::Shape;
 use crate::mapping::Mapping;
+use crate::own;
 use crate::sites;
 use crate::table::Table;
 use crate::texts::Texts;
 use crate::trampolines::{self, Text};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Goes up with every change of what is searched, and how tables are written.
+/// Goes up with every change of what is searched, of how tables are written, and of what a text is made of.
 const VERSION: u32 = 4;
 
 /// A library whose calls are to be seen.
@@ -33,6 +34,8 @@ pub struct Library {
 pub struct Kept {
     pub texts: Texts,
     pub number: u64,
+    /// What tells its file from others.
+    pub identity: u64,
 }
 
 /// Tables of libraries.
@@ -46,8 +49,8 @@ impl Cache {
     /// In the user's own cache folder. Without one nothing is kept.
     pub fn of_user(shapes: Vec<Shape>) -> Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
-        let home = || Some(Path::new(&std::env::var_os("HOME")?).join(".cache"));
-        let base = named.map(PathBuf::from).or_else(home);
+        let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+        let base = named.map(PathBuf::from).or_else(home).filter(|base| base.is_absolute());
         let cache = Cache::at(base.map(|base| base.join("iodock")), shapes);
         let texts = Texts::of_user(cache.folder.as_deref());
         cache.with_texts(texts)
@@ -79,9 +82,9 @@ impl Cache {
     fn keep_text(&self, file: &Mapping, table: &Table, text: &Text) -> Option<Kept> {
         let texts = self.texts.clone()?;
         // Of this very file, with these very jumps.
-        let number = checksum(&[&file.identity().to_le_bytes()[..], &table.bytes()].concat()).max(1);
-        texts.keep(number, text.bytes as usize, || text.image(file)).ok()?;
-        Some(Kept { texts, number })
+        let number = checksum(&[&file.state().to_le_bytes()[..], &table.bytes()].concat()).max(1);
+        let identity = texts.keep(number, text.bytes as usize, || text.image(file)).ok()?;
+        Some(Kept { texts, number, identity })
     }
 
     fn table(&self, file: &[u8], build_id: &[u8]) -> Option<Table> {
@@ -128,7 +131,8 @@ fn hash(shapes: &[Shape]) -> u64 {
 
 /// `None` unless it is whole: these bytes decide what is written over a program's instructions.
 fn read(path: &Path, build_id: &[u8]) -> Option<Table> {
-    let kept = fs::read(path).ok()?;
+    let mut kept = Vec::new();
+    own::open(path).ok()?.read_to_end(&mut kept).ok()?;
     let (bytes, sum) = kept.split_at_checked(kept.len().checked_sub(8)?)?;
     let table = Table::parse(bytes).filter(|_| checksum(bytes).to_le_bytes() == *sum)?;
     (table.build_id == build_id).then_some(table)
@@ -145,7 +149,8 @@ fn keep(path: &Path, table: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let new = path.with_extension(std::process::id().to_string());
-    let mut file = fs::File::create(&new)?;
+    let _ = fs::remove_file(&new);
+    let mut file = own::create(&new)?;
     file.write_all(table)?;
     file.write_all(&checksum(table).to_le_bytes())?;
     fs::rename(&new, path)

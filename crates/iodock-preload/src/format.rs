@@ -37,6 +37,7 @@ pub mod header {
     pub const RECORDER: usize = 156;
     pub const ID_SPACE: usize = 160;
     pub const HEAD_BYTES: usize = 168;
+    pub const OWNER: usize = 176;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
@@ -216,9 +217,10 @@ pub mod module {
     pub const TEXT_BYTES: usize = 76;
     pub const FILE: usize = 80;
     pub const TEXT_NUMBER: usize = 88;
+    pub const TEXT_FILE: usize = 96;
 }
 
-pub const MODULE_BYTES: usize = 96;
+pub const MODULE_BYTES: usize = 104;
 pub const PATCH_BYTES: usize = 8;
 pub const MOVED_BYTES: usize = 4;
 /// What a site's trampoline takes over, bytes.

@@ -15,6 +15,7 @@ mod entries;
 pub mod format;
 mod items;
 pub mod mapping;
+mod own;
 pub mod reader;
 pub mod session;
 pub mod shapes;

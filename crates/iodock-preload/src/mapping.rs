@@ -11,13 +11,19 @@ pub struct Mapping {
     start: *mut libc::c_void,
     bytes: usize,
     identity: u64,
+    state: u64,
 }
 
 impl Mapping {
     /// # Errors
     /// It can't be opened or mapped, or is empty.
     pub fn of(path: &Path) -> io::Result<Mapping> {
-        let file = File::open(path)?;
+        Mapping::of_file(&File::open(path)?)
+    }
+
+    /// # Errors
+    /// It can't be mapped, or is empty.
+    pub fn of_file(file: &File) -> io::Result<Mapping> {
         let about = file.metadata()?;
         let bytes = about.len() as usize;
         let how = libc::MAP_PRIVATE | libc::MAP_POPULATE;
@@ -27,21 +33,30 @@ impl Mapping {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Mapping { start, bytes, identity: identity(&about) })
+        let identity = identity(&about);
+        let state = [about.ctime() as u64, about.ctime_nsec() as u64].into_iter().fold(identity, mix);
+        Ok(Mapping { start, bytes, identity, state })
     }
 
     /// Tells the file from others, and from itself after a change: `is_same_file` in native/patch.c has the same.
     pub fn identity(&self) -> u64 {
         self.identity
     }
+
+    /// The same, and from itself also after a change that gave it back its old times.
+    pub fn state(&self) -> u64 {
+        self.state
+    }
+}
+
+fn mix(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^ hash >> 32
 }
 
 fn identity(about: &Metadata) -> u64 {
     let told = [about.dev(), about.ino(), about.size(), about.mtime() as u64, about.mtime_nsec() as u64];
-    told.into_iter().fold(0, |hash: u64, word| {
-        let hash = (hash ^ word).wrapping_mul(0xff51_afd7_ed55_8ccd);
-        hash ^ hash >> 32
-    })
+    told.into_iter().fold(0, mix)
 }
 
 impl Deref for Mapping {

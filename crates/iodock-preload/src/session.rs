@@ -72,6 +72,7 @@ impl Session {
         put(header::HEAD_BYTES, &layout.head_bytes.to_le_bytes());
         put(header::NUMBER, &number.to_le_bytes());
         put(header::RECORDER, &std::process::id().to_le_bytes());
+        put(header::OWNER, &crate::own::user().to_le_bytes());
         let id_space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
         put(header::ID_SPACE, &id_space.to_le_bytes());
         let library = folder.join(LIBRARY_NAME);
@@ -262,7 +263,7 @@ impl Layout {
                 Places { trampolines: take(library.table.trampolines.len()), ..Places::default() };
             if let Some(text) = &library.text {
                 match &library.kept {
-                    Some(kept) => places.text_number = kept.number,
+                    Some(kept) => (places.text_number, places.text_file) = (kept.number, kept.identity),
                     None => places.text = take(text.bytes as usize),
                 }
                 (places.text_from, places.text_bytes) = (text.from, text.bytes);

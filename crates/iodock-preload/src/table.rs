@@ -31,6 +31,8 @@ pub struct Places {
     pub text: u64,
     /// The number of the file that the text is in, 0: it is in none of its own.
     pub text_number: u64,
+    /// What tells that file from others.
+    pub text_file: u64,
     pub text_from: u32,
     pub text_bytes: u32,
     /// The file that the text is of ([`crate::mapping::Mapping::identity`]).
@@ -58,6 +60,7 @@ impl Table {
             (module::TEXT_AT, places.text),
             (module::FILE, places.file),
             (module::TEXT_NUMBER, places.text_number),
+            (module::TEXT_FILE, places.text_file),
         ] {
             bytes[at..at + 8].copy_from_slice(&place.to_le_bytes());
         }

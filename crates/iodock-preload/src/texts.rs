@@ -5,16 +5,18 @@
 //! 117 microseconds for libc's text).
 
 use crate::mapping::Mapping;
-use crate::session;
-use std::fs::{self, DirBuilder, File};
+use crate::{own, session};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// What stands behind the code: this, and the checksum of the code.
 const MARK: &[u8; 8] = b"IODOCKT\n";
 pub const TRAILER: usize = 16;
+/// A session's header has room for 1,023 bytes; a process puts a name behind it.
+const MOST_FOLDER: usize = 1000;
 
 const EXT4: i64 = 0xef53;
 const XFS: i64 = 0x5846_5342;
@@ -41,10 +43,8 @@ impl Texts {
     /// In `cache`, or where that is on another machine's disk in `/var/tmp`, in a folder that only its user can write to. `None`
     /// where neither can be had.
     pub fn of_user(cache: Option<&Path>) -> Option<Texts> {
-        // SAFETY: can't fail.
-        let user = unsafe { libc::geteuid() };
         let beside = cache.and_then(Path::file_name).map(|name| {
-            let folder = PathBuf::from(format!("/var/tmp/iodock-{user}"));
+            let folder = PathBuf::from(format!("/var/tmp/iodock-{}", own::user()));
             folder.join(name)
         });
         let mut folders = cache.map(Path::to_path_buf).into_iter().chain(beside);
@@ -52,12 +52,20 @@ impl Texts {
     }
 
     /// # Errors
-    /// The folder can't be made, is somebody else's, or lies where programs can't map code.
+    /// The folder can't be made, may be written by others, lies where programs can't map code, or its name is too long for a session.
     pub fn at(folder: &Path) -> io::Result<Texts> {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let parent = folder.parent().unwrap_or(folder);
-        if !(is_own(folder)? && is_own(parent)? && is_local(folder)?) {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "no place for code"));
+        let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "no place for code");
+        let parent =
+            folder.parent().filter(|_| folder.is_absolute() && folder.as_os_str().len() <= MOST_FOLDER);
+        let parent = parent.ok_or_else(refused)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(parent)?;
+        if !own::is_folder(parent) {
+            return Err(refused());
+        }
+        builder.create(folder)?;
+        if !(own::is_folder(folder) && is_local(folder)?) {
+            return Err(refused());
         }
         Ok(Texts { folder: folder.into() })
     }
@@ -66,14 +74,15 @@ impl Texts {
         &self.folder
     }
 
-    /// Sees to it that the text `number` is there: `bytes` long, and what `make` gives.
+    /// Sees to it that the text `number` is there: `bytes` long, and what `make` gives. Returns what tells its file from others
+    /// ([`Mapping::identity`]).
     ///
     /// # Errors
     /// It can't be written.
-    pub fn keep(&self, number: u64, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> io::Result<()> {
+    pub fn keep(&self, number: u64, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> io::Result<u64> {
         let path = self.folder.join(name(number));
-        if is_whole(&path, bytes) {
-            return Ok(());
+        if let Some(identity) = whole(&path, bytes) {
+            return Ok(identity);
         }
         let mut text = make();
         debug_assert_eq!(text.len(), bytes);
@@ -86,16 +95,9 @@ impl Texts {
         if kept.is_err() {
             let _ = fs::remove_file(&new);
         }
-        kept
+        kept?;
+        whole(&path, bytes).ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
-}
-
-/// It is a folder, and nobody else may write there.
-fn is_own(folder: &Path) -> io::Result<bool> {
-    let about = fs::symlink_metadata(folder)?;
-    // SAFETY: can't fail.
-    let user = unsafe { libc::geteuid() };
-    Ok(about.is_dir() && about.uid() == user && about.mode() & 0o022 == 0)
 }
 
 fn is_local(folder: &Path) -> io::Result<bool> {
@@ -115,23 +117,17 @@ fn is_local(folder: &Path) -> io::Result<bool> {
 
 /// At once, so that the page cache holds it in large pieces, and for good: a name that a crash has left empty would be a program's code.
 fn write(path: &Path, text: &[u8]) -> io::Result<()> {
-    let mut options = fs::OpenOptions::new();
-    let mut file: File = options.write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = own::create(path)?;
     file.write_all(text)?;
     file.sync_all()
 }
 
-/// These bytes are what programs execute: they are looked at before each recording.
-fn is_whole(path: &Path, bytes: usize) -> bool {
-    let about = fs::symlink_metadata(path).ok().filter(|about| about.is_file() && about.mode() & 0o022 == 0);
-    // SAFETY: can't fail.
-    let user = unsafe { libc::geteuid() };
-    if about.is_none_or(|about| about.uid() != user || about.len() != (bytes + TRAILER) as u64) {
-        return false;
-    }
-    let Ok(file) = Mapping::of(path) else { return false };
-    let (text, trailer) = file.split_at(bytes);
-    trailer[..8] == MARK[..] && trailer[8..12] == crc32fast::hash(text).to_le_bytes()
+/// These bytes are what programs execute: they are looked at before each recording. `None` unless they are as they were written.
+fn whole(path: &Path, bytes: usize) -> Option<u64> {
+    let file = Mapping::of_file(&own::open(path).ok()?).ok().filter(|file| file.len() == bytes + TRAILER)?;
+    let (text, trailer) = file.split_at_checked(bytes)?;
+    let sum = crc32fast::hash(text).to_le_bytes();
+    (trailer.starts_with(MARK) && trailer.get(8..12) == Some(&sum)).then_some(file.identity())
 }
 
 #[cfg(test)]
@@ -161,8 +157,7 @@ mod tests {
         let texts = Texts::at(&place.0.join("texts")).expect("a place");
         let path = texts.folder().join(name(7));
         let keep = |byte: u8| texts.keep(7, 8192, || vec![byte; 8192]).expect("kept");
-        keep(1);
-        keep(2);
+        assert_eq!(keep(1), keep(2));
         assert_eq!(fs::read(&path).expect("there")[..8192], [1; 8192]);
         for damage in [0, 8191, 8192 + 9] {
             let mut bytes = fs::read(&path).expect("there");
@@ -187,6 +182,10 @@ mod tests {
         assert!(Texts::at(&open.join("inside")).is_err());
         std::os::unix::fs::symlink(&place.0, place.0.join("link")).expect("linked");
         assert!(Texts::at(&place.0.join("link")).is_err());
+        assert!(Texts::at(&place.0.join("link").join("inside")).is_err());
+        assert!(!place.0.join("inside").exists(), "nothing is made behind it");
         assert!(Texts::at(Path::new("/proc/self")).is_err());
+        assert!(Texts::at(Path::new("relative/folder")).is_err());
+        assert!(Texts::at(&place.0.join("a/".repeat(600))).is_err());
     }
 }

@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 			size = lot(3) ? lot(sizeof buffer) : lot(9) * 512;
 		struct iovec vector[2] = {{buffer, size}, {buffer, lot(100)}};
 		int opened;
-		switch (lot(18)) {
+		switch (lot(19)) {
 		case 0:
 		case 1:
 			pread(last, buffer, size, place());
@@ -146,6 +146,11 @@ int main(int argc, char **argv)
 			renameat(AT_FDCWD, other, lot(3) ? AT_FDCWD : last, name());
 			break;
 		}
+		case 17:
+			/* An error that is as large as what was asked for: EBADF is 9. */
+			for (int times = 3; times; times--)
+				pread(-1, buffer, (size_t)-9, 4096);
+			break;
 		default:
 			write(last, buffer, lot(20));
 		}

@@ -1,0 +1,40 @@
+//! Files and folders that nobody but this user can have written: what is kept there decides what programs execute.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+pub fn user() -> u32 {
+    // SAFETY: can't fail.
+    unsafe { libc::geteuid() }
+}
+
+fn is_own(about: &Metadata) -> bool {
+    about.uid() == user() && about.mode() & 0o022 == 0
+}
+
+/// # Errors
+/// It can't be opened, is no plain file, or may be somebody else's.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let about = file.metadata()?;
+    if !(about.is_file() && is_own(&about)) {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "may be written by others"));
+    }
+    Ok(file)
+}
+
+/// Is it a folder, no link to one, and this user's alone to write to?
+pub fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|about| about.is_dir() && is_own(&about))
+}
+
+/// A new file, for this user alone.
+///
+/// # Errors
+/// It is there already, or can't be made.
+pub fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+}
