@@ -46,8 +46,8 @@ def recorded(folder: Path, backend: str) -> tuple[subprocess.CompletedProcess[st
 def accesses(store: Path) -> list[dict[str, object]]:
     command = [*IODOCK, "show", "accesses", str(store), "--file", "**/data", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    kept = ("call", "offset", "size", "result")
-    return [{key: row.get(key) for key in kept} for row in json.loads(done.stdout)["rows"]]
+    kept = ("call", "offset_bytes", "requested_bytes", "result")
+    return [{key: row[key] for key in kept} for row in json.loads(done.stdout)["rows"]]
 
 
 def test_the_same_output_status_and_accesses_as_by_ptrace(tmp_path: Path) -> None:

@@ -57,3 +57,17 @@ def test_a_read_that_never_returns_is_a_call_without_a_result(
     assert done.returncode == status, done.stderr
     (row,) = json.loads(lines([*IODOCK, "query", store, READS, "--format", "json"]))["rows"]
     assert (row["without_result"], row["done"], row["threads"]) == reads
+
+
+@pytest.mark.parametrize("backend", ["rewrite", "ptrace"])
+def test_what_follows_an_open_that_never_returns_is_as_it_was(
+    unreturned: Path, tmp_path: Path, backend: str
+) -> None:
+    store = str(tmp_path / "run.iodock")
+    command = [*IODOCK, "record", "--quiet", "--backend", backend, "-o", store, "--", unreturned, "opened"]
+    assert subprocess.run(command, timeout=120, check=False).returncode == 0
+    told = lines([*IODOCK, "show", "accesses", store, "--file", "**/unreturned", "--format", "json"])
+    blocks = [
+        (row["offset_bytes"], row["bytes"]) for row in json.loads(told)["rows"] if row["call"] == "pread64"
+    ]
+    assert blocks == [(100 * block, 10) for block in range(10)]
