@@ -5,12 +5,13 @@
 //! 117 microseconds for libc's text).
 
 use crate::mapping::Mapping;
-use crate::{own, session};
+use crate::own;
 use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What stands behind the code: this, and the checksum of the code.
 const MARK: &[u8; 8] = b"IODOCKT\n";
@@ -90,7 +91,8 @@ impl Texts {
         text.extend_from_slice(MARK);
         text.extend_from_slice(&[sum.to_le_bytes(), [0; 4]].concat());
         // In another container somebody may have our process's number.
-        let new = path.with_extension(format!("{}-{:x}", std::process::id(), session::ticks()));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let new = path.with_extension(format!("{}-{now:x}", std::process::id()));
         let kept = write(&new, &text).and_then(|()| fs::rename(&new, &path));
         if kept.is_err() {
             let _ = fs::remove_file(&new);
