@@ -34,6 +34,9 @@ class Settings:
     most_same: float = 0.05
     """The same where no offset of a file begins more than this share of its accesses: a library's buffers
     begin at blocks, but a header is come back to."""
+    most_often: int = 16
+    """And where an offset begins no more accesses than this on average: with more, each part is read again
+    and again, through whichever buffer, and would be better kept."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -113,7 +116,7 @@ by_file AS (SELECT place, sum(count) AS count, count(*) AS offsets, max(count) A
   GROUP BY place, file_id)
 SELECT place FROM by_file GROUP BY place
 HAVING sum(offsets) >= {settings.least_distinct} * sum(count)
-  OR sum(most) <= {settings.most_same} * sum(count)"""
+  OR sum(most) <= {settings.most_same} * sum(count) AND sum(count) <= {settings.most_often} * sum(offsets)"""
     )
     scattered = {row["place"] for row in rows}
     return Faults([row for row in faults.rows if row["place"] not in scattered])
