@@ -17,6 +17,15 @@ impl Share {
         *side.entry(metric).or_default() += u128::from(now.abs_diff(before));
     }
 
+    /// By metric: what was lost, and what of it nobody has gained.
+    pub fn unclaimed(&self) -> impl Iterator<Item = (Metric, u64, u64)> + '_ {
+        let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
+        self.lost.iter().map(move |(metric, lost)| {
+            let gained = self.gained.get(metric).copied().unwrap_or(0);
+            (*metric, whole(*lost), whole(lost.saturating_sub(gained)))
+        })
+    }
+
     /// Leaves of each gain its part of what nobody lost.
     pub fn apply(&self, grown: &mut Vec<(Metric, u64)>) {
         for (metric, value) in grown.iter_mut() {

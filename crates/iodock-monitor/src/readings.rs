@@ -1,6 +1,6 @@
 //! The last reading of every entry of every target, and what comes out of the next one: how much it grew.
 
-mod ended;
+mod lost;
 
 use crate::falling::Share;
 use crate::interval::Interval;
@@ -8,11 +8,11 @@ use crate::place::{Place, SenderId};
 use crate::rows::{EventRow, LossRow, NameRow, Rows};
 use crate::steps::{self, Steps};
 use crate::work;
-use ended::ended_steps;
 use iodock_samples::batch::{Batch, JobName, Part, Receipt};
 use iodock_samples::event::Event;
 use iodock_samples::growth::{Before, Expiry, Growth, Reading};
 use iodock_samples::sample::{Entry, Metric, Name, Names, Owner, Quantity, Trend};
+use lost::Lost;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
@@ -213,8 +213,8 @@ impl Target {
         let names = self.interned();
         // An agent's clock that was set back must not make intervals that end before they begin.
         let begin = self.time.map_or(part.time, |time| time.min(part.time));
-        let ended = self.entries.remove(&ended_steps()).filter(|_| part.trend == Trend::Falls);
-        let share = self.share_of_falling(part, &numbers, ended.as_ref());
+        let lost = self.take_lost();
+        let share = self.share_of_falling(part, &numbers, &lost);
         let mut grown = Vec::new();
         for entry in &part.entries {
             let values = here(entry, &numbers);
@@ -234,6 +234,9 @@ impl Target {
                 let interval = Interval { place, begin, end: part.time, is_exact: false };
                 interval.put(&names, &entry, &[], rows);
             }
+        }
+        if let Some(share) = share {
+            self.keep_lost(&lost, &share, part.last);
         }
         if part.last && self.pieces.take().is_some() && (part.full || self.time.is_some()) {
             self.time = Some(part.time);
@@ -319,7 +322,7 @@ impl Target {
 
     /// Of sums that fall: how much of what owners grew is new. Who waits for a process that ended takes over all
     /// that it did, so what some lose is taken from what others gain.
-    fn share_of_falling(&self, part: &Part, numbers: &[Name], ended: Option<&Last>) -> Option<Share> {
+    fn share_of_falling(&self, part: &Part, numbers: &[Name], lost: &Lost) -> Option<Share> {
         if part.trend != Trend::Falls || self.time.is_none() {
             return None;
         }
@@ -332,9 +335,8 @@ impl Target {
         }
         let unlisted = self.unlisted(part);
         let gone = part.gone.iter().chain(&unlisted).filter_map(|owner| self.entries.get(owner));
-        for last in gone.chain(ended) {
-            last.values.iter().for_each(|&(metric, value)| share.add(metric, value, 0));
-        }
+        let of_gone = gone.flat_map(|last| last.values.iter().copied());
+        of_gone.chain(lost.values()).for_each(|(metric, value)| share.add(metric, value, 0));
         Some(share)
     }
 

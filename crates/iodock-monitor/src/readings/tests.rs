@@ -268,6 +268,24 @@ fn bytes_that_a_waiting_process_takes_over_count_once() {
     assert!((98..=100).contains(&all), "{all}");
 }
 
+/// The shell was read before dd ended, and dd's turn came when it had.
+#[test]
+fn bytes_of_a_process_that_ended_while_processes_were_read_count_once() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let falling = |time, full, jobs: &[Job]| Part { trend: Trend::Falls, ..part(time, full, jobs) };
+    let full = falling(100, true, &[("shell", 10, None, 100), ("dd", 500, None, 100)]);
+    readings.apply(&batch(1, full), &mut rows);
+    readings.apply(&batch(2, Part { gone: vec![owner("dd")], ..falling(110, false, &[]) }), &mut rows);
+    readings.apply(&batch(3, falling(120, false, &[("shell", 517, None, 120)])), &mut rows);
+    assert_eq!(written(&mut rows), one("shell", 7, false));
+    // Lost for one more reading, and no longer.
+    readings.apply(&batch(4, falling(130, true, &[])), &mut rows);
+    readings.apply(&batch(5, falling(140, false, &[("other", 100, None, 140)])), &mut rows);
+    readings.apply(&batch(6, falling(150, false, &[("other", 700, None, 150)])), &mut rows);
+    let all: u64 = written(&mut rows).iter().map(|(_, bytes, _)| bytes).sum();
+    assert_eq!(all, 600);
+}
+
 /// An agent that was started again does not know who was there before: it sends all that is.
 #[test]
 fn bytes_that_were_taken_over_count_once_after_a_restart_of_the_agent_too() {

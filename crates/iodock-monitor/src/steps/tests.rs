@@ -113,6 +113,29 @@ fn a_step_between_two_readings_has_its_total() {
 }
 
 #[test]
+fn a_total_that_comes_with_a_reading_from_before_the_end_counts_once() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![total(120, 1000, (105, 119)), processes(120, &[(sampled(), 310)], &[])]);
+    node.push(vec![processes(130, &[(init(), 1000)], &[sampled()])]);
+    assert_eq!(node.sums(), (1000, 1000));
+    // One that no sample has shown.
+    node.push(vec![total(140, 500, (131, 139)), processes(140, &[], &[])]);
+    node.push(vec![processes(150, &[(init(), 1500)], &[])]);
+    assert_eq!(node.sums(), (1500, 1500));
+}
+
+/// Its processes were read when slurmstepd had ended, and init before that.
+#[test]
+fn a_step_that_ended_while_processes_were_read_counts_once() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![processes(120, &[], &[sampled()])]);
+    node.push(vec![total(130, 1000, (105, 119)), processes(130, &[(init(), 1000)], &[])]);
+    assert_eq!(node.sums(), (1000, 1000));
+}
+
+#[test]
 fn a_total_counts_once_however_often_it_comes() {
     let mut node = Node::new();
     node.push(vec![total(110, 1000, (105, 106))]);
@@ -135,7 +158,7 @@ fn samples_that_come_behind_the_total_are_in_it() {
 fn a_total_that_comes_a_round_later_counts_what_is_missing() {
     let mut node = Node::new();
     node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
-    node.push(vec![processes(120, &[], &[sampled()])]);
+    node.push(vec![processes(120, &[(init(), 1000)], &[sampled()])]);
     node.push(vec![
         total(130, 1000, (105, 119)),
         processes(130, &[(job("step_0", Evidence::Cgroup), 50)], &[]),
