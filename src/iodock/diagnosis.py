@@ -25,7 +25,7 @@ from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
 from iodock.relations.selection import select
-from iodock.rules import typical
+from iodock.rules import costs, typical
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
@@ -122,7 +122,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         cost_seconds=cost,
         cost_share=share,
         node_hours=cost * facts.nodes / 3600 if cost is not None and facts.nodes else None,
-        gain=_gain(candidate, cost, wall),
+        gain=_gain(candidate, cost, facts),
         title=Message(rule.title),
         message=candidate.message,
         files=files,
@@ -144,10 +144,14 @@ def _cost(candidate: Candidate, facts: Facts) -> float | None:
     return facts.wall_of(candidate.time_ns + candidate.count * facts.tracing_ns)
 
 
-def _gain(candidate: Candidate, cost: float | None, wall: float | None) -> Gain | None:
+def _gain(candidate: Candidate, cost: float | None, facts: Facts) -> Gain | None:
     if candidate.gain is None or cost is None:
         return None
-    low, high = (share * cost for share in candidate.gain)
+    spared, wall = cost, facts.wall_seconds
+    if candidate.work_goes:
+        work = facts.wall_of(round(candidate.count * facts.work_ns)) or 0.0
+        spared = max(cost, costs.WORK_GOES * (cost + work))
+    low, high = (share * spared for share in candidate.gain)
     return Gain(low, high if wall is None else min(high, wall))
 
 

@@ -37,6 +37,8 @@ class Candidate:
     gain: tuple[float, float] | None = (0.5, 1.0)
     """What the change saves, least and most, as a share of the cost; most is at most three times least where
     that is positive. None: nothing is to be changed."""
+    work_goes: bool = False
+    """The program's own work around each of these calls mostly goes with them: it counts towards the gain."""
     at_most: Severity = Severity.HIGH
     """However much it costs: `note` for what is expected and should be left alone."""
     advice: tuple[Advice, ...] | None = None

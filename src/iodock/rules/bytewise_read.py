@@ -40,6 +40,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             confidence=0.95,
             gain=costs.CALLS_GO,
+            work_goes=True,
         )
 
 

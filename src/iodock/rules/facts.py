@@ -15,6 +15,9 @@ from iodock.relations.profile import Profile
 from iodock.settings import FileSystem, FileSystemKind, Settings, kind_of
 from iodock.store import Store
 
+MOST_WORK_NS = 1500
+"""What a program may compute around one call, so that it goes with it: to format a line, to fill a buffer."""
+
 
 class Need(enum.Enum):
     """What a rule needs its source to see."""
@@ -97,6 +100,13 @@ class Facts:
             return 0
         return int(self.one(_PAUSES_SQL)["pause"] or 0)
 
+    @cached_property
+    def work_ns(self) -> float:
+        """What processes compute for each call: their own CPU time, of which only the first `MOST_WORK_NS` of
+        each call count, as what they compute beside it is longer. 0 where CPU times are not known."""
+        self.profile.need(("uses",))
+        return float(self.one(_WORK_SQL)["work"] or 0)
+
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """A small answer over the store's and the derived tables."""
         return self.store.rows(sql)
@@ -172,6 +182,12 @@ FROM processes"""
 
 # The first calls will do: stops cost the same all along. In a loop that computes between its calls all pauses
 # are longer than what tracing adds; those of the loader before it are not.
+_WORK_SQL = f"""WITH own AS (SELECT upid, sum(cpu_user_ns) AS cpu_ns FROM processes GROUP BY upid),
+made AS (SELECT p.upid, sum(u.count) AS calls FROM uses u JOIN processes p ON p.utid = u.utid
+  WHERE u.side IN (0, 1, 3) GROUP BY p.upid)
+SELECT sum(least(o.cpu_ns, {MOST_WORK_NS} * m.calls)) / nullif(sum(m.calls), 0) AS work
+FROM made m JOIN own o ON o.upid = m.upid"""
+
 _PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS ended FROM events
     WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
 pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen

@@ -43,6 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         **faults.where,
         confidence=0.9,
         gain=costs.CALLS_GO,
+        work_goes=True,
         at_most=Severity.NOTE if _is_a_tools_habit(faults, failed, settings) else Severity.HIGH,
     )
 

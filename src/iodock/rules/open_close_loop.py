@@ -47,6 +47,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="open",
         confidence=0.9,
         gain=costs.CALLS_GO,
+        work_goes=True,
     )
 
 

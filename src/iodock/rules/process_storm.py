@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import MOST_FILES, Message, Scalar
 from iodock.language import N_
-from iodock.rules import programs
+from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 
 
@@ -57,7 +57,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="execve",
         confidence=0.85,
         wall_seconds=lived,
-        gain=(0.45, 1.3),
+        gain=costs.CALLS_GO,
     )
 
 

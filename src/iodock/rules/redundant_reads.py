@@ -74,6 +74,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             confidence=0.7 if shared else 0.9,
             gain=costs.CALLS_GO,
+            work_goes=True,
             advice=_ADVICE_MANY if shared else None,
         )
 

@@ -45,6 +45,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             query=_query(direction, settings),
             **faults.where,
             gain=costs.CALLS_GO,
+            work_goes=True,
         )
 
 

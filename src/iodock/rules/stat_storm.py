@@ -49,6 +49,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="stat",
         gain=costs.CALLS_GO,
+        work_goes=True,
     )
 
 

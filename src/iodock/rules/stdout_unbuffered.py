@@ -42,6 +42,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         **faults.where,
         confidence=0.9 if certain else 0.6,
         gain=costs.CALLS_GO,
+        work_goes=True,
     )
 
 

@@ -64,6 +64,7 @@ def _candidate(
         call=faults.rows[0]["call"],
         confidence=confidence,
         gain=costs.CALLS_GO,
+        work_goes=True,
         advice=advice,
     )
 

@@ -49,6 +49,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="open",
         confidence=0.75,
         gain=costs.CALLS_GO,
+        work_goes=True,
     )
 
 

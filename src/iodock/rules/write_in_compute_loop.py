@@ -72,6 +72,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="write",
         confidence=0.6,
         gain=costs.CALLS_GO,
+        work_goes=True,
     )
 
 
