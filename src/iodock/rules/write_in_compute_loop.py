@@ -72,7 +72,6 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="write",
         confidence=0.6,
         gain=costs.CALLS_GO,
-        work_goes=True,
     )
 
 

@@ -1,31 +1,44 @@
-/* The ranks write their pieces of a shared file together. */
+/* The ranks' pieces are put together in memory, and written to the shared file in large blocks. */
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { PIECE = 128, PIECES = 20000 };
+enum { PIECE = 32, PIECES = 250000, TURNS = 10000 };
+
+/* From one rank's pieces after the other's to their turns in the file. */
+static void interleave(char *block, const char *gathered, int size)
+{
+    for (long turn = 0; turn < TURNS; turn++)
+        for (long rank = 0; rank < size; rank++)
+            memcpy(block + (turn * size + rank) * PIECE, gathered + (rank * TURNS + turn) * PIECE, PIECE);
+}
 
 int main(int argc, char **argv)
 {
     int rank, size;
-    MPI_File file;
-    MPI_Info hints;
-    MPI_Datatype turns;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    char *pieces = malloc((size_t)PIECE * PIECES);
-    memset(pieces, 'a' + rank, (size_t)PIECE * PIECES);
-    MPI_Type_vector(PIECES, PIECE, PIECE * size, MPI_BYTE, &turns);
-    MPI_Type_commit(&turns);
-    MPI_Info_create(&hints);
-    MPI_Info_set(hints, "cb_nodes", "4");
-    MPI_File_open(MPI_COMM_WORLD, argc > 1 ? argv[1] : "field.dat", MPI_MODE_WRONLY | MPI_MODE_CREATE,
-                  hints, &file);
-    MPI_File_set_view(file, (MPI_Offset)rank * PIECE, MPI_BYTE, turns, "native", MPI_INFO_NULL);
-    MPI_File_write_all(file, pieces, PIECE * PIECES, MPI_BYTE, MPI_STATUS_IGNORE);
-    MPI_File_close(&file);
+    int own = TURNS * PIECE;
+    size_t whole = (size_t)own * size;
+    char *pieces = malloc(own), *gathered = malloc(whole), *block = malloc(whole);
+    memset(pieces, 'a' + rank, own);
+    int file = open(argc > 1 ? argv[1] : "field.dat", O_WRONLY | O_CREAT, 0644);
+    for (int at = 0; at < PIECES / TURNS; at++) {
+        /* Another rank writes each time. */
+        int writer = at % size;
+        MPI_Gather(pieces, own, MPI_BYTE, gathered, own, MPI_BYTE, writer, MPI_COMM_WORLD);
+        if (rank != writer)
+            continue;
+        interleave(block, gathered, size);
+        if (pwrite(file, block, whole, at * whole) != (ssize_t)whole)
+            MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    close(file);
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0)
         printf("%ld bytes\n", (long)PIECES * size * PIECE);
     MPI_Finalize();

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 128, PIECES = 20000 };
+enum { PIECE = 32, PIECES = 250000 };
 
 int main(int argc, char **argv)
 {
