@@ -11,13 +11,12 @@ from iodock.views.card_text import SECTIONS, facts, sections
 from iodock.views.charts.words import visible
 from iodock.views.diagnosis_words import say
 from iodock.views.report.markup import Markup, join, tag
-from iodock.views.report.sheet import content_hash, filled, joined
+from iodock.views.report.sheet import Page, document, joined
 
 
 def card_html(card: Card, text: Language) -> str:
     """The document."""
-    folder = resources.files(__package__)
-    style = joined("css") + (folder / "card_page.css").read_text(encoding="utf-8")
+    style = joined("css") + (resources.files(__package__) / "card_page.css").read_text(encoding="utf-8")
     made = text.gettext(
         N_("Made by {writer} on {host}, {when}."),
         writer=f"iodock {metadata.version('iodock')}", host=visible(card.host), when=moment(card.ts),
@@ -28,19 +27,15 @@ def card_html(card: Card, text: Language) -> str:
         said = tag("ul", *(tag("li", say(one, text)) for one in card.remarks))
         body.insert(1, _section("remarks", said, text))
     names = [name for name, _ in parts]
-    pieces = {
-        "LANG": text.code,
-        "STYLE_HASH": content_hash(style),
-        "STYLE": style,
-        "TITLE": join(visible(card.mount.point)),
-        "SKIP": join(text.gettext("Skip to the content")),
-        "HEADER": tag("h1", tag("bdi", visible(card.mount.point), translate="no")),
-        "NAV_LABEL": join(text.gettext("Sections")),
-        "NAV": join(*(tag("li", tag("a", text.gettext(SECTIONS[one]), href=f"#{one}")) for one in names)),
-        "BODY": join(*body),
-        "FOOTER": tag("p", made),
-    }
-    return filled((folder / "diff_page.html").read_text(encoding="utf-8"), pieces)
+    page = Page(
+        title=join(visible(card.mount.point)),
+        header=tag("h1", tag("bdi", visible(card.mount.point), translate="no")),
+        navigation=join(*(tag("li", tag("a", text.gettext(SECTIONS[one]), href=f"#{one}")) for one in names)),
+        body=join(*body),
+        footer=tag("p", made),
+        style=style,
+    )
+    return document(page, text)
 
 
 def _section(name: str, content: Markup, text: Language) -> Markup:

@@ -12,7 +12,7 @@ from iodock.views.diagnosis_words import say
 from iodock.views.diff_tables import Line, calls_table, files_table, table, totals_tables
 from iodock.views.diff_words import STATES, finding_cost, finding_severity, per_words, runs_words
 from iodock.views.report.markup import Markup, file_name, join, tag
-from iodock.views.report.sheet import content_hash, filled, joined
+from iodock.views.report.sheet import Page, document, joined
 
 SECTIONS = {
     "verdict": N_("Verdict"),
@@ -32,23 +32,18 @@ _SIZES_LEAD = N_("How many reads and writes of each size. The bars are logarithm
 
 def diff_html(comparison: Comparison, text: Language) -> str:
     """The document."""
-    folder = resources.files(__package__)
-    style = joined("css") + (folder / "diff_page.css").read_text(encoding="utf-8")
+    style = joined("css") + (resources.files(__package__) / "diff_page.css").read_text(encoding="utf-8")
     names = " → ".join(shorten(_names(side, text), 60) for side in (comparison.before, comparison.after))
     made = text.gettext(N_("Made by {writer}."), writer=f"iodock {metadata.version('iodock')}")
-    pieces = {
-        "LANG": text.code,
-        "STYLE_HASH": content_hash(style),
-        "STYLE": style,
-        "TITLE": join(text.gettext(N_("I/O compared: {names}"), names=names)),
-        "SKIP": join(text.gettext("Skip to the content")),
-        "HEADER": _header(names, text),
-        "NAV_LABEL": join(text.gettext("Sections")),
-        "NAV": _navigation(text),
-        "BODY": join(*_sections(comparison, text)),
-        "FOOTER": tag("p", made),
-    }
-    return filled((folder / "diff_page.html").read_text(encoding="utf-8"), pieces)
+    page = Page(
+        title=join(text.gettext(N_("I/O compared: {names}"), names=names)),
+        header=_header(names, text),
+        navigation=_navigation(text),
+        body=join(*_sections(comparison, text)),
+        footer=tag("p", made),
+        style=style,
+    )
+    return document(page, text)
 
 
 def _names(side: tuple[RunLabel, ...], text: Language) -> str:

@@ -25,7 +25,7 @@ from iodock.views.measurements_words import (
 )
 from iodock.views.remarks_text import remark_text
 from iodock.views.report.markup import Markup, join, tag
-from iodock.views.report.sheet import content_hash, filled, joined
+from iodock.views.report.sheet import Page, document, joined
 
 SECTIONS = {
     "remarks": N_("Remarks"),
@@ -44,25 +44,21 @@ Row = tuple[str, str, bool]
 
 def render(measurements: Measurements, text: Language) -> str:
     """The document, UTF-8."""
-    folder = resources.files(__package__)
-    style = joined("css") + (folder / "health_page.css").read_text(encoding="utf-8")
+    style = joined("css") + (resources.files(__package__) / "health_page.css").read_text(encoding="utf-8")
     target = measurements.protocol.target or measurements.protocol.file_system or ""
     title = text.gettext(N_("Check-up of a file system: {target}"), target=visible(target)).rstrip(": ")
-    pieces = {
-        "LANG": text.code,
-        "STYLE_HASH": content_hash(style),
-        "STYLE": style,
-        "TITLE": join(title),
-        "SKIP": join(text.gettext("Skip to the content")),
-        "HEADER": _header(measurements, text),
-        "NAV_LABEL": join(text.gettext("Sections")),
-        "NAV": join(
+    page = Page(
+        title=join(title),
+        header=_header(measurements, text),
+        navigation=join(
             *(tag("li", tag("a", text.gettext(word), href=f"#{name}")) for name, word in SECTIONS.items())
         ),
-        "BODY": join(*_sections(measurements, text)),
-        "FOOTER": tag("p", text.gettext("Made by {writer}.", writer=f"iodock {metadata.version('iodock')}")),
-    }
-    return filled((folder / "health_page.html").read_text(encoding="utf-8"), pieces)
+        body=join(*_sections(measurements, text)),
+        footer=tag("p", text.gettext("Made by {writer}.", writer=f"iodock {metadata.version('iodock')}")),
+        style=style,
+        images=True,
+    )
+    return document(page, text)
 
 
 def _header(measurements: Measurements, text: Language) -> Markup:

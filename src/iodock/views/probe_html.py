@@ -19,7 +19,7 @@ from iodock.views.charts.words import visible
 from iodock.views.diagnosis_words import say
 from iodock.views.probe_text import COLUMNS, NO_ROUNDS, free_line, rounds_line, rows, title
 from iodock.views.report.markup import Markup, join, tag
-from iodock.views.report.sheet import content_hash, filled, joined
+from iodock.views.report.sheet import Page, document, joined
 
 WIDTH, HEIGHT, EDGE = 900, 160, 16
 BINS = 300
@@ -30,24 +30,19 @@ MOST_PATTERNS = 4
 
 def probe_html(sights: Sequence[Sight], losses: Sequence[Message], text: Language) -> str:
     """The document."""
-    folder = resources.files(__package__)
-    style = joined("css") + (folder / "probe_page.css").read_text(encoding="utf-8")
+    style = joined("css") + (resources.files(__package__) / "probe_page.css").read_text(encoding="utf-8")
     made = text.gettext(N_("Made by {writer}."), writer=f"iodock {metadata.version('iodock')}")
     heading = text.gettext(N_("File systems under observation"))
     body = [_section(number, one, text) for number, one in enumerate(sights)]
-    pieces = {
-        "LANG": text.code,
-        "STYLE_HASH": content_hash(style),
-        "STYLE": style,
-        "TITLE": join(heading),
-        "SKIP": join(text.gettext("Skip to the content")),
-        "HEADER": tag("h1", heading),
-        "NAV_LABEL": join(text.gettext("Sections")),
-        "NAV": join(*(_link(number, one) for number, one in enumerate(sights))),
-        "BODY": join(*(body or [tag("p", text.gettext(NO_ROUNDS), class_="empty")])),
-        "FOOTER": join(*(tag("p", say(one, text)) for one in losses), tag("p", made)),
-    }
-    return filled((folder / "diff_page.html").read_text(encoding="utf-8"), pieces)
+    page = Page(
+        title=join(heading),
+        header=tag("h1", heading),
+        navigation=join(*(_link(number, one) for number, one in enumerate(sights))),
+        body=join(*(body or [tag("p", text.gettext(NO_ROUNDS), class_="empty")])),
+        footer=join(*(tag("p", say(one, text)) for one in losses), tag("p", made)),
+        style=style,
+    )
+    return document(page, text)
 
 
 def _link(number: int, sight: Sight) -> Markup:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any
 
 from iodock.findings import Diagnosis
@@ -24,7 +23,7 @@ from iodock.views.report.cache import cache_table
 from iodock.views.report.findings import findings_body
 from iodock.views.report.maps import maps_table
 from iodock.views.report.markup import Markup, file_name, join, tag
-from iodock.views.report.sheet import content_hash, filled, joined
+from iodock.views.report.sheet import Page, document, joined
 from iodock.views.report.words import FACTS, SECTIONS, script_words
 from iodock.views.verdict import Cost, Overview
 
@@ -77,22 +76,17 @@ def render(report: Report, language: str = "en") -> str:
     """The HTML document. ValueError for a language without texts."""
     text = language_in(language)
     script, style = _assets("js"), _assets("css")
-    pieces = {
-        "LANG": text.code,
-        "SCRIPT_HASH": content_hash(script),
-        "STYLE_HASH": content_hash(style),
-        "TITLE": join(shorten(text.gettext("I/O check-up: {name}", name=report.command or report.name), 120)),
-        "SKIP": join(text.gettext("Skip to the content")),
-        "HEADER": _header(report, text),
-        "NAV_LABEL": join(text.gettext("Sections")),
-        "NAV": _navigation(_sections(report), text),
-        "BODY": join(*(_section(name, report, text) for name in _sections(report)), _print_panels()),
-        "FOOTER": _footer(report, text),
-        "DATA": embedded_json({"page": report.data, "text": script_words(script, text)}),
-        "STYLE": style,
-        "SCRIPT": script,
-    }
-    return _fill_template(pieces)
+    page = Page(
+        title=join(shorten(text.gettext("I/O check-up: {name}", name=report.command or report.name), 120)),
+        header=_header(report, text),
+        navigation=_navigation(_sections(report), text),
+        body=join(*(_section(name, report, text) for name in _sections(report)), _print_panels()),
+        footer=_footer(report, text),
+        style=style,
+        data=embedded_json({"page": report.data, "text": script_words(script, text)}),
+        script=script,
+    )
+    return document(page, text)
 
 
 def embedded_json(value: object) -> str:
@@ -103,11 +97,6 @@ def embedded_json(value: object) -> str:
     for character in "<>&\u2028\u2029":
         content = content.replace(character, f"\\u{ord(character):04x}")
     return content
-
-
-def _fill_template(pieces: Mapping[str, str]) -> str:
-    template = (resources.files(__package__) / "assets" / "page.html").read_text(encoding="utf-8")
-    return filled(template, pieces)
 
 
 _SCRIPT_START = """(() => {
