@@ -268,6 +268,7 @@ class Computed(Facts):
 
     def __init__(self, cpu_ns: int | None) -> None:
         object.__setattr__(self, "cpu_ns", cpu_ns)
+        object.__setattr__(self, "tracing_ns", 0)
 
     def rows(self, sql: str) -> list[dict[str, int | None]]:
         return [{"ns": self.cpu_ns}]

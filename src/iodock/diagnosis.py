@@ -70,6 +70,7 @@ def facts_of(store: Store, settings: Settings) -> Facts:
     store.hold_small()
     profile = Profile(store)
     profile.need(["uses"])
+    _name_folders(store)
     (sums,) = store.rows(_SUMS_SQL)
     everything = select(store, Filters.from_mapping({"kind": ["all"]}))
     spent = io_time(store, everything)
@@ -80,6 +81,19 @@ def facts_of(store: Store, settings: Settings) -> Facts:
         "calls": sums["calls"],
     }
     return Facts(store, settings, profile, total)
+
+
+def _name_folders(store: Store) -> None:
+    """A path that was only looked at may be a folder though no call said so: other files lie in it."""
+    if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} LIMIT 1"):
+        store.keep(
+            "files",
+            f"SELECT * REPLACE (CASE WHEN {_IS_FOLDER} THEN 'directory' ELSE kind END AS kind) FROM files",
+        )
+
+
+_IS_FOLDER = """(kind IN ('file', 'unknown') AND name IN (SELECT rtrim(folder, '/') FROM files)
+  AND file_id NOT IN (SELECT file_id FROM uses WHERE direction > 0 AND file_id IS NOT NULL))"""
 
 
 # What the analysis `overview` counts, from the folded calls.
@@ -198,11 +212,16 @@ def _without_symptoms(found: Sequence[tuple[Finding, frozenset[str]]]) -> list[F
     """Leaves out findings that only show the symptom of what another one names on the same files."""
     known = {rule.name: rule for rule in rules.every()}
 
-    def is_symptom(one: Finding, files: frozenset[str]) -> bool:
-        rule = known[one.rule]
-        return any(_same_place(files, others) and _explains(other, one, rule) for other, others in found)
+    def left_by(number: int, asked: frozenset[int]) -> list[Finding]:
+        """What is shown for a finding: those that explain it, or what is shown for these; else itself."""
+        one, files = found[number]
+        rule, left = known[one.rule], []
+        for at, (other, others) in enumerate(found):
+            if at not in asked and _same_place(files, others) and _explains(other, one, rule):
+                left += left_by(at, asked | {at})
+        return left if any(_covers(other, one, rule) for other in left) else [one]
 
-    return [one for one, files in found if not is_symptom(one, files)]
+    return [one for at, (one, _) in enumerate(found) if one in left_by(at, frozenset({at}))]
 
 
 # Of all files, not of those shown: of many that cost alike, each rule shows others.
@@ -211,8 +230,11 @@ def _same_place(files: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def _explains(other: Finding, one: Finding, rule: Rule) -> bool:
-    if other.rule not in rule.yields_to:
-        return False
+    return other.rule in rule.yields_to and _covers(other, one, rule)
+
+
+# A chain of causes may end with one that is much cheaper than what it began with.
+def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
     return other.cost_seconds >= rule.yields_at * one.cost_seconds

@@ -47,7 +47,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # A pipe's reads too: the shell reads them alike, and what they wait for hardly counts in the typical time.
 def _sql(settings: Settings) -> str:
     one = "t.size_bin = 0 AND t.pattern IN (0, 1, 2)"
-    kinds = f"({costs.files('p')} OR p.kind IN ('standard', 'pipe', 'fifo'))"
+    kinds = f"({costs.files('p')} OR p.kind IN ('standard', 'pipe', 'fifo') OR {costs.descriptors('p')})"
     return transfers.by_place(
         {name: f"sum(t.{name}) FILTER (WHERE {one})" for name in ("count", "time_ns", "typical_ns")},
         where=f"t.direction = 1 AND t.size_bin >= 0 AND {kinds}",

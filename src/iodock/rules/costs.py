@@ -40,6 +40,13 @@ _SYSTEM = (
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
 
 
+MOVES = """moves AS (SELECT o.file_id AS source, n.file_id AS target, o.ts
+  FROM events o JOIN events n ON n.utid = o.utid AND n.ts = o.ts AND n.call_id = o.call_id
+  WHERE o.side = 3 AND n.side = 4 AND o.errno_id IS NULL AND n.errno_id IS NULL
+    AND o.call_id IN (SELECT id FROM calls WHERE family = 'rename'))"""
+"""CTE of SQL: every file that got another name, and which."""
+
+
 def files(place: str) -> str:
     """SQL condition: PLACE, an alias of `place_names` or `files`, is a plain file that no database keeps."""
     return f"""({place}.kind IN ('file', 'regular', 'unknown')
@@ -57,6 +64,12 @@ def databases(place: str) -> str:
 def data_files(place: str) -> str:
     """SQL condition: as `files`, and not a part of the system or of a program."""
     return f"({files(place)} AND NOT regexp_matches({place}.name, '{_SYSTEM}'))"
+
+
+def descriptors(place: str) -> str:
+    """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is read: mostly a
+    pipe."""
+    return f"regexp_matches({place}.name, '^/(dev/fd|proc/(self|[0-9]+)/fd)/[0-9]+$|^/dev/stdin$')"
 
 
 def data_links(place: str) -> str:
@@ -89,16 +102,23 @@ def beyond_large(
 def text_ns(facts: Facts, faults: Faults, direction: int) -> int:
     """What formatting (DIRECTION 2) or parsing (1) takes at least of bytes that are moved `again`, in files
     whose names say that they hold text; ns. It is no call's time, but goes with the calls. At most what the
-    processes computed, and 0 where that is not known or all is moved but twice."""
+    processes computed while they moved them, and 0 where that is not known or all is moved but twice."""
     text = [row for row in faults.rows if re.search(_TEXT, str(row["name"])) and _is_mostly_again(row)]
     if not text:
         return 0
     places = ", ".join(str(row["place"]) for row in text)
     used = "reads" if direction == 1 else "writes"
     computed = facts.one(
-        f"""SELECT CAST(sum(p.cpu_user_ns) AS BIGINT) AS ns FROM processes p WHERE p.upid IN (
-  SELECT w.upid FROM file_work w JOIN places l ON l.file_id = w.file_id
-  WHERE w.{used} > 0 AND l.place IN ({places}))"""
+        f"""WITH spans AS (SELECT w.upid, max(w.last_ts) - min(w.first_ts) AS span
+  FROM file_work w JOIN places l ON l.file_id = w.file_id
+  WHERE w.{used} > 0 AND l.place IN ({places}) GROUP BY w.upid),
+called AS (SELECT p.upid, sum(u.time_ns) + {facts.tracing_ns} * sum(u.count) AS ns
+  FROM uses u JOIN processes p ON p.utid = u.utid
+  WHERE u.side IN (0, 1, 3) AND p.upid IN (SELECT upid FROM spans) GROUP BY p.upid),
+busy AS (SELECT upid, sum(cpu_user_ns) AS ns, count(*) = 1 AS alone FROM processes GROUP BY upid)
+SELECT CAST(sum(least(b.ns, CASE WHEN b.alone THEN greatest(0, s.span - coalesce(c.ns, 0)) ELSE b.ns END))
+  AS BIGINT) AS ns
+FROM spans s JOIN busy b ON b.upid = s.upid LEFT JOIN called c ON c.upid = s.upid"""
     )
     return min(TEXT_NS * Faults(text).total("again"), int(computed["ns"] or 0))
 

@@ -16,7 +16,7 @@ from iodock.rules.places import Faults
 class Settings:
     """Thresholds of `file-per-process`."""
 
-    least_workers: int = 4
+    least_workers: int = 3
     """Ranks, or processes side by side, that each write files of their own."""
     least_files: int = 200
     """Fewer files than this, times the stripe count where it is known, are no flood."""

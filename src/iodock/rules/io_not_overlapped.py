@@ -12,6 +12,8 @@ from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 
 LONG_NS = 1_000_000
+_JUMPS = "3, 4, 5, 6"
+"""Patterns of what does not begin where the one before ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,13 @@ class Settings:
     hidden_bytes_per_s: float = 1e9
     """Up from this rate something reads ahead or writes behind; what is slower waits for its device, and
     short turns of it need not be as many."""
+    hidden_jumping_bytes_per_s: float = 2.5e9
+    """The same for requests that do not follow each other, before which nobody can read ahead: from memory
+    they come twice as fast."""
+    least_waiting_bytes: int = 131072
+    """`least_phase_bytes` where requests do not follow each other and each turn waits for its device."""
+    least_waiting_pause_ns: int = 50000
+    """`least_pause_ns` where requests do not follow each other and each turn waits for its device."""
     least_share: float = 0.15
     """Of the time of the turns that the I/O must take, and the computing, too."""
     least_short_share: float = 0.35
@@ -49,8 +58,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     share = facts.io_ns / facts.wall_ns if facts.io_ns and facts.wall_ns else 0.0
     if not settings.least_share / 2 <= share <= 1 - settings.least_share / 2:
         return
-    row = facts.one(_sql(settings))
-    if not row or row["phases"] is None or row["phases"] < settings.least_phases:
+    row = _turns(facts, settings)
+    if not row:
         return
     busy, pause = int(row["busy_ns"]), int(row["pause_ns"])
     share = busy / (busy + pause)
@@ -80,15 +89,32 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def _turns(facts: Facts, settings: Settings) -> dict[str, Any]:
+    """The turns, of which there are enough; an empty dict where there are none. Short pauses are told from
+    none where the device is waited for in each of them, as nobody can read ahead."""
+    row = facts.one(_sql(settings, settings.least_pause_ns))
+    if not row or int(row["phases"] or 0) < max(settings.least_phases, 0.1 * int(row["requests"])):
+        short = facts.one(_sql(settings, settings.least_waiting_pause_ns))
+        row = short if short and _jumps(short) and _waits(short, settings) else row
+    return row if row and int(row["phases"] or 0) >= settings.least_phases else {}
+
+
 def _worth_a_buffer(row: Mapping[str, Any], settings: Settings) -> bool:
     phases = int(row["phases"])
     many = phases >= settings.least_short_phases or _waits(row, settings)
     least = settings.least_phase_bytes if many else settings.long_phase_bytes
+    if _jumps(row) and _waits(row, settings):
+        least = settings.least_waiting_bytes
     return int(row["bytes"]) >= least * phases
 
 
 def _waits(row: Mapping[str, Any], settings: Settings) -> bool:
-    return int(row["bytes"]) < settings.hidden_bytes_per_s * int(row["busy_ns"]) / 1e9
+    rate = settings.hidden_jumping_bytes_per_s if _jumps(row) else settings.hidden_bytes_per_s
+    return int(row["bytes"]) < rate * int(row["busy_ns"]) / 1e9
+
+
+def _jumps(row: Mapping[str, Any]) -> bool:
+    return 2 * int(row["jumping"]) > int(row["requests"])
 
 
 def _least_share(row: Mapping[str, Any], settings: Settings) -> float:
@@ -98,10 +124,11 @@ def _least_share(row: Mapping[str, Any], settings: Settings) -> float:
 
 # Only large requests and long calls are read, and only of the task that has most of the bytes. In a long
 # call, whatever it is about, nothing is computed. A sync is part of the writes before it.
-def _sql(settings: Settings) -> str:
+def _sql(settings: Settings, least_pause_ns: int) -> str:
     return f"""WITH large AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts,
     CASE WHEN e.bytes >= {settings.least_bytes} THEN e.bytes END AS bytes,
-    e.call_id IN (SELECT id FROM calls WHERE class = 'sync') AS is_sync FROM events e
+    e.call_id IN (SELECT id FROM calls WHERE class = 'sync') AS is_sync,
+    e.direction = 1 AND e.pattern IN ({_JUMPS}) AS jumps FROM events e
     LEFT JOIN files f ON f.file_id = e.file_id JOIN processes p ON p.utid = e.utid
     LEFT JOIN programs g ON g.upid = p.upid
   WHERE (e.bytes >= {settings.least_bytes} AND e.direction > 0 OR e.dur >= {LONG_NS})
@@ -111,7 +138,7 @@ def _sql(settings: Settings) -> str:
 main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
 turns AS (SELECT *, lag(end_ts) OVER (ORDER BY ts) AS before FROM large
   WHERE utid IN (SELECT utid FROM main)),
-pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {settings.least_pause_ns}, true) AS begins
+pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {least_pause_ns}, true) AS begins
   FROM turns)
 SELECT count(*) FILTER (WHERE begins) AS phases,
   count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
@@ -119,7 +146,7 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
   count(bytes) AS requests, CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0 OR is_sync) AS BIGINT) AS large_ns,
-  CAST(sum(bytes) AS BIGINT) AS bytes
+  CAST(sum(bytes) AS BIGINT) AS bytes, count(*) FILTER (WHERE jumps AND bytes > 0) AS jumping
 FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
 HAVING count(*) < {settings.most_requests}
   AND count(*) FILTER (WHERE begins) > 1"""

@@ -27,6 +27,9 @@ class Settings:
     waits may wait for a computation, but who writes small pieces only hands them over."""
     least_per_second: float = 100.0
     """Reads and writes a second: fewer mean that someone computes, and the pipe only shows it."""
+    most_lost: float = 0.1
+    """How far what is sent through sockets and what is taken from them may differ, of what is sent, where the
+    run's processes speak to each other only."""
     least_moved_bytes: int = 67108864
     """So much must pass through pipes in pieces that are not small."""
     most_computing: float = 0.15
@@ -36,19 +39,20 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all pipes between processes of the run, if they are used in small pieces, or if nobody
     at them does anything but pass data on."""
-    row = facts.one(_SQL)
+    kinds = _kinds(facts, settings)
+    row = facts.one(_sql(kinds))
     waited = facts.overview.get("waiting_time_ns")
     if not row or row["count"] is None or not waited or not facts.wall_ns:
         return
     count, moved = int(row["count"]), int(row["bytes"] or 0)
-    writing = _writing_ns(facts)
+    writing = _writing_ns(facts, kinds)
     dominates = waited >= settings.least_share * facts.wall_ns
     if not dominates and writing < settings.least_written_share * facts.wall_ns:
         return
     # Reads of single bytes are told by `bytewise-read`.
     if int(row["read_bytes"] or 0) < 2 * int(row["reads"] or 0):
         return
-    in_pieces = _is_in_pieces(facts, row, facts.wall_ns, settings)
+    in_pieces = _is_in_pieces(facts, row, kinds, settings)
     if not in_pieces and not (dominates and _is_passed_on(row, facts.wall_ns, settings)):
         return
     values: dict[str, Scalar] = {
@@ -71,19 +75,30 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-def _writing_ns(facts: Facts) -> int:
+def _kinds(facts: Facts, settings: Settings) -> str:
+    """SQL condition: `f` is a pipe; or a socket, where those of the run lead to each other: what is sent
+    arrives in other processes of it."""
+    row = facts.one(_SOCKETS_SQL)
+    sent, taken = int(row["sent"] or 0), int(row["taken"] or 0)
+    inside = sent > 0 and int(row["processes"]) > 1 and abs(sent - taken) <= settings.most_lost * sent
+    return "f.kind IN ('pipe', 'fifo', 'socket')" if inside else "f.kind IN ('pipe', 'fifo')"
+
+
+def _writing_ns(facts: Facts, kinds: str) -> int:
     """What writing into the run's own pipes takes: their typical time, in which waiting for room in the pipe
     hardly counts."""
-    return int(facts.one(_WRITING_SQL)["time_ns"] or 0)
+    return int(facts.one(_writing_sql(kinds))["time_ns"] or 0)
 
 
-def _is_in_pieces(facts: Facts, row: Mapping[str, Any], wall_ns: int, settings: Settings) -> bool:
-    if int(row["count"]) < max(settings.least_count, settings.least_per_second * wall_ns / 1e9):
+def _is_in_pieces(facts: Facts, row: Mapping[str, Any], kinds: str, settings: Settings) -> bool:
+    if int(row["count"]) < max(settings.least_count, settings.least_per_second * (facts.wall_seconds or 0)):
         return False
-    asked = facts.one(_ASKED_SQL)
+    asked = facts.one(_asked_sql(kinds))
     most = settings.most_bytes
     small_writes = int(row["written_bytes"] or 0) <= most * int(row["writes"] or 0)
-    return small_writes or int(asked["bytes"] or 0) <= most * int(asked["reads"] or 0)
+    # A buffer that is filled up asks for what it has room for: for each write, hardly more than twice.
+    are_split = int(row["reads"] or 0) >= 2 * int(row["writes"] or 0)
+    return small_writes or (are_split and int(asked["bytes"] or 0) <= most * int(asked["reads"] or 0))
 
 
 def _is_passed_on(row: Mapping[str, Any], wall_ns: int, settings: Settings) -> bool:
@@ -93,10 +108,11 @@ def _is_passed_on(row: Mapping[str, Any], wall_ns: int, settings: Settings) -> b
 
 
 # A pipe of which only one end is seen leads out of the run: whoever is there is not ours to judge.
-_SQL = """WITH used AS (SELECT u.file_id, p.upid, u.direction, sum(u.count) AS count,
+def _sql(kinds: str) -> str:
+    return f"""WITH used AS (SELECT u.file_id, p.upid, u.direction, sum(u.count) AS count,
     sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
-  WHERE f.kind IN ('pipe', 'fifo') AND u.direction IN (1, 2) GROUP BY ALL),
+  WHERE {kinds} AND u.direction IN (1, 2) GROUP BY ALL),
 ours AS (SELECT * FROM used
   WHERE file_id IN (SELECT file_id FROM used GROUP BY file_id HAVING count(DISTINCT direction) = 2))
 SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
@@ -109,18 +125,32 @@ SELECT CAST(sum(count) AS BIGINT) AS count, CAST(sum(bytes) AS BIGINT) AS bytes,
 FROM ours"""
 
 
-_WRITING_SQL = """SELECT CAST(sum(t.typical_ns) AS BIGINT) AS time_ns
-FROM transfers t JOIN place_names p ON p.place = t.place
-WHERE p.kind IN ('pipe', 'fifo') AND t.direction = 2 AND p.place IN (SELECT l.place FROM uses u
+# All sockets of a run may go by one name.
+_SOCKETS_SQL = """SELECT CAST(sum(u.bytes) FILTER (WHERE u.direction = 2) AS BIGINT) AS sent,
+  CAST(sum(u.bytes) FILTER (WHERE u.direction = 1) AS BIGINT) AS taken, count(DISTINCT p.upid) AS processes
+FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
+WHERE f.kind = 'socket' AND u.bytes > 0"""
+
+
+def _writing_sql(kinds: str) -> str:
+    return f"""SELECT CAST(sum(t.typical_ns) AS BIGINT) AS time_ns
+FROM transfers t JOIN place_names f ON f.place = t.place
+WHERE {kinds} AND t.direction = 2 AND f.place IN (SELECT l.place FROM uses u
   JOIN places l ON l.file_id = u.file_id WHERE u.direction = 1 AND u.bytes > 0)"""
+
+
 # Where a source does not tell what was asked for, what came stands in.
-_ASKED_SQL = """SELECT CAST(sum(t.count) AS BIGINT) AS reads,
+def _asked_sql(kinds: str) -> str:
+    return f"""SELECT CAST(sum(t.count) AS BIGINT) AS reads,
   CAST(sum(coalesce(t.requested_bytes, t.bytes)) AS BIGINT) AS bytes
-FROM transfers t JOIN place_names p ON p.place = t.place
-WHERE p.kind IN ('pipe', 'fifo') AND t.direction = 1 AND p.place IN (SELECT l.place FROM uses u
+FROM transfers t JOIN place_names f ON f.place = t.place
+WHERE {kinds} AND t.direction = 1 AND f.place IN (SELECT l.place FROM uses u
   JOIN places l ON l.file_id = u.file_id WHERE u.direction = 2 AND u.bytes > 0)"""
+
+
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE kind IN ('pipe', 'fifo') AND direction IS NOT NULL GROUP BY pid, file, direction
+FROM calls_seen WHERE kind IN ('pipe', 'fifo', 'socket') AND direction IS NOT NULL
+GROUP BY pid, file, direction
 ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{processes} processes passed {count} pieces of {mean_bytes} on average through pipes; for "

@@ -24,6 +24,10 @@ class Settings:
     """Their median lifetime; who lives longer does real work."""
     least_listings: int = 50
     """getdents calls of a process that goes through folders: no start of a program needs so many."""
+    least_data_bytes: int = 262144
+    """A process that reads so much of the user's data has it to look at, too."""
+    look_ns: float = 2.0
+    """Time for a byte that this takes at least, 500 MB/s."""
     least_share: float = 0.05
     """Of the run's wall time that they must take together."""
 
@@ -31,10 +35,10 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all short processes of which there are many alike. Compilers are left out."""
     facts.store.keep("storm", _members_sql(settings))
-    (row,) = facts.rows(_SQL)
+    (row,) = facts.rows(_sql(settings))
     if row["processes"] < settings.least_alike:
         return
-    lived = row["union_ns"] / 1e9 if row["union_ns"] else None
+    lived = _starting_ns(row) / 1e9 if row["union_ns"] else None
     if lived is not None and facts.wall_seconds and lived < settings.least_share * facts.wall_seconds:
         return
     used = facts.rows(_USED_SQL)
@@ -59,6 +63,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         wall_seconds=lived,
         gain=costs.CALLS_GO,
     )
+
+
+def _starting_ns(row: dict[str, Any]) -> float:
+    """The processes' lives without what they did with the data: who starts one process for all of it still
+    has that to do."""
+    kept = 1 - min(1.0, int(row["data_ns"] or 0) / max(1, int(row["life_ns"])))
+    return int(row["union_ns"]) * kept
 
 
 def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
@@ -86,11 +97,21 @@ WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR (
   AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
-# Processes of one pipeline run at the same time: their time counts once.
-_SQL = """WITH ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
+# Processes of one pipeline run at the same time: their time counts once. Syncs, and the reading of much data
+# with a look at it, are not what the start takes.
+def _sql(settings: Settings) -> str:
+    return f"""WITH ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM storm WHERE end_ts >= start_ts),
 lived AS (SELECT CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(before, start_ts)))) AS BIGINT)
-  AS union_ns FROM ends),
+  AS union_ns, CAST(sum(end_ts - start_ts) AS BIGINT) AS life_ns FROM ends),
+used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life, sum(u.time_ns) AS ns,
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS bytes
+  FROM uses u JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid
+    JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
+  WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND {costs.data_files("f")})
+  GROUP BY s.upid),
+data AS (SELECT CAST(sum(least(life, ns + CASE WHEN bytes >= {settings.least_data_bytes}
+    THEN {settings.look_ns} * bytes ELSE 0 END)) AS BIGINT) AS data_ns FROM used),
 work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
     CAST(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL) AS BIGINT) AS opens,
     CAST(sum(u.count) FILTER (WHERE x.name = 'ENOENT') AS BIGINT) AS missed,
@@ -101,9 +122,11 @@ work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BI
 kinds AS (SELECT coalesce(regexp_extract(s.program, '[^/]*$'),
       concat(regexp_extract(g.program, '[^/]*$'), ' (fork)')) AS name, count(*) AS n
   FROM storm s LEFT JOIN programs g ON g.upid = s.upid GROUP BY 1 ORDER BY n DESC, name LIMIT 5)
-SELECT (SELECT count(*) FROM storm) AS processes, lived.union_ns, work.*,
+SELECT (SELECT count(*) FROM storm) AS processes, lived.*, data.*, work.*,
   (SELECT string_agg(name, ', ' ORDER BY n DESC, name) FROM kinds) AS programs
-FROM lived, work"""
+FROM lived, data, work"""
+
+
 _USED_SQL = f"""SELECT f.name, count(DISTINCT p.upid) AS users FROM uses u
   JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid JOIN files f ON f.file_id = u.file_id
 WHERE f.kind IN ('file', 'regular') GROUP BY f.name ORDER BY users DESC, sum(u.count) DESC, f.name

@@ -28,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places whose ranges are rewritten. Who empties a file to write it anew opens and
     closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
     of text."""
-    faults = Faults(facts.rows(_sql(settings)))
+    faults = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
     count, cost = faults.total("count"), faults.time_ns
     opened = _opened(facts, faults, settings)
     text_ns = costs.text_ns(facts, faults, 2)
@@ -68,6 +68,25 @@ def _sql(settings: Settings) -> str:
         where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
         having=f"sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
     )
+
+
+# What got another name was written under its first one, as tools do it that leave no half-written file: each
+# time it was another file, unless it took the place of the one before.
+def _without_moved(facts: Facts, faults: Faults, settings: Settings) -> Faults:
+    """The places without those whose files were given new names, nearly each time a different one."""
+    if not faults:
+        return faults
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    moved = facts.rows(
+        f"""WITH {costs.MOVES},
+names AS (SELECT source, count(DISTINCT target) AS targets FROM moves GROUP BY source),
+opened AS (SELECT file_id, sum(opens) AS opens FROM file_work WHERE writes > 0 GROUP BY file_id)
+SELECT l.place FROM places l JOIN names n ON n.source = l.file_id JOIN opened o ON o.file_id = l.file_id
+WHERE l.place IN ({places}) AND n.targets > 1 AND o.opens < {settings.least_factor} * n.targets
+GROUP BY l.place"""
+    )
+    gone = {row["place"] for row in moved}
+    return Faults([row for row in faults.rows if row["place"] not in gone])
 
 
 # Of those who write a file that hardly anyone reads: what is read in between, as an assembler does a

@@ -24,6 +24,8 @@ class Settings:
     """The same for folders, for what belongs to the system or to a program, and for tools (make, tar)."""
     least_ratio: float = 3.0
     """Stats for each open: a program that opens as often has another problem."""
+    most_folders: int = 500
+    """So many folders, those asked most often, may be steps on the paths of files that are opened."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -58,15 +60,34 @@ _IMPORTS = r"""SELECT w.upid, 2 * max(w.stats) AS stats FROM file_work w JOIN fi
 WHERE f.kind = 'directory' AND regexp_matches(f.name, '/lib(64)?/python3\.[0-9]+$') GROUP BY w.upid"""
 
 
+# Who follows a path asks each folder on it, and does so to open what lies there: that is no question about
+# the folder. A folder that alone is asked before each open is none of these.
+def _walked(settings: Settings) -> str:
+    return f"""opened AS (SELECT p.upid, rtrim(f.folder, '/') AS folder, sum(u.count) AS opens
+  FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes p ON p.utid = u.utid
+    JOIN files f ON f.file_id = u.file_id
+  WHERE c.family = 'open' GROUP BY ALL),
+asked AS (SELECT w.upid, w.file_id, f.name, rtrim(f.folder, '/') AS folder, w.stats FROM file_work w
+  JOIN files f ON f.file_id = w.file_id
+  WHERE f.kind IN ('directory', 'symlink') AND w.stats >= {settings.least_repeats_elsewhere}
+  ORDER BY w.stats DESC, w.file_id LIMIT {settings.most_folders}),
+walked AS (SELECT a.upid, a.file_id FROM asked a JOIN asked b ON b.upid = a.upid
+    AND (b.name = a.folder OR b.folder = a.name) AND 2 * b.stats >= a.stats
+  WHERE a.stats < {settings.least_ratio} * (SELECT sum(o.opens) FROM opened o
+    WHERE o.upid = a.upid AND (o.folder = a.name OR starts_with(o.folder, a.name || '/'))))"""
+
+
 # A compiler follows the path of each file that it includes, folder by folder.
 def _sql(settings: Settings) -> str:
-    return f"""WITH imports AS ({_IMPORTS})
+    return f"""WITH imports AS ({_IMPORTS}),
+{_walked(settings)}
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
   CAST(sum(w.stats - 1) AS BIGINT) AS count, CAST(sum(w.opens) AS BIGINT) AS opens,
   CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN imports i ON i.upid = w.upid
 WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))
+  AND (w.upid, w.file_id) NOT IN (SELECT (upid, file_id) FROM walked)
   AND w.stats >= {settings.least_repeats} AND ({costs.files("f")} OR f.kind IN ('directory', 'symlink'))
   AND NOT ({programs.builds("g.program")} AND w.opens = 0)
   AND w.stats >= CASE WHEN {programs.is_tool("g.program")} OR NOT {costs.data_files("f")}
@@ -107,7 +128,7 @@ RULE = Rule(
     fine_when=N_("Each file is asked once (ls -l, git status, make), or a change must be noticed at once."),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "programs"),
+    tables=("file_work", "places", "programs", "uses"),
     yields_to=("process-storm", "slow-call", "failed-open-storm"),
     case="stat-storm",
 )

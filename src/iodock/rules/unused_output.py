@@ -22,6 +22,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that nobody could have read. All calls on them are the cost."""
+    facts.store.keep("moved_on", _MOVED_SQL if facts.rows(_HAS_MOVES) else _NONE_MOVED)
     faults = Faults(facts.rows(_sql()))
     moved, count, cost = faults.total("bytes"), faults.total("count"), faults.time_ns
     if moved < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
@@ -41,8 +42,25 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-# A file that is renamed, linked, mapped or executed lives on elsewhere or is read without a read.
-_KEPT = "('mmap', 'rename', 'link', 'exec', 'sendfile', 'splice', 'copy_file_range')"
+# A file that is linked, mapped or executed lives on elsewhere or is read without a read; so does one that is
+# renamed, unless what it became is deleted, too.
+_READ_ELSEWHERE = "('mmap', 'link', 'exec', 'sendfile', 'splice', 'copy_file_range')"
+_KEPT = f"""(c.family IN {_READ_ELSEWHERE}
+  OR c.family = 'rename' AND u.file_id NOT IN (SELECT source FROM moved_on))"""
+_HAS_MOVES = """SELECT 1 FROM uses u JOIN calls c ON c.id = u.call_id
+WHERE c.family = 'rename' AND u.errno_id IS NULL LIMIT 1"""
+_NONE_MOVED = "SELECT CAST(0 AS UINTEGER) AS source WHERE false"
+# Files all of whose later names were deleted after the last rename, by which nobody read or kept them.
+_MOVED_SQL = f"""WITH {costs.MOVES},
+ends AS (SELECT u.file_id, max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted,
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS read_bytes,
+    count(*) FILTER (WHERE c.family IN {_READ_ELSEWHERE}
+      OR c.family = 'rename' AND u.side = 3) AS kept
+  FROM uses u JOIN calls c ON c.id = u.call_id
+  WHERE u.errno_id IS NULL AND u.file_id IN (SELECT target FROM moves) GROUP BY u.file_id),
+arrived AS (SELECT source, target, max(ts) AS ts FROM moves GROUP BY source, target)
+SELECT a.source FROM arrived a JOIN ends e ON e.file_id = a.target GROUP BY a.source
+HAVING bool_and(coalesce(e.deleted > a.ts, false) AND e.read_bytes = 0 AND e.kept = 0)"""
 
 
 def _sql() -> str:
@@ -57,12 +75,13 @@ def _sql() -> str:
   GROUP BY u.file_id
   HAVING bytes > 0
     AND coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) = 0
-    AND count(*) FILTER (WHERE c.family IN {_KEPT}) = 0),
+    AND count(*) FILTER (WHERE {_KEPT}) = 0),
 {_NAMELESS}
 SELECT p.name, count(*) AS file_count, CAST(sum(t.count) AS BIGINT) AS count,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
 FROM fate t JOIN places l ON l.file_id = t.file_id JOIN place_names p ON p.place = l.place
 WHERE {costs.files("p")} AND (t.file_id IN (SELECT file_id FROM nameless)
+  OR t.file_id IN (SELECT source FROM moved_on)
   OR t.unlinks > 0 AND (t.written IS NULL OR t.deleted IS NULL OR t.deleted >= t.written
     OR t.opened <= t.deleted))
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""

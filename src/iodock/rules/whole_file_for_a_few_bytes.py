@@ -103,12 +103,23 @@ def _written(faults: Faults) -> int:
 _LARGE_PIECE = 262144
 
 
-# Ranks hand on what they read without a call, and so do threads and children that were not started anew.
+# Ranks hand on what they read without a call, and so do threads and children that were not started anew. What
+# was written before the first of the files was read holds nothing of them.
 def _whole_sql(settings: Settings) -> str:
     return f"""WITH output AS (SELECT upid, sum(written_bytes) AS written, sum(read_bytes) AS taken,
     count(*) FILTER (WHERE read_bytes > 0) AS inputs FROM file_work GROUP BY upid),
-sent AS (SELECT q.upid, sum(u.bytes) AS bytes FROM uses u JOIN processes q ON q.utid = u.utid
+gave AS (SELECT q.upid, sum(u.bytes) AS bytes FROM uses u JOIN processes q ON q.utid = u.utid
   WHERE u.direction = 2 GROUP BY q.upid),
+begun AS (SELECT w.upid, min(w.first_ts) AS ts FROM file_work w JOIN files f ON f.file_id = w.file_id
+    JOIN output o ON o.upid = w.upid JOIN gave g ON g.upid = w.upid
+  WHERE o.inputs >= {settings.least_files} AND g.bytes > {settings.most_output} * o.taken
+    AND w.read_bytes >= 0.9 * f.size_bytes AND w.read_bytes >= 65536 AND {costs.data_files("f")}
+  GROUP BY w.upid HAVING count(*) >= {settings.least_files}),
+earlier AS (SELECT b.upid, sum(e.bytes) AS bytes FROM begun b JOIN processes q ON q.upid = b.upid
+    JOIN events e ON e.utid = q.utid
+  WHERE e.direction = 2 AND e.bytes > 0 AND e.ts < b.ts GROUP BY b.upid),
+sent AS (SELECT g.upid, g.bytes - coalesce(e.bytes, 0) AS bytes FROM gave g
+  LEFT JOIN earlier e ON e.upid = g.upid),
 quiet AS (SELECT o.upid, s.bytes AS written FROM output o LEFT JOIN sent s ON s.upid = o.upid
   WHERE o.inputs >= {settings.least_files} AND coalesce(s.bytes, 0) <= {settings.most_output} * o.taken
     AND o.upid NOT IN (SELECT upid FROM processes WHERE rank IS NOT NULL)),
@@ -123,12 +134,17 @@ many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
   HAVING count(*) >= {settings.least_files})"""
 
 
+# The thread that reads need not be the process's first: Java's main is not. What it computes, it does in
+# between.
 def _passed_sql(settings: Settings) -> str:
     return f"""{_whole_sql(settings)},
+readers AS (SELECT DISTINCT u.utid FROM uses u JOIN processes p ON p.utid = u.utid
+    JOIN whole w ON w.upid = p.upid AND w.file_id = u.file_id
+  WHERE u.direction = 1 AND u.bytes > 0 AND w.upid IN (SELECT upid FROM many)),
 helped AS (SELECT m.upid FROM many m
     JOIN processes p ON p.upid = m.upid OR p.parent_utid IN (SELECT utid FROM processes WHERE upid = m.upid)
     LEFT JOIN programs g ON g.upid = p.upid
-  WHERE p.how = 'thread' OR p.upid <> m.upid AND NOT g.own
+  WHERE (p.how = 'thread' OR p.upid <> m.upid AND NOT g.own) AND p.utid NOT IN (FROM readers)
   GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_look_ns} * m.bytes),
 seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes,
     any_value(CASE WHEN w.read_bytes >= {_LARGE_PIECE} * (w.reads - 1) THEN 1 ELSE 4 END) AS strictness,

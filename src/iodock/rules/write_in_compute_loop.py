@@ -35,16 +35,16 @@ class Settings:
     least_source_pause_ns: int = 3000
     """The same if the process reads less than it writes there: it is no filter, it computes what it
     writes."""
-    least_named_pause_ns: int = 1500
-    """The same for files whose names say that they hold a program's log or debug output, if it reads less
-    than it writes there: more than it takes to format a line."""
+    least_named_pause_ns: int = 400
+    """The same for files whose names say that they hold a program's log or trace, if it reads less than it
+    writes there: what it takes to format a line in C, and little more than that."""
     least_compute: float = 0.5
     """Computing as a share of computing and I/O of the process, while it writes so."""
-    least_named_compute: float = 0.3
-    """The same for files with such names."""
+    least_named_compute: float = 0.15
+    """The same for files with such names: a slow disk makes the share small, but the lines no more needed."""
     least_debug_pause_ns: int = 200
-    """`least_named_pause_ns` where the name says debug output in so many words: there, formatting a line is
-    pause enough."""
+    """`least_named_pause_ns` where the name says debug output in so many words: there, any pause is
+    enough."""
     least_debug_compute: float = 0.1
     """`least_compute` for files with such names."""
 
