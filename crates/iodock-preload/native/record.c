@@ -14,6 +14,7 @@
 #include "kernel.h"
 
 #define LEVELS 4
+#define CROWDED_MOST 64
 #define CACHED_PATHS 64
 #define PENDING 8
 #define HABITS 64
@@ -92,6 +93,7 @@ struct state {
 	u32 level;
 	struct stream streams[LEVELS];
 	u64 flight; /* where the stack of the call in flight is; 0: none */
+	u32 crowded; /* calls since all levels were taken */
 	u32 tid, pid;
 	u32 depth; /* of pending */
 	u32 number; /* its place in the blocks */
@@ -218,9 +220,19 @@ static __attribute__((noinline)) void abandon(struct state *state)
 	state->flight = 0;
 }
 
+/* All levels are taken: by handlers that left their records by longjmp, or, where signals come in floods, by handlers that will go on
+ * with theirs. These must find their chunks as they left them. So some calls are lost first: levels that are in use become free again
+ * before there are as many. */
+static __attribute__((noinline)) int is_crowded(struct state *state)
+{
+	if (state->crowded++ >= CROWDED_MOST)
+		return 0;
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
 static inline u32 enter(struct state *state)
 {
-	/* So many handlers in the few ns of a record never are at once: they left by longjmp. */
 	if (unlikely(state->level >= LEVELS))
 		abandon(state);
 	u32 level = state->level;
@@ -243,8 +255,12 @@ static __attribute__((noinline)) void record_any(struct plain_frame *plain, u64 
 	struct state *state = mine(end >> TIME_SHIFT);
 	if (unlikely(!state || stopped))
 		return;
+	if (unlikely(state->level >= LEVELS) && is_crowded(state))
+		return;
 	const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	u32 level = enter(state);
+	if (unlikely(state->crowded))
+		state->crowded = 0;
 	has_landed(state, (u64)plain);
 	record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
 		       plain->result);
