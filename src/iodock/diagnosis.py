@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from iodock import rules
 from iodock.analyses.overview import PART
@@ -25,7 +26,7 @@ from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
 from iodock.relations.selection import select
-from iodock.rules import costs, typical
+from iodock.rules import costs, slow_call, typical
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
@@ -47,12 +48,13 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     usual = typical.compare(facts)
     found: list[tuple[Finding, frozenset[str]]] = []
     silent: list[Silence] = []
+    slow = _slow(facts)
     for rule in known:
         missing = [need for need in rule.needs if not facts.sees(need)]
         if missing:
             silent.append(Silence(rule.name, missing[0].why))
             continue
-        found.extend(_findings(rule, facts, usual))
+        found.extend(_findings(rule, facts, usual, slow))
     kept = _without_symptoms(found)
     return Diagnosis(
         store=facts.store.name,
@@ -113,13 +115,38 @@ def _check_names(settings: Settings) -> None:
 
 
 def _findings(
-    rule: Rule, facts: Facts, usual: typical.Comparison
+    rule: Rule, facts: Facts, usual: typical.Comparison, slow: Sequence[Candidate]
 ) -> Iterable[tuple[Finding, frozenset[str]]]:
     """Findings, each with the names of all its files."""
+    for candidate in slow if rule is slow_call.RULE else _candidates(rule, facts):
+        is_beside = slow_call.RULE.name in rule.yields_to
+        spared = _without_hung(candidate, _metadata(slow, facts)) if is_beside and slow else candidate
+        yield _finding(rule, spared, facts, usual), frozenset(candidate.files)
+
+
+def _candidates(rule: Rule, facts: Facts) -> Iterable[Candidate]:
     facts.profile.need(rule.tables)
-    thresholds = facts.settings.of_rule(rule.name, rule.settings)
-    for candidate in rule.find(facts, thresholds):
-        yield _finding(rule, candidate, facts, usual), frozenset(candidate.files)
+    return rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
+
+
+def _slow(facts: Facts) -> list[Candidate]:
+    """The calls that hung, which other rules' costs are told without."""
+    is_seen = all(facts.sees(need) for need in slow_call.RULE.needs)
+    return list(_candidates(slow_call.RULE, facts)) if is_seen else []
+
+
+def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
+    """Those that the rules which yield to them count: these look at metadata calls."""
+    names = {row["name"] for row in facts.rows("SELECT name FROM calls WHERE class = 'metadata'")}
+    return [one for one in slow if one.call in names]
+
+
+def _without_hung(candidate: Candidate, hung: Sequence[Candidate]) -> Candidate:
+    """The same candidate at what its calls cost beside those that hung on its files."""
+    if candidate.time_ns is None or candidate.wall_seconds is not None:
+        return candidate
+    lost = sum(one.time_ns or 0 for one in hung if not set(one.files).isdisjoint(candidate.files))
+    return replace(candidate, time_ns=max(0, candidate.time_ns - lost))
 
 
 def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comparison) -> Finding:
@@ -235,9 +262,17 @@ def _explains(other: Finding, one: Finding, rule: Rule) -> bool:
 
 # A chain of causes may end with one that is much cheaper than what it began with.
 def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
+    # Without the calls that hung, what is left of the cost is no symptom of these.
+    hung = other.rule == slow_call.RULE.name and one.rule not in _OF_WAITING
+    if hung and one.severity is not Severity.NOTE:
+        return False
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
     return other.cost_seconds >= rule.yields_at * one.cost_seconds
+
+
+# What these cost is waiting, in which a call that hung may be all there is.
+_OF_WAITING = frozenset({"straggler", "io-not-overlapped"})
 
 
 def _ranked(found: Sequence[Finding], known: Iterable[Rule]) -> tuple[Finding, ...]:
