@@ -21,7 +21,8 @@ class Settings:
     least_share: float = 0.5
     """Of the time in I/O calls that must go to metadata calls on these files."""
     free_calls: int = 4
-    """Metadata calls of one process on one file that any program needs: open, stat, close, unlink."""
+    """Metadata calls of one process on one file that any program needs: open, stat, close, unlink. None at a
+    name that a file got and lost again by renames."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -55,19 +56,23 @@ def _dominates(facts: Facts, spent: int, faults: Faults, settings: Settings) -> 
 
 
 def _sql(settings: Settings) -> str:
-    free = settings.free_calls
-    return f"""SELECT p.name, count(DISTINCT w.file_id) AS file_count,
+    free = f"(CASE WHEN s.file_id IS NULL THEN {settings.free_calls} ELSE 0 END)"
+    return f"""WITH stations AS ({_STATIONS})
+SELECT p.name, count(DISTINCT w.file_id) AS file_count,
   CAST(sum(w.metadata) AS BIGINT) AS calls, CAST(sum(w.metadata - {free}) AS BIGINT) AS count,
   CAST(sum(w.reads + w.writes) AS BIGINT) AS transfers,
   CAST(sum(w.metadata_ns - {_EMPTYING}) AS BIGINT) AS metadata_ns,
   CAST(sum((w.metadata_ns - {_EMPTYING}) * (w.metadata - {free}) / w.metadata) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
-  LEFT JOIN programs g ON g.upid = w.upid
+  LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN stations s ON s.file_id = w.file_id
 WHERE w.metadata > {free} AND ({costs.data_files("f")} OR {_MADE_AGAIN} OR {costs.data_links("f")})
   AND NOT {programs.is_tool("g.program")}
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
+_STATIONS = """SELECT u.file_id FROM uses u JOIN calls c ON c.id = u.call_id
+WHERE c.family = 'rename' AND u.errno_id IS NULL AND u.file_id IS NOT NULL
+GROUP BY u.file_id HAVING bool_or(u.side = 3) AND bool_or(u.side = 4)"""
 # An open that empties a file that this process wrote before takes long for that data: no fault of metadata.
 _EMPTYING = """CASE WHEN w.opens > 1 AND w.written_bytes >= 65536 * w.opens
   THEN coalesce(w.open_ns, 0) ELSE 0 END"""
@@ -107,7 +112,7 @@ RULE = Rule(
     ),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "programs"),
+    tables=("file_work", "places", "programs", "uses"),
     yields_to=(
         *("open-close-loop", "stat-storm", "failed-xattr", "failed-open-storm", "process-storm", "slow-call"),
         *("tiny-file-flood", "file-per-process", "directory-scan-storm", "slow-close", "sync-heavy"),
