@@ -34,6 +34,9 @@ class Settings:
     """So much must pass through pipes in pieces that are not small."""
     most_computing: float = 0.15
     """Of the wall time that the processes at such pipes may compute together: they only pass data on."""
+    most_look_ns: float = 0.4
+    """Or for each byte, which is less than looking at it takes: in a short run, that is what programs start
+    with."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -104,7 +107,8 @@ def _is_in_pieces(facts: Facts, row: Mapping[str, Any], kinds: str, settings: Se
 def _is_passed_on(row: Mapping[str, Any], wall_ns: int, settings: Settings) -> bool:
     if row["cpu_ns"] is None or int(row["bytes"] or 0) < settings.least_moved_bytes:
         return False
-    return int(row["cpu_ns"]) <= settings.most_computing * wall_ns
+    looking = settings.most_look_ns * int(row["read_bytes"] or 0)
+    return int(row["cpu_ns"]) <= max(settings.most_computing * wall_ns, looking)
 
 
 # A pipe of which only one end is seen leads out of the run: whoever is there is not ours to judge.

@@ -31,11 +31,14 @@ class Settings:
     least_files: int = 8
     """So many files one process must read whole, one after the other, without the time to look at them."""
     least_piece_bytes: int = 65536
-    """It must read them in requests of this size on average: who reads in small ones works on each. Of those
-    below 256 KiB, which lie in a cache, it must go on four times as fast."""
+    """It must read them in requests of this size on average: who reads in small ones works on each. Between
+    those below 256 KiB, which lie in a cache, it must go on four times as fast."""
     most_look_ns: float = 0.04
     """Time for a byte, from the first read of a file to the next file, that is no looking: 25 GB/s, faster
     than a processor reads memory."""
+    most_helped_ns: float = 0.08
+    """Time for a byte that helping threads and children may compute: a JIT and a garbage collector do so
+    beside the reading. Who is handed the data takes longer, as it lies in another processor's cache."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -145,18 +148,19 @@ helped AS (SELECT m.upid FROM many m
     JOIN processes p ON p.upid = m.upid OR p.parent_utid IN (SELECT utid FROM processes WHERE upid = m.upid)
     LEFT JOIN programs g ON g.upid = p.upid
   WHERE (p.how = 'thread' OR p.upid <> m.upid AND NOT g.own) AND p.utid NOT IN (FROM readers)
-  GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_look_ns} * m.bytes),
+  GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_helped_ns} * m.bytes),
 seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes,
     any_value(CASE WHEN w.read_bytes >= {_LARGE_PIECE} * (w.reads - 1) THEN 1 ELSE 4 END) AS strictness,
-    min(e.ts) AS since,
-    min(e.ts) FILTER (WHERE e.direction = 1) + sum(e.dur) FILTER (WHERE e.direction = 1) AS reads_end
+    min(e.ts) AS since, max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS reads_end,
+    max(e.ts + e.dur) FILTER (WHERE e.direction = 1) - min(e.ts) FILTER (WHERE e.direction = 1)
+      - sum(e.dur) FILTER (WHERE e.direction = 1) AS between_ns
   FROM events e JOIN processes p ON p.utid = e.utid
     JOIN whole w ON w.upid = p.upid AND w.file_id = e.file_id
   WHERE w.upid IN (SELECT upid FROM many) AND w.upid NOT IN (SELECT upid FROM helped) GROUP BY ALL),
-turns AS (SELECT upid, utid, bytes, strictness,
+turns AS (SELECT upid, utid, bytes, strictness * greatest(0, between_ns) AS between_ns,
     lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest FROM seen),
 hurried AS (SELECT upid FROM turns GROUP BY upid
-  HAVING count(DISTINCT utid) = 1 AND median(strictness * rest / bytes) <= {settings.most_look_ns})
+  HAVING count(DISTINCT utid) = 1 AND median((between_ns + rest) / bytes) <= {settings.most_look_ns})
 SELECT p.name, w.upid, count(*) AS file_count, CAST(sum(w.reads) AS BIGINT) AS count,
   CAST(sum(w.read_bytes) AS BIGINT) AS bytes, CAST(any_value(w.written) AS BIGINT) AS written,
   CAST(sum(w.read_ns) AS BIGINT) AS time_ns
