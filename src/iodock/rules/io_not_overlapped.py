@@ -8,6 +8,7 @@ from typing import Any
 
 from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
+from iodock.relations.io_time import WAITING_CALLS
 from iodock.rules import costs, programs
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 
@@ -47,6 +48,9 @@ class Settings:
     least_short_share: float = 0.35
     """The same where turns are shorter than a long one: reading ahead and writing behind hide most of these
     already, and a loop over blocks of 1 MiB is what other rules advise."""
+    least_loop_wait: float = 0.6
+    """Of the time of the I/O, where a program's threads do it for an event loop: so much of it the loop must
+    wait."""
     least_regular: float = 0.5
     """Share of the pauses' time that must be in pauses of half to twice their median: regularity."""
     most_requests: int = 200000
@@ -64,7 +68,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     busy, pause = int(row["busy_ns"]), int(row["pause_ns"])
     share = busy / (busy + pause)
     regular = int(row["regular_ns"] or 0) >= settings.least_regular * pause
-    if int(row["large_ns"]) < busy / 2 or not _worth_a_buffer(row, settings):
+    # One sync at the end of many writes is no turn of theirs.
+    of_large = int(row["longest_ns"]) <= busy / 2 <= int(row["large_ns"])
+    if not of_large or not _worth_a_buffer(row, settings):
         return
     least = _least_share(row, settings)
     if not regular or not least <= share <= 1 - settings.least_share:
@@ -136,8 +142,9 @@ def _sql(settings: Settings, least_pause_ns: int) -> str:
     AND NOT {programs.is_tool("g.program")} AND ({costs.files("f")} OR e.dur >= {LONG_NS})
   LIMIT {settings.most_requests}),
 main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
-turns AS (SELECT *, lag(end_ts) OVER (ORDER BY ts) AS before FROM large
-  WHERE utid IN (SELECT utid FROM main)),
+{_loops_sql(settings)},
+turns AS (SELECT *, max(end_ts) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+  FROM large WHERE utid IN (SELECT utid FROM main) OR utid IN (SELECT utid FROM helpers)),
 pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {least_pause_ns}, true) AS begins
   FROM turns)
 SELECT count(*) FILTER (WHERE begins) AS phases,
@@ -145,11 +152,31 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
-  count(bytes) AS requests, CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0 OR is_sync) AS BIGINT) AS large_ns,
+  max(end_ts - ts) AS longest_ns, count(bytes) AS requests,
+  CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0 OR is_sync) AS BIGINT) AS large_ns,
   CAST(sum(bytes) AS BIGINT) AS bytes, count(*) FILTER (WHERE jumps AND bytes > 0) AS jumping
 FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
 HAVING count(*) < {settings.most_requests}
   AND count(*) FILTER (WHERE begins) > 1"""
+
+
+# Where no thread has most of the bytes: an event loop's helpers, each of which takes the next request.
+# Whether the loop computes meanwhile shows in its own waiting: it is the thread that computes most.
+def _loops_sql(settings: Settings) -> str:
+    return f"""owners AS (SELECT p.upid FROM large l JOIN processes p ON p.utid = l.utid
+  WHERE NOT EXISTS (FROM main) GROUP BY p.upid
+  HAVING sum(l.bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
+loops AS (SELECT p.upid, first(p.utid ORDER BY coalesce(p.cpu_user_ns, 0) DESC, p.utid) AS utid
+  FROM processes p
+  WHERE p.upid IN (FROM owners) GROUP BY p.upid),
+handed AS (SELECT l.*, o.utid AS loop FROM large l JOIN processes p ON p.utid = l.utid
+    JOIN loops o ON o.upid = p.upid WHERE l.utid <> o.utid AND l.bytes > 0),
+idle AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts FROM events e JOIN loops o ON o.utid = e.utid
+  WHERE e.call_id IN (SELECT id FROM calls WHERE family IN ({WAITING_CALLS})) AND e.dur > 0),
+waits AS (SELECT sum(least(i.end_ts, h.end_ts) - greatest(i.ts, h.ts)) AS ns FROM handed h
+  JOIN idle i ON i.ts < h.end_ts AND i.end_ts > h.ts),
+helpers AS (SELECT DISTINCT utid FROM handed
+  WHERE (SELECT ns FROM waits) >= {settings.least_loop_wait} * (SELECT sum(end_ts - ts) FROM handed))"""
 
 
 def _query(settings: Settings) -> str:
