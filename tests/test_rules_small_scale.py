@@ -53,7 +53,7 @@ def lines_into(folder: Path, name: str, compute_us: int) -> Path:
         ("/data/debug/table.dat", 2, "small-requests"),
         ("/data/table.dat", 2, "small-requests"),
         ("/data/debug.out", 1, "write-in-compute-loop"),  # the name says it
-        ("/data/solver.log", 1, "small-requests"),
+        ("/data/solver.log", 1, "write-in-compute-loop"),  # so does this one: no step is too short
         ("/data/solver.log", 4, "write-in-compute-loop"),
         ("/data/solver.log", 2, "write-in-compute-loop"),  # a third of the run is computing
         ("/data/log/table.dat", 2, "small-requests"),
