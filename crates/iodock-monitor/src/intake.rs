@@ -7,14 +7,14 @@ use crate::journal::{self, Journal, Replayed};
 use crate::place::SenderId;
 use crate::readings::Readings;
 use crate::rows::{LossRow, Rows};
-use crate::taking::{next_batch, Taken, Terms};
+use crate::taking::{next_batch, now, Taken, Terms};
 use crate::work::Work;
 use iodock_samples::batch::Batch;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A snapshot's first bytes; the last is the version of what follows.
 const STATE: &[u8] = b"IODOCKM\x02";
@@ -342,10 +342,6 @@ fn remove_strays(folder: &Path, catalogue: &Catalogue) {
 
 fn below(folder: &Path) -> Vec<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
-}
-
-pub(crate) fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }
 
 #[cfg(test)]

@@ -2,11 +2,11 @@
 
 use crate::catalogue::day_of;
 use crate::error::MonitorError;
-use crate::intake::now;
 use crate::place::SenderId;
 use crate::work::Work;
 use iodock_samples::batch::{Batch, Receipt};
 use iodock_samples::frame;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How far an agent's clock may be ahead of ours.
 const AHEAD: i64 = 3600 * 1_000_000_000;
@@ -57,4 +57,9 @@ fn check_clock(batch: &Batch) -> Result<(), MonitorError> {
         Some(time) => Err(MonitorError::Clock { host: batch.host.clone(), day: day_of(time) }),
         None => Ok(()),
     }
+}
+
+/// By this machine's clock, ns since the epoch.
+pub(crate) fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }

@@ -7,10 +7,10 @@ and its latencies change their meaning between versions, so they are left out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from statistics import fmean
 
 from iodock.health.measurements import Cache, Cell, Json, Measurements, Protocol, Unit, repeated
+from iodock.health.readers import ior_json, ior_text
 from iodock.health.readers.base import (
     CTIME,
     Reader,
@@ -18,13 +18,12 @@ from iodock.health.readers.base import (
     date,
     number,
     option,
-    sample_spread,
     size,
     whole,
     words,
 )
+from iodock.health.readers.ior_rows import Result, Row, Run
 
-MIB = 1 << 20
 _BANNER = re.compile(r"^IOR-(\S+): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
 _ACCESS = {"single-shared-file": "shared-file", "file-per-process": "file-per-process"}
 _ERROR = re.compile(
@@ -32,43 +31,6 @@ _ERROR = re.compile(
     r"|\*\* error \*\*\s*(?P<old>.*)|(?P<abort>MPI_ABORT was invoked.*))$",
     re.MULTILINE,
 )
-
-
-@dataclass
-class Row:
-    """One line of a result: an operation of one iteration, or of all of them."""
-
-    operation: str
-    line: int
-    bandwidth: float | None
-    """Bytes/s."""
-    seconds: float | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    spread: float | None = None
-    of_all: bool = False
-    size_bytes: int | None = None
-    processes: int | None = None
-
-
-@dataclass
-class Run:
-    """One test: its settings under IOR's names, and its rows."""
-
-    settings: dict[str, str] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-
-
-@dataclass
-class Result:
-    """A whole output."""
-
-    version: str | None = None
-    began: str | None = None
-    finished: str | None = None
-    command: str | None = None
-    machine: str | None = None
-    runs: list[Run] = field(default_factory=list)
 
 
 def sniff(source: Source) -> float:
@@ -83,8 +45,6 @@ def sniff(source: Source) -> float:
 
 def read(source: Source) -> Measurements:
     """Every test in it. Raises MeasurementError where IOR measured nothing, with what it said itself."""
-    from iodock.health.readers import ior_json, ior_text
-
     if source.start.startswith("access,bw(MiB/s),"):
         result = ior_text.read_csv(source)
     elif '"tests"' in source.start:
@@ -260,11 +220,6 @@ def _cache(operation: str, run: Run, result: Result) -> tuple[Cache | None, str 
     if shifted and (_nodes(run) or 1) > 1:
         return Cache.UNCACHED, "read by another node than wrote it"
     return Cache.UNKNOWN, None
-
-
-def spread_of_population(deviation: float | None, mean: float, count: int | None) -> float | None:
-    """IOR prints the population's standard deviation (of 2 runs: half their distance)."""
-    return sample_spread(deviation, mean, count)
 
 
 READER = Reader("ior", "IOR 2.10 to 4.1: text, JSON, CSV", sniff, read)

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from iodock.health.readers.base import Source, number
-from iodock.health.readers.ior import MIB, Result, Row, Run
+from iodock.health.readers.ior_rows import MIB, Result, Row, Run
 
 _INNERMOST = re.compile(r'\{(?:[^{}"]|"(?:\\.|[^"\\])*")*\}')
 _MEMBER = re.compile(r'"(Version|Began|Finished|Command line|Machine)"\s*:\s*("(?:\\.|[^"\\])*")')

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from iodock.health.readers.base import Source, number, whole
-from iodock.health.readers.ior import MIB, Result, Row, Run, spread_of_population
+from iodock.health.readers.ior_rows import MIB, Result, Row, Run, spread_of_population
 
 _HEAD = {
     "Began": "began",
