@@ -10,11 +10,14 @@ use crate::sites;
 use crate::table::Table;
 use crate::texts::Texts;
 use crate::trampolines::{self, Text};
+use crate::unused;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Goes up with every change of what is searched, of how tables are written, and of what a text is made of.
 const VERSION: u32 = 4;
@@ -66,6 +69,15 @@ impl Cache {
         // A table is good for the calls that were recorded when it was made.
         let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(&shapes))));
         Cache { folder, texts: None, shapes }
+    }
+
+    /// Here and where the texts are.
+    pub fn remove_unused(&self) {
+        let folders = [self.folder.as_deref(), self.texts.as_ref().map(Texts::folder)];
+        let bases: BTreeSet<&Path> = folders.into_iter().flatten().filter_map(Path::parent).collect();
+        for base in bases {
+            unused::remove(base, SystemTime::now());
+        }
     }
 
     /// The library at `path`; `None` if there is nothing to patch in it.

@@ -23,6 +23,7 @@ pub mod sites;
 pub mod table;
 pub mod texts;
 pub mod trampolines;
+mod unused;
 
 /// The preloaded library, as a file's bytes; empty on machines it is not written for.
 pub static LIBRARY: &[u8] = include_bytes!(env!("IODOCK_PRELOAD_LIBRARY"));
