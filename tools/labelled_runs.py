@@ -16,6 +16,7 @@ from pathlib import Path
 
 from labelled_score import Input, Label
 
+COMMON = Path(__file__).parent.parent / "fixtures" / "labelled" / "common"
 BLOCK = 1 << 22
 BUILDING = threading.Lock()
 PATIENCE_SECONDS = 120.0
@@ -74,8 +75,8 @@ def compiled(source: Path, compiler: list[str], built: Path) -> Path:
 
 
 def started(name: str, places: Places) -> list[str]:
-    """The command that runs a file of the set, without its arguments."""
-    source = places.sources / name
+    """The command that runs a file of the set, or one that all sets share, without its arguments."""
+    source = next((file for file in (places.sources / name, COMMON / name) if file.exists()), Path(name))
     compiler = ending_in(name, COMPILERS)
     if compiler:
         return [str(compiled(source, compiler, places.built))]
