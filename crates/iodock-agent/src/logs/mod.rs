@@ -7,7 +7,8 @@ pub mod times;
 
 use crate::events::memory::shortened;
 use crate::sample::printable;
-use iodock_samples::event::Event;
+use crate::sources::reading::now;
+use iodock_samples::event::{Event, Severity};
 use rules::Rules;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -54,6 +55,13 @@ impl Logs {
 const MOST: usize = 100;
 /// Of a line: what is behind that is not looked at.
 pub const LONGEST_LINE: usize = 4096;
+
+/// Some of a log was not looked at: how often, and what.
+pub fn skipped(source: &'static str, count: u64, text: String) -> Event {
+    let time = now();
+    let (kind, severity) = ("log-skipped".into(), Severity::Note);
+    Event { first: time, last: time, kind, severity, source: source.into(), count, text, ..Event::default() }
+}
 
 /// Takes lines and keeps events, each kind and target once with its count.
 pub struct Sieve<'a> {

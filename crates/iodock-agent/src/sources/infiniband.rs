@@ -1,8 +1,8 @@
 //! InfiniBand and RoCE ports: /sys/class/infiniband (Documentation/ABI/stable/sysfs-class-infiniband).
 
+use super::link::Link;
 use super::Reading;
-use crate::events::{Seen, Sight};
-use crate::sample::{printable, Entry, Names, Quantity};
+use crate::sample::{printable, Quantity};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -26,48 +26,34 @@ pub fn read(reading: &Reading) {
     for (device, folder) in reading.folders(&reading.root().join("sys/class/infiniband")) {
         for (port, folder) in reading.folders(&folder.join("ports")) {
             let target = format!("{}/{}", printable(device.as_bytes()), printable(port.as_bytes()));
-            self::port(reading, &target, &folder);
+            self::port(reading, target, &folder);
         }
     }
 }
 
-fn port(reading: &Reading, target: &str, folder: &Path) {
-    let (mut names, mut entry) = (Names::default(), Entry::default());
-    let see = |aspect, sight| {
-        let (file_system, target) = (String::new(), target.to_owned());
-        reading.see(Seen { source: SOURCE, file_system, target, aspect, sight });
-    };
-    let mut push = |name: &str, quantity, value| {
-        names.intern(name.as_bytes()).and_then(|name| entry.push(name, quantity, value))
-    };
+fn port(reading: &Reading, target: String, folder: &Path) {
+    let mut port = Link::new(reading, SOURCE, target);
     for path in counters(reading, folder) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         // Ports without performance counters have the files, and `N/A (no PMA)` in them.
         let Some(value) = reading.number(&path) else { continue };
-        let _ = match DATA.contains(&name) {
-            true => push(name, Quantity::Bytes, value.saturating_mul(WORD_BYTES)),
-            false => push(name, Quantity::Count, value),
-        };
+        match DATA.contains(&name) {
+            true => port.value(name, Quantity::Bytes, value.saturating_mul(WORD_BYTES)),
+            false => port.value(name, Quantity::Count, value),
+        }
         if let Some((aspect, kind)) = ERRORS.into_iter().find(|(error, _)| *error == name) {
-            see(aspect, Sight::Errors { kind, name: name.into(), value, least: 1 });
+            port.errors(aspect, kind, value, 1);
         }
     }
-    if let Some(state) = reading.word(&folder.join("state")) {
-        let physical = reading.word(&folder.join("phys_state")).unwrap_or_default();
-        let is_up = state.ends_with(b"ACTIVE");
-        let _ = push("up", Quantity::Level, u64::from(is_up));
-        see("link", link(is_up, &printable(&state), &printable(&physical)));
-        if let Some(value) =
-            reading.word(&folder.join("rate")).filter(|_| is_up).and_then(|rate| megabits(&rate))
-        {
-            let _ = push("speed_mbit_per_second", Quantity::Level, value);
-            see(
-                "speed",
-                Sight::Speed { value, unit: "Mbit/s", slower: "link-slower", faster: "link-faster" },
-            );
-        }
+    let Some(state) = reading.word(&folder.join("state")) else { return port.tell() };
+    let physical = reading.word(&folder.join("phys_state")).unwrap_or_default();
+    let is_up = state.ends_with(b"ACTIVE");
+    port.state(is_up, described(is_up, &printable(&state), &printable(&physical)));
+    let rate = reading.word(&folder.join("rate")).filter(|_| is_up);
+    if let Some(value) = rate.and_then(|rate| megabits(&rate)) {
+        port.speed(value);
     }
-    reading.entries(SOURCE, ("", target), &names, [&entry]);
+    port.tell();
 }
 
 /// The files of counters, sorted.
@@ -80,11 +66,10 @@ fn counters(reading: &Reading, folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// `4: ACTIVE`, `5: LinkUp`. One that was down when the agent came may have no cable.
-fn link(is_up: bool, state: &str, physical: &str) -> Sight {
+/// `4: ACTIVE`, `5: LinkUp`.
+fn described(is_up: bool, state: &str, physical: &str) -> (&'static str, &'static str, String) {
     let (level, kind) = if is_up { ("up", "link-up") } else { ("down", "link-down") };
-    let text = format!("port state {state}, physical {physical}");
-    Sight::State { level: level.into(), kind, text, is_told_at_first: false }
+    (level, kind, format!("port state {state}, physical {physical}"))
 }
 
 /// `100 Gb/sec (4X EDR)`, `2.5 Gb/sec (1X)`.

@@ -5,8 +5,7 @@ use super::reading::now;
 use super::{kernel_log, system_log, Reading};
 use crate::events::LogRead;
 use crate::lines::{each_line, Faults};
-use crate::logs::Sieve;
-use iodock_samples::event::{Event, Severity};
+use crate::logs::{skipped, Sieve};
 use serde::de::IgnoredAny;
 use serde::Deserialize;
 use std::io::{self, Read};
@@ -91,25 +90,12 @@ fn take(reading: &Reading, mut output: impl Read, cursor: Option<&String>) {
     let mut events = sieve.events();
     if faults.unreadable > unreadable.unreadable || unreadable.unreadable > 0 {
         reading.faults(SOURCE, unreadable);
-        events.extend((faults.unreadable > 0).then(long_line));
+        let text = "entries that are too long or cut";
+        events.extend((faults.unreadable > 0).then(|| skipped(SOURCE, 1, text.into())));
     }
     // An empty journal has no cursor: what comes is new.
     if let Some(position) = last.or_else(|| cursor.cloned()) {
         reading.log(LogRead { events, log: LOG.into(), position });
-    }
-}
-
-fn long_line() -> Event {
-    let time = now();
-    Event {
-        first: time,
-        last: time,
-        kind: "log-skipped".into(),
-        severity: Severity::Note,
-        source: SOURCE.into(),
-        count: 1,
-        text: "entries that are too long or cut".into(),
-        ..Event::default()
     }
 }
 

@@ -4,10 +4,9 @@
 use super::reading::now;
 use super::Reading;
 use crate::events::LogRead;
-use crate::logs::{Sieve, LONGEST_LINE};
+use crate::logs::{skipped, Sieve, LONGEST_LINE};
 use crate::sample::printable;
 use iodock_counters::numbers::whole;
-use iodock_samples::event::{Event, Severity};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -53,23 +52,10 @@ pub fn read(reading: &Reading) {
         logs.keep_kernel(file);
     }
     let mut events = sieve.events();
-    events.extend((lost > 0).then(|| skipped(lost)));
+    // The kernel says that messages were overwritten, not how many.
+    let text = "messages of the kernel were overwritten before they were read";
+    events.extend((lost > 0).then(|| skipped(SOURCE, lost, text.into())));
     reading.log(LogRead { events, log: LOG.into(), position: position.text(&clock) });
-}
-
-/// The kernel says that messages were overwritten before they were read, not how many.
-fn skipped(times: u64) -> Event {
-    let time = now();
-    Event {
-        first: time,
-        last: time,
-        kind: "log-skipped".into(),
-        severity: Severity::Note,
-        source: SOURCE.into(),
-        count: times,
-        text: "messages of the kernel were overwritten before they were read".into(),
-        ..Event::default()
-    }
 }
 
 /// Gives each record, and `None` where some were overwritten. Errors: those of reading.

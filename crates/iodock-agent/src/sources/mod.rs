@@ -10,6 +10,7 @@ pub mod job_stats;
 pub mod jobs;
 pub mod journal;
 pub mod kernel_log;
+mod link;
 pub mod load;
 pub mod lustre;
 pub mod lustre_stats;

@@ -4,10 +4,9 @@
 use super::reading::now;
 use super::{is_gone, kernel_log, Reading};
 use crate::events::LogRead;
-use crate::logs::{times, Sieve};
+use crate::logs::{skipped, times, Sieve};
 use crate::sample::printable;
 use iodock_counters::numbers::whole;
-use iodock_samples::event::{Event, Severity};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
@@ -32,9 +31,10 @@ pub fn read(reading: &Reading) {
         reading.announce(&path);
         let mut last = Moment::default();
         match follow(&path, before, &mut |line| take(line, has_kernel, &mut sieve, &mut last)) {
-            Ok((place, skipped)) => {
+            Ok((place, bytes)) => {
                 let mut events = sieve.events();
-                events.extend((skipped > 0).then(|| gap(&path, skipped)));
+                let text = || format!("{}: {bytes} bytes", path.display());
+                events.extend((bytes > 0).then(|| skipped(SOURCE, 1, printable(text().as_bytes()))));
                 reading.log(LogRead { events, log, position: place.text() });
             }
             Err(error) => reading.refuse(&path, &error),
@@ -83,20 +83,6 @@ fn take(line: &[u8], has_kernel: bool, sieve: &mut Sieve, last: &mut Moment) {
     let found = times::line(line);
     if !(has_kernel && found.program == b"kernel") {
         sieve.line(found.text, || last.of(line, &found));
-    }
-}
-
-fn gap(path: &Path, bytes: u64) -> Event {
-    let time = now();
-    Event {
-        first: time,
-        last: time,
-        kind: "log-skipped".into(),
-        severity: Severity::Note,
-        source: SOURCE.into(),
-        count: 1,
-        text: printable(format!("{}: {bytes} bytes", path.display()).as_bytes()),
-        ..Event::default()
     }
 }
 
