@@ -17,6 +17,7 @@ from iodock.monitor.collector import Collector
 from iodock.monitor.history import begin_before, write_days
 from iodock.simulation.centre import Centre
 from iodock.simulation.scenarios import named
+from iodock.simulation.truth import truth
 from test_simulation_tree import agent
 
 __all__ = ["agent"]
@@ -142,7 +143,7 @@ def test_the_past_is_what_jobs_did(tmp_path: Path) -> None:
 def sums(centre: Centre) -> dict[str, int]:
     """What all jobs did."""
     found = {"read_bytes": 0, "write_bytes": 0, "open": 0}
-    for job in centre.truth()["jobs"]:
+    for job in truth(centre)["jobs"]:
         for targets in job["work"].values():
             for operations in targets.values():
                 for name in found:

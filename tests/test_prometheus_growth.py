@@ -10,6 +10,7 @@ import pytest
 from fake_prometheus import Fake, serving
 from iodock.simulation.centre import Centre
 from iodock.simulation.scenarios import named
+from iodock.simulation.truth import truth
 from iodock.store.need import OTHERS
 from iodock.store.prometheus import Client, PrometheusStore, parsed
 
@@ -179,7 +180,7 @@ def history(cleanup_s: int, release: str) -> tuple[Fake, dict[tuple[str, str], i
     scenario = replace(named("healthy"), cleanup_s=cleanup_s, release=release)
     centre = Centre(scenario, seed=7, begin_ns=T * SECOND, jobs=10, servers=3)
     fake, series = Fake(), defaultdict(list)
-    first = truth(centre)
+    first = written(centre)
     for scrape in range(300):
         moment = centre.now_ns / SECOND
         for target in centre.targets:
@@ -206,15 +207,15 @@ def history(cleanup_s: int, release: str) -> tuple[Fake, dict[tuple[str, str], i
         if scrape < 299:
             centre.advance(EVERY_S)
     fake.series = [(dict(key), samples) for key, samples in series.items()]
-    last = truth(centre)
+    last = written(centre)
     return fake, {key: value - first.get(key, 0) for key, value in last.items()}
 
 
-def truth(centre: Centre) -> dict[tuple[str, str], int]:
+def written(centre: Centre) -> dict[tuple[str, str], int]:
     """(job id, target) -> bytes written."""
     return {
         (job_id, target): operations.get("write_bytes", {}).get("sum", 0)
-        for job in centre.truth()["jobs"]
+        for job in truth(centre)["jobs"]
         for job_id, targets in job["work"].items()
         for target, operations in targets.items()
     }

@@ -16,6 +16,7 @@ from iodock.simulation.flow import Stream
 from iodock.simulation.jobs import Job
 from iodock.simulation.scenarios import SCENARIOS, in_release, named
 from iodock.simulation.target import Target
+from iodock.simulation.truth import truth
 
 MINUTE = 60
 
@@ -23,7 +24,7 @@ MINUTE = 60
 def truth_by_entry(centre: Centre) -> dict[tuple[str, str, str], int]:
     """(job id, target, counter) -> value."""
     found: dict[tuple[str, str, str], int] = {}
-    for job in centre.truth()["jobs"]:
+    for job in truth(centre)["jobs"]:
         for job_id, targets in job["work"].items():
             for target, operations in targets.items():
                 for operation, done in operations.items():
@@ -169,7 +170,7 @@ def test_the_same_seed_gives_the_same_day_in_whatever_steps(name: str, seed: int
             (target.name, entry.job_id, entry.start_ns, entry.updated_ns(centre.now_ns), counters)
             for target, entry, counters in centre.readings()
         ]
-        return json.dumps([centre.truth()["jobs"], readings])
+        return json.dumps([truth(centre)["jobs"], readings])
 
     once = played(2400, seed)
     assert once == played(7.5, seed)
@@ -219,7 +220,7 @@ def test_healthy_does_all_kinds_of_work() -> None:
 def test_idle_does_hardly_anything() -> None:
     centre = Centre(named("idle"))
     centre.advance(3600)
-    jobs = [job for job in centre.truth()["jobs"] if job["number"] is not None]
+    jobs = [job for job in truth(centre)["jobs"] if job["number"] is not None]
     assert len(jobs) >= 12
     for job in jobs:
         for targets in job["work"].values():
@@ -262,7 +263,7 @@ def test_in_a_stall_operations_collapse_while_requests_wait_and_the_cpu_is_idle(
 def test_the_stalling_job_is_that_of_k() -> None:
     centre = Centre(named("stall"), jobs=0)
     centre.advance(30 * MINUTE)
-    job = next(job for job in centre.truth()["jobs"] if job["application"] == "wide-stripes")
+    job = next(job for job in truth(centre)["jobs"] if job["application"] == "wide-stripes")
     (targets,) = job["work"].values()
     assert len(job["nodes"]) == 12_096
     assert targets["lfs-MDT0000"]["open"]["samples"] == pytest.approx(84_672, rel=0.03)

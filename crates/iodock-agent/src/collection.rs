@@ -2,11 +2,11 @@
 //! its source's round; it hangs nobody else.
 
 use crate::batches::Round;
+use crate::clock::now;
 use crate::events::memory::{target_key, Memory};
 use crate::events::{LogRead, Seen};
 use crate::logs::Logs;
 use crate::sources::process_io::Remembered;
-use crate::sources::reading::now;
 use crate::sources::slurm_step::Sent;
 use crate::sources::tool::Tool;
 use crate::sources::{News, Opening, Reading, Report, Source, Terms};

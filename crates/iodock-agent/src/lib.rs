@@ -6,6 +6,7 @@
 //! of what changed go into a [`spool`], and from there to the collector; so do [`events`].
 
 pub mod batches;
+pub mod clock;
 pub mod collection;
 pub mod events;
 pub mod exposition;

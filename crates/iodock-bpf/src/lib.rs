@@ -6,6 +6,8 @@
 //! compiled ahead of time into `recorder.bpf.o`, which the loader fits to the running kernel.
 
 pub mod calls;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod error;
 pub mod format;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod kernel;

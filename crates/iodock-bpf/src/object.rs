@@ -1,7 +1,7 @@
 //! The compiled programs, made to fit: their places for the kernel's fields, their maps, their constants.
 
+use crate::error::{failed, LoadError};
 use crate::kernel::{self, MapShape, TracepointProgram};
-use crate::programs::{failed, LoadError};
 use aya_obj::btf::{Btf, BtfFeatures};
 use aya_obj::{EbpfSectionKind, Map, Object};
 use std::collections::{HashMap, HashSet};

@@ -1,6 +1,7 @@
 //! Loading the programs and their maps.
 
 use crate::calls::rounds::InCall;
+use crate::error::{failed, LoadError};
 use crate::format::{cpu, run, slot, Kind, CHUNK};
 use crate::mapping::{Contents, Mapping};
 use crate::record::put_note;
@@ -10,7 +11,7 @@ use aya_obj::btf::Btf;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::{fmt, fs, io};
+use std::{fs, io};
 
 /// Programs and their tracepoints, in the order in which they are attached: ends of calls before their
 /// beginnings, so that no call is seen to begin whose end is missed.
@@ -113,36 +114,6 @@ fn sizes_are_known(types: &Reduced) -> bool {
     let kept = ["_folio_order", "_flags_1"].iter().any(|field| types.has("folio", field));
     let kept = kept && types.has("pageflags", "PG_head");
     kept || (!types.has("folio", "index") && types.has("page", "index"))
-}
-
-/// What the kernel said no to.
-#[derive(Debug)]
-pub struct LoadError {
-    pub what: &'static str,
-    pub why: String,
-    pub errno: Option<i32>,
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.what, self.why)
-    }
-}
-
-/// The innermost of an error's causes: what the kernel itself said.
-pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
-    let (mut innermost, mut errno) = (error, None);
-    loop {
-        errno = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).or(errno);
-        match innermost.source() {
-            Some(source) => innermost = source,
-            None => break,
-        }
-    }
-    // The verifier says how it came to think so, line by line; the last thing it says comes after.
-    let why = innermost.to_string();
-    let why = why.lines().next().unwrap_or_default().to_owned();
-    LoadError { what, why, errno }
 }
 
 /// The programs, loaded, and their buffers. Dropping it takes them out of the kernel.

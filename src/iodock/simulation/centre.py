@@ -16,7 +16,6 @@ from iodock.simulation.population import Population
 from iodock.simulation.scenarios import HEALTHY, Scenario, Spell
 from iodock.simulation.server import Server
 from iodock.simulation.target import Kind, Target
-from iodock.simulation.truth import truth
 
 BEGIN_NS = 1_772_438_400 * SECOND_NS
 """2026-03-02 08:00 UTC, unless told otherwise."""
@@ -92,10 +91,6 @@ class Centre:
                 for target in server.targets:
                     for entry, counters in target.readings(self.now_ns, since_ns):
                         yield target, entry, counters
-
-    def truth(self) -> dict[str, Any]:
-        """What each job really did until now: see `truth.truth`."""
-        return truth(self)
 
     def submit(self, application: Application, seconds: float | None = None) -> Job:
         """A job that starts now."""

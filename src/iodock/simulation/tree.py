@@ -16,6 +16,7 @@ from iodock.simulation.machine import machine_files
 from iodock.simulation.population import LOGIN_NODE
 from iodock.simulation.server import Server
 from iodock.simulation.target import Target
+from iodock.simulation.truth import truth
 
 MARK = "SYNTHETIC"
 NOTE = """SYNTHETIC: nothing here was measured. These files were written by `iodock monitor simulate`, which
@@ -61,7 +62,7 @@ class Tree:
 
     def write_truth(self) -> None:
         """ROOT/truth.json. Raises OSError."""
-        _replace(self.root / TRUTH, [json.dumps(self.centre.truth(), indent=1), "\n"])
+        _replace(self.root / TRUTH, [json.dumps(truth(self.centre), indent=1), "\n"])
 
     def lustre(self, server: Server) -> Path:
         return self.root / server.name / "proc/fs/lustre"

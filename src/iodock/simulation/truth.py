@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from iodock.simulation.centre import Centre
 from iodock.simulation.counters import Tallies
-
-if TYPE_CHECKING:
-    from iodock.simulation.centre import Centre
 
 
 def truth(centre: Centre) -> dict[str, Any]:

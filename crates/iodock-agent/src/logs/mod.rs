@@ -5,9 +5,9 @@ pub mod rules;
 pub mod site;
 pub mod times;
 
+use crate::clock::now;
 use crate::events::memory::shortened;
 use crate::sample::printable;
-use crate::sources::reading::now;
 use iodock_samples::event::{Event, Severity};
 use rules::Rules;
 use std::collections::BTreeMap;

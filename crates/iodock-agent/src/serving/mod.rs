@@ -12,7 +12,7 @@ use crate::collection::{Collector, Options, SourceRound};
 use crate::events::memory::Memory;
 use crate::push::Wrong;
 use crate::spool::Spool;
-use crate::{exposition, json, notes, sources};
+use crate::{clock, exposition, json, notes, sources};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HeaderName, HeaderValue, ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
@@ -121,7 +121,7 @@ impl Metrics {
     pub fn round(&self) {
         let Some(Spooling { batches, .. }) = &self.spooling else { return };
         let mut last = self.last();
-        let round = batches.begin(sources::reading::now());
+        let round = batches.begin(clock::now());
         let mut rounds = last.collector.round(&self.options, sources::ALL, Some(round));
         let events = rounds.iter_mut().flat_map(|round| std::mem::take(&mut round.events)).collect();
         if let (Err(error), Some(first)) = (last.collector.save(), rounds.first_mut()) {

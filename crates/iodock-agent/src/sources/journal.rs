@@ -1,8 +1,8 @@
 //! The journal of systemd, where no file of syslog is read: `journalctl` tells what came since its cursor. It is asked
 //! once a minute, as starting it is dearer than a round; one that hangs is killed at the deadline.
 
-use super::reading::now;
 use super::{kernel_log, system_log, Reading};
+use crate::clock::now;
 use crate::events::LogRead;
 use crate::lines::{each_line, Faults};
 use crate::logs::{skipped, Sieve};

@@ -1,8 +1,8 @@
 //! The kernel's messages: /dev/kmsg (Documentation/ABI/testing/dev-kmsg). It is read without waiting, and only as much as
 //! the kernel keeps: whatever a driver writes in a second, a round reads a megabyte or two.
 
-use super::reading::now;
 use super::Reading;
+use crate::clock::now;
 use crate::events::LogRead;
 use crate::logs::{skipped, Sieve, LONGEST_LINE};
 use crate::sample::printable;

@@ -5,6 +5,7 @@ use super::slurm_step::Sent;
 use super::tool::Tool;
 use super::{is_gone, Parse, Parsed, Report, Target};
 use crate::batches::{Comparison, Ended, Round};
+use crate::clock::now;
 use crate::events::{LogRead, Seen};
 use crate::lines::{each_line, Faults};
 use crate::logs::Logs;
@@ -18,7 +19,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Of a small file.
 const LONGEST_WORD: u64 = 4096;
@@ -309,9 +310,4 @@ fn without_step(entry: &Entry) -> Entry {
         entry.owner.session.clear();
     }
     entry
-}
-
-/// ns since the epoch, by this machine's clock.
-pub fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos() as i64)
 }

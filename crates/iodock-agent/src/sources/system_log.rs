@@ -1,8 +1,8 @@
 //! Files of syslog: those that are named (`--log`), else the first of the usual ones. Rotation (the old file is read to its
 //! end) and truncation are followed, and a flood is read only in part.
 
-use super::reading::now;
 use super::{is_gone, kernel_log, Reading};
+use crate::clock::now;
 use crate::events::LogRead;
 use crate::logs::{skipped, times, Sieve};
 use crate::sample::printable;

@@ -84,7 +84,7 @@ fn has_rights(status: &str) -> bool {
 
 /// What the kernel said when it was tried.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub fn load_refusal(error: &iodock_bpf::programs::LoadError) -> Refusal {
+pub fn load_refusal(error: &iodock_bpf::error::LoadError) -> Refusal {
     let hint = match error.errno {
         Some(libc::EPERM | libc::EACCES) => "a container's filter or kernel lockdown forbids it",
         Some(libc::ENOMEM | libc::E2BIG) => "there is no memory for the buffers",

@@ -9,8 +9,9 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::error::{RecordError, Refusal};
 use crate::launch::{self, Program};
+use iodock_bpf::error::LoadError;
 use iodock_bpf::plans::Plans;
-use iodock_bpf::programs::{LoadError, Programs};
+use iodock_bpf::programs::Programs;
 use iodock_journal::JournalWriter;
 use std::io;
 

@@ -1,0 +1,33 @@
+//! Why programs can't be loaded.
+
+use std::{fmt, io};
+
+/// What the kernel said no to.
+#[derive(Debug)]
+pub struct LoadError {
+    pub what: &'static str,
+    pub why: String,
+    pub errno: Option<i32>,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.what, self.why)
+    }
+}
+
+/// The innermost of an error's causes: what the kernel itself said.
+pub fn failed(what: &'static str, error: &(dyn std::error::Error + 'static)) -> LoadError {
+    let (mut innermost, mut errno) = (error, None);
+    loop {
+        errno = innermost.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error).or(errno);
+        match innermost.source() {
+            Some(source) => innermost = source,
+            None => break,
+        }
+    }
+    // The verifier says how it came to think so, line by line; the last thing it says comes after.
+    let why = innermost.to_string();
+    let why = why.lines().next().unwrap_or_default().to_owned();
+    LoadError { what, why, errno }
+}
