@@ -143,7 +143,7 @@ steps AS (SELECT *, lag(direction) OVER w AS before,
     max(bytes) OVER (PARTITION BY upid, copy) AS largest
   FROM seen WINDOW w AS (PARTITION BY upid, copy ORDER BY ts, direction
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
-copies AS (SELECT copy, upid, count(*) AS count,
+copies AS (SELECT copy, upid, count(*) AS count, count(dur) > 0 AS timed,
     sum(bytes) FILTER (WHERE direction = 1) AS bytes, sum(dur) FILTER (WHERE direction = 1) AS time_ns,
     sum(bytes) FILTER (WHERE direction = 2 AND ahead BETWEEN 0 AND 2 * largest)
       / sum(bytes) FILTER (WHERE direction = 2) AS same,
@@ -156,7 +156,7 @@ SELECT f.name, CAST(c.count AS BIGINT) AS count, CAST(c.time_ns AS BIGINT) AS ti
   CAST(c.bytes AS BIGINT) AS bytes
 FROM copies c JOIN files f ON f.file_id = c.copy
 WHERE c.same >= {settings.least_same} AND c.between_ns <= 2 * c.round_ns + 2000 + 0.1 * c.piece
-  AND (c.rounds = 0 OR c.between_ns + c.round_ns <= 3000 + c.piece)
+  AND (c.rounds = 0 OR NOT c.timed OR c.between_ns + c.round_ns <= 3000 + c.piece)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 
 
