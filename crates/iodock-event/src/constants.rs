@@ -9,13 +9,17 @@ pub const O_TRUNC: u64 = 0o1000;
 pub const O_APPEND: u64 = 0o2000;
 pub const O_NONBLOCK: u64 = 0o4000;
 pub const O_DSYNC: u64 = 0o10000;
+pub const O_ASYNC: u64 = 0o20000;
 pub const O_DIRECT: u64 = 0o40000;
 pub const O_DIRECTORY: u64 = 0o200000;
+pub const O_NOATIME: u64 = 0o1000000;
 pub const O_NOFOLLOW: u64 = 0o400000;
 pub const O_CLOEXEC: u64 = 0o2000000;
 pub const O_SYNC: u64 = 0o4010000;
 pub const O_PATH: u64 = 0o10000000;
 pub const O_TMPFILE: u64 = 0o20200000;
+/// What `F_SETFL` changes on Linux (fcntl(2)); it passes over the others.
+pub const CHANGED_BY_SETFL: u64 = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
 
 pub const CLONE_VM: u64 = 0x100;
 pub const CLONE_FS: u64 = 0x200;
@@ -43,7 +47,9 @@ pub const AT_EMPTY_PATH: u64 = 0x1000;
 pub const AT_REMOVEDIR: u64 = 0x200;
 pub const MAP_SHARED: u64 = 1;
 pub const MAP_ANONYMOUS: u64 = 0x20;
-/// pwritev2: append this once.
+/// pwritev2: this once as if opened with the flag of that name.
+pub const RWF_DSYNC: u64 = 0x2;
+pub const RWF_SYNC: u64 = 0x4;
 pub const RWF_APPEND: u64 = 0x10;
 
 /// Flag and command names to numbers; names without influence on tracking are not listed and count 0.
@@ -64,6 +70,8 @@ pub fn value(name: &[u8]) -> Option<u64> {
         b"O_NOFOLLOW" => O_NOFOLLOW,
         b"O_CLOEXEC" | b"SOCK_CLOEXEC" | b"EFD_CLOEXEC" | b"EPOLL_CLOEXEC" | b"TFD_CLOEXEC"
         | b"SFD_CLOEXEC" | b"IN_CLOEXEC" | b"INOTIFY_CLOEXEC" => O_CLOEXEC,
+        b"O_ASYNC" | b"FASYNC" => O_ASYNC,
+        b"O_NOATIME" => O_NOATIME,
         b"O_PATH" => O_PATH,
         b"O_TMPFILE" | b"__O_TMPFILE" => O_TMPFILE,
         b"CLONE_VM" => CLONE_VM,
@@ -88,6 +96,8 @@ pub fn value(name: &[u8]) -> Option<u64> {
         b"AT_EMPTY_PATH" => AT_EMPTY_PATH,
         b"AT_REMOVEDIR" => AT_REMOVEDIR,
         b"MFD_CLOEXEC" => O_CLOEXEC,
+        b"RWF_DSYNC" => RWF_DSYNC,
+        b"RWF_SYNC" => RWF_SYNC,
         b"RWF_APPEND" => RWF_APPEND,
         b"MAP_SHARED" => MAP_SHARED,
         b"MAP_ANONYMOUS" | b"MAP_ANON" => MAP_ANONYMOUS,

@@ -212,6 +212,14 @@ impl Tracker {
             Action::Exec if ending.succeeded() => self.executed(&ending, subject),
             Action::Exit => {}
             Action::Close => self.closed(&ending),
+            Action::Fcntl => {
+                if let Some(flags) = status_flags(raw) {
+                    row.flags = flags;
+                }
+                if ending.succeeded() {
+                    self.fcntl(live, subject, raw);
+                }
+            }
             _ if ending.succeeded() => self.effect(&ending, subject),
             _ => {}
         }
@@ -340,7 +348,6 @@ impl Tracker {
             Action::Dup2 if raw.fd != raw.fd2 => {
                 self.duplicate(live, subject, i64::from(raw.fd2), close_on_exec)
             }
-            Action::Fcntl => self.fcntl(live, subject, raw),
             Action::Ioctl if raw.flags == FIOCLEX => self.set_close_on_exec(live, raw.fd, true),
             Action::Ioctl if raw.flags == FIONCLEX => self.set_close_on_exec(live, raw.fd, false),
             Action::CloseRange => self.close_range(live, raw),
@@ -436,4 +443,10 @@ impl Arguments {
 /// Is this descriptor one that a log may show without its opening?
 pub(crate) fn is_standard(fd: i32) -> bool {
     (0..=2).contains(&fd)
+}
+
+/// The open flags that fcntl sets for a description that is open already.
+fn status_flags(raw: &RawCall) -> Option<u32> {
+    let sets = raw.flags == F_SETFL && raw.argument != UNKNOWN;
+    sets.then_some((raw.argument as u64 & CHANGED_BY_SETFL) as u32)
 }

@@ -2,7 +2,7 @@
 
 use crate::calls::{Ending, Subject};
 use crate::{Tracker, MOST_MOVED};
-use iodock_event::constants::RWF_APPEND;
+use iodock_event::constants::{O_APPEND, O_DSYNC, O_SYNC, RWF_APPEND, RWF_DSYNC, RWF_SYNC};
 use iodock_event::event::EventRow;
 use iodock_event::{Action, Direction, FileKind, Outcome, UNKNOWN};
 
@@ -39,7 +39,13 @@ impl Tracker {
             false => None,
         };
         let mut step = Move::new(direction, at);
-        step.appends = action == Action::PositionedWrite && raw.flags & RWF_APPEND != 0;
+        if action == Action::PositionedWrite {
+            let flags = flags_of_one_write(raw.flags);
+            step.appends = flags & O_APPEND != 0;
+            if flags != 0 {
+                row.flags = flags as u32;
+            }
+        }
         self.step(ending, subject, step, row);
     }
 
@@ -118,4 +124,12 @@ impl Tracker {
             self.note_map(ending.live, ending.raw, subject.file);
         }
     }
+}
+
+/// The open flags that flags of pwritev2 stand for, this once.
+fn flags_of_one_write(flags: u64) -> u64 {
+    [(RWF_APPEND, O_APPEND), (RWF_DSYNC, O_DSYNC), (RWF_SYNC, O_SYNC)]
+        .iter()
+        .filter(|(own, _)| flags & own != 0)
+        .fold(0, |all, (_, open)| all | open)
 }

@@ -144,11 +144,10 @@ WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     after=("places",),
 )
 _OPENS_OF_EVENTS = f"""SELECT file_id, utid, flags, errno_id, count(*) AS count FROM events
-WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0
-  AND call_id IN (SELECT id FROM calls WHERE family = 'open') GROUP BY ALL"""
+WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0 AND direction = 0 GROUP BY ALL"""
 _OPENS = Derived(
-    "opens whose flags change how bytes are written (O_APPEND, O_DSYNC, O_SYNC, O_DIRECT), by file, task and "
-    "flags",
+    "opens, and fcntl's F_SETFL, whose flags change how bytes are written (O_APPEND, O_DSYNC, O_SYNC, "
+    "O_DIRECT), by file, task and flags",
     {
         "file_id": "-> files",
         "utid": "-> processes",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
@@ -18,31 +17,34 @@ class Settings:
     """Thresholds of `copy-through-user-space`."""
 
     least_bytes: int = 1048576
-    """Smaller files are copied as quickly by hand."""
-    most_pairs: int = 200
+    """Less than this, in all copies together, is copied as quickly by hand."""
+    least_file_bytes: int = 131072
+    """Smaller files are copied as quickly by hand, however many they are."""
+    most_pairs: int = 2000
     """So many pairs of files are looked at, the largest first."""
+    most_joined: int = 50
+    """So many files that were put together of others, or taken apart into others, are looked at."""
     least_same: float = 0.9
-    """Share of the writes that must follow a read of the same size."""
+    """Share of what is written that must be written before much more is read."""
     least_commands: int = 3
     """Copies by dd or cat, which are told from so many on: one was asked for, a script that makes all of its
     copies so can call cp."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: pairs of files of which one process read the one and wrote the other, piece by piece.
-    What copying in the kernel leaves out, the reads, is the cost."""
-    pairs = _without_few(facts.rows(_pairs(settings)), settings)
-    spent = [row["time_ns"] for row in pairs if row["time_ns"] is not None]
-    # Whether it is a copy shows only in the order of all calls on both files.
-    if not pairs or not costs.worth_a_word(
-        facts, sum(spent) if spent else None, sum(row["calls"] for row in pairs)
-    ):
+    """One candidate: files of which one process read as much as it wrote into others, piece by piece. What
+    copying in the kernel leaves out, the reads, is the cost."""
+    facts.store.keep("copied_files", _files_sql(settings))
+    facts.store.keep("copied", _copied_sql(settings))
+    (seen,) = facts.rows(_SEEN_SQL)
+    # Whether it is a copy shows only in the order of all calls on the files.
+    if not seen["calls"] or not costs.worth_a_word(facts, seen["time_ns"], seen["calls"]):
         return
-    faults = Faults(facts.rows(_sql(pairs, settings)))
+    faults = Faults(facts.rows(_sql(settings)))
     count, cost = faults.total("count"), faults.time_ns
-    if not faults or not costs.worth_a_word(facts, cost, count):
-        return
     moved = faults.total("bytes")
+    if moved < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
+        return
     yield Candidate(
         message=Message(_MESSAGE, {"copied_bytes": moved, "copies": len(faults.rows)}),
         count=count,
@@ -57,73 +59,104 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-def _without_few(pairs: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
-    """The pairs without those of commands that copy, where these are few."""
-    others = [row for row in pairs if not row["is_command"]]
-    return pairs if len(pairs) - len(others) >= settings.least_commands else others
-
-
+_BUFFER_BYTES = 131072
+"""From one buffer of a library to another go pieces of up to this size; larger ones go straight."""
 # Programs that are made to do it so, or that change the bytes on the way without changing their number.
 _COMMANDS = r"(^|/)(dd|cat)$"
-_TOOLS = r"/(tee|tr|sed|awk|gawk|mawk|sort|shuf|tac|rev|openssl|gpg|rsync|pv|perl)$"
+_TOOLS = (
+    r"/(tee|tr|sed|awk|gawk|mawk|sort|shuf|tac|rev|openssl|gpg|rsync|pv|head|tail|split|csplit|cp|mv|install"
+    r"|tar|bsdtar|cpio|zip|unzip|iconv)$"
+)
 
 
-def _pairs(settings: Settings) -> str:
-    """Files of which a process read as many bytes as it wrote into another one, each with that which came
-    into use at the nearest time: sources of others may lie between them."""
-
-    def side(moved: str, other: str) -> str:
-        # Their sizes come on the other side too: large files without a copy shall not push out others.
-        return f"""SELECT upid, file_id, {moved} AS bytes, read_ns, reads, coalesce(first_ts, 0) AS since
-  FROM file_work WHERE {moved} >= {settings.least_bytes} AND {other} = 0
-    AND (upid, {moved}) IN (SELECT (upid, {other}) FROM file_work WHERE {moved} = 0)
-  ORDER BY bytes DESC, since, file_id LIMIT {2 * settings.most_pairs}"""
-
-    taken, given = side("read_bytes", "written_bytes"), side("written_bytes", "read_bytes")
-    return f"""WITH taken AS ({taken}), given AS ({given}),
-converters AS (SELECT q.upid FROM commands c JOIN processes q ON q.utid = c.utid
-  WHERE contains(array_to_string(c.argv, chr(10)), chr(10) || 'conv=')),
-near AS (SELECT t.upid, t.file_id AS source, g.file_id AS target, t.read_ns, t.reads, t.bytes,
-    abs(t.since - g.since) AS apart,
+def _files_sql(settings: Settings) -> str:
+    """Files that a process only read or only wrote, and which of both, of processes that did both."""
+    return f"""WITH moved AS (SELECT w.upid, w.file_id, w.read_bytes > 0 AS is_source, w.read_ns, w.reads,
+    w.read_bytes + w.written_bytes AS bytes, coalesce(w.first_ts, 0) AS since,
+    coalesce(w.last_ts, 0) AS until,
     coalesce(regexp_matches(r.program, '{_COMMANDS}'), false) AS is_command
-  FROM taken t JOIN given g ON g.upid = t.upid AND g.bytes = t.bytes AND g.file_id <> t.file_id
-  JOIN files a ON a.file_id = t.file_id JOIN files b ON b.file_id = g.file_id
-  LEFT JOIN programs r ON r.upid = t.upid
-  WHERE {costs.files("a")} AND {costs.files("b")}
-    AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)
-    AND NOT (is_command AND t.upid IN (SELECT upid FROM converters))),
+  FROM file_work w JOIN files f ON f.file_id = w.file_id LEFT JOIN programs r ON r.upid = w.upid
+  WHERE (w.read_bytes = 0) <> (w.written_bytes = 0) AND {costs.files("f")}
+    AND w.read_bytes + w.written_bytes >= {settings.least_file_bytes}
+    AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)),
+converters AS (SELECT q.upid FROM commands c JOIN processes q ON q.utid = c.utid
+  WHERE contains(array_to_string(c.argv, chr(10)), chr(10) || 'conv='))
+SELECT * FROM moved WHERE NOT (is_command AND upid IN (FROM converters))
+QUALIFY count(*) FILTER (WHERE is_source) OVER (PARTITION BY upid) > 0
+  AND count(*) FILTER (WHERE NOT is_source) OVER (PARTITION BY upid) > 0"""
+
+
+def _copied_sql(settings: Settings) -> str:
+    """Members of each possible copy: a source and a target of the same size, of all such the nearest in time;
+    a target and the sources that were read meanwhile, together as large; or a source and such targets."""
+
+    def joined(one: str, many: str) -> str:
+        return f"""SELECT a.upid, a.file_id AS whole, b.file_id AS part
+  FROM (SELECT * FROM {one} ORDER BY bytes DESC, file_id LIMIT {settings.most_joined}) a
+    JOIN {many} b ON b.upid = a.upid AND b.since < a.until AND b.until > a.since
+  QUALIFY sum(b.bytes) OVER (PARTITION BY a.upid, a.file_id) = a.bytes"""
+
+    return f"""WITH taken AS (FROM copied_files WHERE is_source),
+given AS (FROM copied_files WHERE NOT is_source),
+near AS (SELECT g.upid, t.file_id AS source, g.file_id AS target, g.bytes, g.is_command,
+    abs(t.since - g.since) AS apart
+  FROM given g ASOF JOIN taken t ON t.upid = g.upid AND t.bytes = g.bytes AND t.since <= g.since
+  UNION ALL SELECT g.upid, t.file_id, g.file_id, g.bytes, g.is_command, abs(t.since - g.since)
+  FROM given g ASOF JOIN taken t ON t.upid = g.upid AND t.bytes = g.bytes AND t.since >= g.since),
 nearest AS (SELECT * FROM near
-  QUALIFY row_number() OVER (PARTITION BY upid, target ORDER BY apart, source) = 1)
-SELECT upid, source, target, read_ns AS time_ns, reads AS calls, is_command FROM nearest
-QUALIFY row_number() OVER (PARTITION BY upid, source ORDER BY apart, target) = 1
-ORDER BY bytes DESC, upid, source LIMIT {settings.most_pairs}"""
+  QUALIFY row_number() OVER (PARTITION BY upid, target ORDER BY apart, source) = 1),
+pairs AS (SELECT * FROM nearest
+  QUALIFY row_number() OVER (PARTITION BY upid, source ORDER BY apart, target) = 1),
+told AS (SELECT * FROM pairs
+  WHERE NOT is_command OR (SELECT count(*) FROM pairs WHERE is_command) >= {settings.least_commands}
+  ORDER BY bytes DESC, upid, source LIMIT {settings.most_pairs}),
+others AS (SELECT * FROM copied_files WHERE NOT is_command AND (upid, file_id) NOT IN
+  (SELECT (upid, source) FROM nearest UNION ALL SELECT (upid, target) FROM nearest)),
+sources AS (FROM others WHERE is_source), targets AS (FROM others WHERE NOT is_source),
+merged AS ({joined("targets", "sources")}),
+divided AS ({joined("sources", "targets")})
+SELECT upid, target AS copy, source AS file_id, 1 AS direction FROM told
+UNION ALL SELECT upid, target, target, 2 FROM told
+UNION ALL SELECT upid, whole, part, 1 FROM merged
+UNION ALL SELECT DISTINCT upid, whole, whole, 2 FROM merged
+UNION ALL SELECT DISTINCT upid, whole, whole, 1 FROM divided WHERE (upid, part) NOT IN
+  (SELECT (upid, whole) FROM merged)
+UNION ALL SELECT upid, whole, part, 2 FROM divided WHERE (upid, part) NOT IN
+  (SELECT (upid, whole) FROM merged)"""
 
 
-def _sql(pairs: list[dict[str, Any]], settings: Settings) -> str:
-    listed = ", ".join(f"({row['upid']}, {row['source']}, {row['target']})" for row in pairs)
-    ids = sorted({row[end] for row in pairs for end in ("source", "target")})
-    # A change to the bytes shows in the time between the read and the write, more than round about them.
-    return f"""WITH pairs(upid, source, target) AS (VALUES {listed}),
-seen AS (SELECT e.file_id, q.upid, e.ts, e.dur, e.bytes, e.direction FROM events e
+_SEEN_SQL = """SELECT CAST(sum(f.reads) AS BIGINT) AS calls, CAST(sum(f.read_ns) AS BIGINT) AS time_ns
+FROM copied c JOIN copied_files f ON f.upid = c.upid AND f.file_id = c.file_id WHERE c.direction = 1"""
+
+
+def _sql(settings: Settings) -> str:
+    # A change to the bytes shows in the time between the read and the write, more than round about them;
+    # where libraries have buffers on both sides, in both, of which copying takes less than 1 ns a byte. What
+    # lies in the program when a piece was written is a buffer or two, unless it reads all before it writes.
+    return f"""WITH seen AS (SELECT c.upid, c.copy, e.ts, e.dur, e.bytes, e.direction FROM events e
   JOIN processes q ON q.utid = e.utid
-  WHERE e.file_id IN ({", ".join(map(str, ids))}) AND e.direction IN (1, 2) AND e.bytes > 0
-    AND e.side = 0),
-steps AS (SELECT p.source, p.target, s.*, lag(s.direction) OVER w AS before, lag(s.bytes) OVER w AS size,
-    s.ts - lag(s.ts + coalesce(s.dur, 0)) OVER w AS pause
-  FROM pairs p JOIN seen s ON s.upid = p.upid
-    AND s.file_id = CASE s.direction WHEN 1 THEN p.source ELSE p.target END
-  WINDOW w AS (PARTITION BY p.source, p.target, s.upid ORDER BY s.ts)),
-copies AS (SELECT source, target, upid, count(*) AS count,
+  JOIN copied c ON c.upid = q.upid AND c.file_id = e.file_id AND c.direction = e.direction
+  WHERE e.bytes > 0 AND e.side = 0),
+steps AS (SELECT *, lag(direction) OVER w AS before,
+    ts - lag(ts + coalesce(dur, 0)) OVER w AS pause,
+    sum(CASE direction WHEN 1 THEN bytes ELSE -bytes END) OVER w AS ahead,
+    max(bytes) OVER (PARTITION BY upid, copy) AS largest
+  FROM seen WINDOW w AS (PARTITION BY upid, copy ORDER BY ts, direction
+    ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
+copies AS (SELECT copy, upid, count(*) AS count, count(dur) > 0 AS timed,
     sum(bytes) FILTER (WHERE direction = 1) AS bytes, sum(dur) FILTER (WHERE direction = 1) AS time_ns,
-    avg(CASE WHEN before = 1 AND size = bytes THEN 1.0 ELSE 0 END) FILTER (WHERE direction = 2) AS same,
+    sum(bytes) FILTER (WHERE direction = 2 AND ahead BETWEEN 0 AND 2 * largest)
+      / sum(bytes) FILTER (WHERE direction = 2) AS same,
     median(pause) FILTER (WHERE direction = 2 AND before = 1) AS between_ns,
     coalesce(median(pause) FILTER (WHERE direction = 1 AND before = 2), 20000) AS round_ns,
-    median(bytes) AS piece
-  FROM steps GROUP BY source, target, upid)
+    count(*) FILTER (WHERE direction = 1 AND before = 2) AS rounds,
+    least(median(bytes), {_BUFFER_BYTES}) AS piece
+  FROM steps GROUP BY copy, upid)
 SELECT f.name, CAST(c.count AS BIGINT) AS count, CAST(c.time_ns AS BIGINT) AS time_ns,
   CAST(c.bytes AS BIGINT) AS bytes
-FROM copies c JOIN files f ON f.file_id = c.target
-WHERE c.same >= {settings.least_same} AND c.between_ns <= 2 * c.round_ns + 5000 + 0.1 * c.piece
+FROM copies c JOIN files f ON f.file_id = c.copy
+WHERE c.same >= {settings.least_same} AND c.between_ns <= 2 * c.round_ns + 2000 + 0.1 * c.piece
+  AND (c.rounds = 0 OR NOT c.timed OR c.between_ns + c.round_ns <= 3000 + c.piece)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 
 
@@ -156,5 +189,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.TIMES,),
-    tables=("file_work", "programs"),
+    tables=("uses", "file_work", "programs"),
 )

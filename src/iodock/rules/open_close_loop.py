@@ -119,6 +119,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("file_work", "places"),
-    yields_to=("shared-file-contention", "slow-call"),
+    # Who writes a file anew each time must empty it, too.
+    yields_to=("shared-file-contention", "slow-call", "redundant-writes"),
     case="open-close",
 )

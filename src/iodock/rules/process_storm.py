@@ -29,7 +29,7 @@ class Settings:
     look_ns: float = 2.0
     """Time for a byte that this takes at least, 500 MB/s."""
     least_share: float = 0.05
-    """Of the run's wall time that they must take together."""
+    """Of the run's wall time that they must live together."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -39,7 +39,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if row["processes"] < settings.least_alike:
         return
     lived = _starting_ns(row) / 1e9 if row["union_ns"] else None
-    if lived is not None and facts.wall_seconds and lived < settings.least_share * facts.wall_seconds:
+    if lived is not None and row["union_ns"] < settings.least_share * (facts.wall_ns or 0):
         return
     used = facts.rows(_USED_SQL)
     calls, opens, missed = (int(row[name] or 0) for name in ("calls", "opens", "missed"))
@@ -97,21 +97,30 @@ WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR (
   AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
-# Processes of one pipeline run at the same time: their time counts once. Syncs, and the reading of much data
-# with a look at it, are not what the start takes.
+# Processes of one pipeline run at the same time: their time counts once. Syncs, the reading of much data with
+# the look at it, and waiting for what processes that are no part of the storm write into a pipe are not what
+# the start takes.
 def _sql(settings: Settings) -> str:
     return f"""WITH ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM storm WHERE end_ts >= start_ts),
 lived AS (SELECT CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(before, start_ts)))) AS BIGINT)
   AS union_ns, CAST(sum(end_ts - start_ts) AS BIGINT) AS life_ns FROM ends),
+fed AS (SELECT u.file_id FROM uses u JOIN files f ON f.file_id = u.file_id
+    JOIN processes p ON p.utid = u.utid
+  WHERE f.kind IN ('pipe', 'fifo') AND u.direction = 2 AND u.bytes > 0
+  GROUP BY u.file_id HAVING count(*) FILTER (WHERE p.upid IN (SELECT upid FROM storm)) = 0),
 used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life, sum(u.time_ns) AS ns,
-    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1), 0) AS bytes
+    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1 AND {costs.data_files("f")}), 0) AS bytes,
+    max(u.last_ts) FILTER (WHERE u.direction = 1 AND {costs.data_files("f")})
+      - min(u.first_ts) FILTER (WHERE u.direction = 1 AND {costs.data_files("f")}) AS reading_ns
   FROM uses u JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid
     JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
-  WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND {costs.data_files("f")})
+  WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND {costs.data_files("f")}
+    OR u.direction = 1 AND u.file_id IN (FROM fed))
   GROUP BY s.upid),
-data AS (SELECT CAST(sum(least(life, ns + CASE WHEN bytes >= {settings.least_data_bytes}
-    THEN {settings.look_ns} * bytes ELSE 0 END)) AS BIGINT) AS data_ns FROM used),
+data AS (SELECT CAST(sum(least(life, CASE WHEN bytes >= {settings.least_data_bytes}
+    THEN greatest(ns + {settings.look_ns} * bytes, coalesce(reading_ns, 0)) ELSE ns END)) AS BIGINT)
+    AS data_ns FROM used),
 work AS (SELECT CAST(sum(u.count) AS BIGINT) AS calls, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
     CAST(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL) AS BIGINT) AS opens,
     CAST(sum(u.count) FILTER (WHERE x.name = 'ENOENT') AS BIGINT) AS missed,

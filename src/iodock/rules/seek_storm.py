@@ -116,6 +116,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("transfers", "place_names", "places", "uses"),
-    yields_to=("bytewise-read",),
+    yields_to=("bytewise-read", "polling-at-end"),
     case="ifstream-tellg",
 )

@@ -25,7 +25,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that are opened with such a flag and written."""
-    faults = Faults(facts.rows(_sql(settings)))
+    faults = Faults(facts.rows(_sql(bool(facts.rows(_HAS_FLAGGED)))))
     count, moved = faults.total("count"), faults.total("bytes")
     cost = costs.beyond_large(faults.time_ns, count, moved, 2)
     if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
@@ -43,14 +43,26 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
-def _sql(settings: Settings) -> str:
-    return f"""SELECT p.name, any_value(p.file_count) AS file_count, arg_max(c.name, u.count) AS call,
+# pwritev2 has a flag for each write; only runs with such calls are searched for them.
+_HAS_FLAGGED = """SELECT 1 FROM uses WHERE direction = 2 AND call_id IN
+  (SELECT id FROM calls WHERE name IN ('pwritev2', 'pwritev64v2')) LIMIT 1"""
+
+
+def _sql(has_flagged: bool) -> str:
+    flagged = f"""UNION ALL SELECT file_id, call_id, count(*), sum(coalesce(dur, sys_cpu_ns)), sum(bytes)
+    FROM events WHERE direction = 2 AND flags & {O_DSYNC} <> 0 AND file_id NOT IN (FROM opened)
+    GROUP BY ALL"""
+    return f"""WITH opened AS (SELECT file_id FROM opens
+  WHERE errno_id IS NULL AND file_id IS NOT NULL AND flags & {O_DSYNC} <> 0),
+synced AS (SELECT file_id, call_id, count, time_ns, bytes FROM uses
+    WHERE direction = 2 AND file_id IN (FROM opened)
+  {flagged if has_flagged else ""})
+SELECT p.name, any_value(p.file_count) AS file_count, arg_max(c.name, u.count) AS call,
   CAST(sum(u.count) AS BIGINT) AS count, CAST(sum(u.time_ns) AS BIGINT) AS time_ns,
   CAST(coalesce(sum(u.bytes), 0) AS BIGINT) AS bytes
-FROM uses u JOIN places l ON l.file_id = u.file_id JOIN place_names p ON p.place = l.place
+FROM synced u JOIN places l ON l.file_id = u.file_id JOIN place_names p ON p.place = l.place
   JOIN calls c ON c.id = u.call_id
-WHERE u.direction = 2 AND {costs.files("p")} AND u.file_id IN (
-  SELECT file_id FROM opens WHERE errno_id IS NULL AND flags & {O_DSYNC} <> 0)
+WHERE {costs.files("p")} OR {costs.descriptors("p")}
 GROUP BY p.place, p.name
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
@@ -59,14 +71,15 @@ _QUERY = f"""SELECT f.name AS file, count(*) AS writes, avg(e.bytes) AS mean_byt
 FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 2 AND e.file_id IN
   (SELECT file_id FROM events WHERE flags & {O_DSYNC} <> 0) GROUP BY f.name ORDER BY time_ns DESC"""
 _MESSAGE = N_(
-    "{count} writes ({written_bytes}) into files opened with O_SYNC or O_DSYNC, where each waits for the "
-    "disk; files: {files}"
+    "{count} writes ({written_bytes}) with O_SYNC or O_DSYNC, where each waits for the disk; files: {files}"
 )
 
 RULE = Rule(
     name="synchronous-flags",
     title=N_("Every write waits for the disk"),
-    looks_for=N_("Files that are opened with O_SYNC or O_DSYNC and written in many calls."),
+    looks_for=N_(
+        "Files that are opened with O_SYNC or O_DSYNC, or written with RWF_SYNC or RWF_DSYNC, in many calls."
+    ),
     why=N_(
         "Each write returns only when the disk or server has the data: milliseconds in place of microseconds."
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, transfers
+from iodock.rules import costs, programs, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -34,7 +34,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     for direction, verb in ((1, "read"), (2, "write")):
         slow = _waiting(facts, settings) if direction == 2 else []
         known = {row["place"] for row in slow}
-        rows = facts.rows(_sql(direction, settings, facts))
+        rows = _without_tools(facts, facts.rows(_sql(direction, settings, facts)), direction)
         faults = Faults(slow + [row for row in rows if row["place"] not in known])
         count = faults.total("count")
         cost = faults.sum_of("extra_ns")
@@ -88,6 +88,19 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     OR sum(t.unaligned) FILTER (WHERE {jumps}) >= {settings.least_share} * sum(t.count))""",
         first="extra_ns",
     )
+
+
+def _without_tools(facts: Facts, rows: list[dict[str, Any]], direction: int) -> list[dict[str, Any]]:
+    """The places that anyone but tools (tar with its blocks of 10 KiB) moved bytes of."""
+    if not rows:
+        return rows
+    places = ", ".join(str(row["place"]) for row in rows)
+    left = facts.rows(
+        f"""SELECT DISTINCT l.place FROM uses u JOIN places l ON l.file_id = u.file_id
+  JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
+WHERE l.place IN ({places}) AND u.direction = {direction} AND NOT {programs.walks("g.program")}"""
+    )
+    return [row for row in rows if {"place": row["place"]} in left]
 
 
 def _waiting(facts: Facts, settings: Settings) -> list[dict[str, Any]]:
@@ -171,6 +184,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names", "places"),
+    tables=("uses", "programs", "transfers", "place_names", "places"),
     yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
 )

@@ -70,6 +70,7 @@ def _sql() -> str:
     max(u.last_ts) FILTER (WHERE u.direction = 2) AS written,
     max(u.last_ts) FILTER (WHERE c.family = 'unlink') AS deleted,
     max(u.last_ts) FILTER (WHERE c.family = 'open') AS opened,
+    max(u.last_ts) FILTER (WHERE c.family IN ('open', 'truncate')) AS emptied,
     count(*) FILTER (WHERE c.family = 'unlink') AS unlinks
   FROM uses u JOIN calls c ON c.id = u.call_id WHERE u.file_id IS NOT NULL AND u.errno_id IS NULL
   GROUP BY u.file_id
@@ -80,8 +81,10 @@ def _sql() -> str:
 SELECT p.name, count(*) AS file_count, CAST(sum(t.count) AS BIGINT) AS count,
   CAST(sum(t.time_ns) AS BIGINT) AS time_ns, CAST(sum(t.bytes) AS BIGINT) AS bytes
 FROM fate t JOIN places l ON l.file_id = t.file_id JOIN place_names p ON p.place = l.place
+  JOIN files f ON f.file_id = t.file_id
 WHERE {costs.files("p")} AND (t.file_id IN (SELECT file_id FROM nameless)
   OR t.file_id IN (SELECT source FROM moved_on)
+  OR f.size_bytes = 0 AND t.emptied >= t.written
   OR t.unlinks > 0 AND (t.written IS NULL OR t.deleted IS NULL OR t.deleted >= t.written
     OR t.opened <= t.deleted))
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
@@ -103,14 +106,14 @@ _QUERY = """SELECT file, sum(bytes) FILTER (WHERE direction = 'write') AS writte
 FROM calls_seen WHERE errno IS NULL GROUP BY file
 HAVING written_bytes > 0 AND deleted > 0 AND coalesce(read_bytes, 0) = 0 ORDER BY written_bytes DESC"""
 _MESSAGE = N_(
-    "{written_bytes} were written into files that nobody read and that were deleted in the end; files: "
-    "{files}"
+    "{written_bytes} were written into files that nobody read and that were deleted or emptied in the end; "
+    "files: {files}"
 )
 
 RULE = Rule(
     name="unused-output",
     title=N_("Output that nobody uses"),
-    looks_for=N_("Files that are written, never read, and deleted within the same run."),
+    looks_for=N_("Files that are written, never read, and deleted or emptied within the same run."),
     why=N_("All the time for them is lost, and their bytes take room in memory and on the link from others."),
     advice=advise(
         any=N_("Switch this output off: look for an option such as checkpoint, debug or keep-temporary."),

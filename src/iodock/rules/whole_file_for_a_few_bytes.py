@@ -198,7 +198,7 @@ sizes AS (SELECT w.file_id, max(coalesce(f.size_bytes, w.bytes)) AS size FROM wo
 ended AS (SELECT upid, max(end_ts) AS ts FROM processes GROUP BY upid),
 readers AS (SELECT w.file_id, w.upid, w.count, w.bytes, coalesce(o.written, 0) AS written,
     w.time_ns + CASE WHEN e.ts - w.since - w.time_ns <= 3 * {settings.look_ns} * w.bytes
-      THEN greatest(0, least(e.ts - w.since - w.time_ns, {settings.look_ns} * w.bytes)) ELSE 0 END AS time_ns
+      THEN greatest(0, e.ts - w.since - w.time_ns) ELSE 0 END AS time_ns
   FROM work w JOIN ended e ON e.upid = w.upid JOIN sizes s ON s.file_id = w.file_id
     JOIN output o ON o.upid = w.upid JOIN programs g ON g.upid = w.upid
   WHERE w.bytes BETWEEN {settings.least_part} * s.size AND 1.9 * s.size

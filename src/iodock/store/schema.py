@@ -56,7 +56,7 @@ EVENTS = StoreTable(
     direction UTINYINT 0 none, 1 read, 2 write
     fd INTEGER descriptor, as the program numbers it
     handle_id UINTEGER open file description
-    flags UINTEGER open flags (Linux numbers) of opening calls
+    flags UINTEGER open flags (Linux numbers) of opens and of fcntl's F_SETFL, and what RWF_ flags stand for
     pattern UTINYINT 0 unknown 1 first 2 consecutive 3 sequential 4 strided 5 backward 6 random 7 repeated
     gap_bytes BIGINT offset less the end of the previous access through the description
     own_read_bytes BIGINT bytes of this access that this process had read before
@@ -210,7 +210,7 @@ STORED_DURATIONS = StoreTable(
 STORED_OPENS = StoreTable(
     "stored_opens",
     "folds/stored_opens.parquet",
-    "opens whose flags change how bytes are written",
+    "opens, and fcntl's F_SETFL, whose flags change how bytes are written",
     _columns("""
     file_id UINTEGER which file
     utid UINTEGER which task

@@ -1,8 +1,8 @@
-//! Opens whose flags change how bytes are written, by file, task, flags and error.
+//! Opens, and fcntl's F_SETFL, whose flags change how bytes are written, by file, task, flags and error.
 
 use super::{Rows, MOST_ROWS};
 use crate::table::Cell;
-use iodock_event::{CallId, EventColumns, NONE};
+use iodock_event::{Direction, EventColumns, NONE};
 use rustc_hash::FxHashMap;
 
 pub const SCHEMA: &str = "message opens {
@@ -33,7 +33,8 @@ impl Opens {
             if flags == NO_FLAGS || flags & WRITING_FLAGS == 0 || self.given_up {
                 continue;
             }
-            if CallId(events.call[row]).spec().family == "open" {
+            // Flags of a write hold for that one alone.
+            if events.direction[row] == Direction::Neither as u8 {
                 let key = (events.file[row], events.utid[row], flags, events.errno[row]);
                 *self.counts.entry(key).or_default() += 1;
                 self.given_up = self.counts.len() > MOST_ROWS;
