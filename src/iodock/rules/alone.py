@@ -35,7 +35,7 @@ class Part:
 
 def of_worker(facts: Facts, team: Team, settings: Settings) -> Part | None:
     """What one of the team does alone, if one has most of what any of it does so. Needs the derived tables
-    `workers`, `file_work` and `moments`."""
+    `workers` and `file_work`."""
     numbers = ", ".join(str(one.number) for one in team.workers)
     members = f"""SELECT DISTINCT worker, upid FROM workers
   WHERE (team = -1) = {team.are_ranks} AND worker IN ({numbers})"""
@@ -48,7 +48,7 @@ def of_worker(facts: Facts, team: Team, settings: Settings) -> Part | None:
 
 def of_parents(facts: Facts, settings: Settings) -> list[Part]:
     """What processes do alone that started workers, and gave them data or took it from them. Needs the
-    derived tables `siblings`, `workers`, `file_work`, `moments` and `uses`."""
+    derived tables `siblings`, `workers` and `file_work`."""
     found = []
     for row in facts.rows(_POOLS_SQL):
         parent, size = int(row["parent"]), int(row["size"])
@@ -74,8 +74,13 @@ def _part(facts: Facts, members: str, many: int, settings: Settings, window: str
         return None
     most = rows[0]
     whole = sum(int(row["time_ns"] or 0) for row in rows)
+    is_little = int(most["time_ns"]) < settings.least_wall * (facts.wall_ns or 0)
+    if is_little or int(most["bytes"]) < settings.least_bytes:
+        return None
     if int(most["time_ns"]) < settings.least_alone * whole:
         return None
+    # This table goes through all events: made where there is something to ask it.
+    facts.profile.need(("moments",))
     return Part(
         int(most["worker"]),
         many,

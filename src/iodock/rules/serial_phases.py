@@ -51,6 +51,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         if busiest.bytes >= settings.least_bytes and works_alone(facts, team, busiest, settings):
             found = True
             yield _of_all(facts, team, busiest)
+        elif busiest.time_ns < settings.least_wall * (facts.wall_ns or 0):
+            continue
         elif (part := alone.of_worker(facts, team, settings)) and _is_long(facts, part, settings):
             found = True
             at_most = Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH
@@ -218,7 +220,10 @@ _THREADS = N_(
 RULE = Rule(
     name="serial-phases",
     title=N_("One rank does all the I/O"),
-    looks_for=N_("Parallel programs in which one rank reads or writes nearly everything."),
+    looks_for=N_(
+        "Parallel programs in which one rank, or the process that started the workers, reads or writes nearly "
+        "everything, or all files of some kind, while the others wait."
+    ),
     why=N_(
         "While one rank works, all others wait, and the job's nodes are paid for nothing; one process "
         "reaches only a part of a parallel file system's rate."
@@ -238,6 +243,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io", "workers", "file_work", "uses", "siblings", "moments", "thread_io", "programs"),
+    tables=("worker_io", "workers", "file_work", "uses", "siblings", "thread_io", "programs"),
     yields_to=("pipe-bound",),
 )
