@@ -221,8 +221,8 @@ RULE = Rule(
     name="serial-phases",
     title=N_("One rank does all the I/O"),
     looks_for=N_(
-        "Parallel programs in which one rank, or the process that started the workers, reads or writes nearly "
-        "everything, or all files of some kind, while the others wait."
+        "Parallel programs in which one rank, or the process that started the workers, reads or writes "
+        "nearly everything, or all files of some kind, while the others wait."
     ),
     why=N_(
         "While one rank works, all others wait, and the job's nodes are paid for nothing; one process "
