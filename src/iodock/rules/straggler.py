@@ -23,7 +23,7 @@ class Settings:
     """How far bytes may differ from the median for the work to be the same."""
     least_seconds: float = 0.05
     """Time beyond the median; less says nothing."""
-    least_wall: float = 0.08
+    least_wall: float = 0.07
     """Of the run that it must be: a rank that lost a processor or a turn at the disk once falls behind a
     little, and it is another one next time."""
     late_share: float = 0.2
