@@ -113,17 +113,17 @@ WINDOW w AS (PARTITION BY parent, program)"""
     after=("programs",),
 )
 # A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
-# before had ended belongs to another team.
+# before had ended belongs to another team. What a worker starts itself works for it: a sub-shell's commands.
 WORKERS = Derived(
     "the ranks of a parallel job, or processes that did the same side by side",
     {
         "team": "-1 for the ranks of a job, else the first of the processes",
         "worker": "rank, or upid",
-        "upid": "-> processes",
+        "upid": "-> processes: the worker, or one that it started",
         "size": "workers of the team",
     },
     lambda store: (
-        """WITH ranked AS (SELECT DISTINCT -1 AS team, p.rank AS worker, p.upid FROM processes p
+        """WITH RECURSIVE ranked AS (SELECT DISTINCT -1 AS team, p.rank AS worker, p.upid FROM processes p
   WHERE p.rank IS NOT NULL),
 ends AS (SELECT *, max(end_ts) OVER (PARTITION BY parent, program ORDER BY start_ts, upid
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM siblings),
@@ -132,8 +132,11 @@ turns AS (SELECT *, count(*) FILTER (WHERE start_ts >= before) OVER (PARTITION B
 pools AS (SELECT upid, min(upid) OVER w AS team, count(*) OVER w BETWEEN 3 AND 1024
     AND max(start_ts) OVER w < min(end_ts) OVER w AS together FROM turns
   WINDOW w AS (PARTITION BY parent, program, turn)),
-pooled AS (SELECT CAST(team AS INTEGER) AS team, CAST(upid AS INTEGER) AS worker, upid FROM pools
-  WHERE together AND (SELECT count(DISTINCT worker) FROM ranked) < 2),
+chosen AS (SELECT * FROM pools WHERE together AND (SELECT count(DISTINCT worker) FROM ranked) < 2),
+started AS (SELECT team, upid AS worker, upid FROM chosen
+UNION ALL SELECT s.team, s.worker, c.upid FROM started s JOIN siblings c ON c.parent = s.upid
+  WHERE c.upid NOT IN (SELECT upid FROM chosen)),
+pooled AS (SELECT CAST(team AS INTEGER) AS team, CAST(worker AS INTEGER) AS worker, upid FROM started),
 every AS (SELECT * FROM ranked UNION ALL SELECT * FROM pooled)
 SELECT e.*, n.size FROM every e
   JOIN (SELECT team, count(DISTINCT worker) AS size FROM every GROUP BY team) n ON n.team = e.team"""
@@ -169,4 +172,40 @@ SELECT w.team, w.worker, CAST(sum(d.calls) AS BIGINT) AS calls, CAST(sum(d.bytes
 FROM workers w LEFT JOIN used d ON d.upid = w.upid WHERE w.size >= 2 GROUP BY w.team, w.worker"""
     ),
     after=("workers", "uses"),
+)
+
+THREAD_IO = Derived(
+    "what each thread did with the user's files, of processes with at least three threads",
+    {
+        "upid": "-> processes",
+        "utid": "-> processes",
+        "parent_utid": "the thread that started it",
+        "is_main": "whether it is the process's first thread",
+        "start_ts": "its start",
+        "end_ts": "its end",
+        "user_ns": "its own CPU time; NULL where not known",
+        "busy_ns": "CPU time, and what its calls on the user's files waited beside it",
+        "calls": "calls; NULL: none",
+        "bytes": "read and written",
+        "time_ns": "inside the calls",
+        "first_ts": "start of the first",
+        "last_ts": "start of the last",
+    },
+    lambda store: (
+        f"""WITH threaded AS (SELECT upid FROM processes GROUP BY upid HAVING count(*) >= 3),
+members AS (SELECT p.*, min(utid) OVER (PARTITION BY upid) = utid AS is_main FROM processes p
+  WHERE upid IN (SELECT upid FROM threaded)),
+data AS (SELECT file_id FROM files WHERE kind IN ('file', 'regular', 'unknown')
+  AND NOT regexp_matches(name, '{_NOT_DATA}')),
+used AS (SELECT u.utid, sum(u.count) AS calls, sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns,
+    min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
+  FROM uses u JOIN data d ON d.file_id = u.file_id
+  WHERE u.side IN (0, 1, 3) AND u.utid IN (SELECT utid FROM members) GROUP BY u.utid)
+SELECT m.upid, m.utid, m.parent_utid, m.is_main, m.start_ts, m.end_ts, m.cpu_user_ns AS user_ns,
+  m.cpu_user_ns + greatest(m.cpu_system_ns, coalesce(CAST(d.time_ns AS BIGINT), 0)) AS busy_ns,
+  CAST(d.calls AS BIGINT) AS calls, CAST(d.bytes AS BIGINT) AS bytes, CAST(d.time_ns AS BIGINT) AS time_ns,
+  d.first_ts, d.last_ts
+FROM members m LEFT JOIN used d ON d.utid = m.utid"""
+    ),
+    after=("uses",),
 )

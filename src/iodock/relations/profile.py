@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from iodock.relations.derived import Derived
-from iodock.relations.processes import FILE_WORK, PROGRAMS, SIBLINGS, WORKER_IO, WORKERS
+from iodock.relations.processes import FILE_WORK, PROGRAMS, SIBLINGS, THREAD_IO, WORKER_IO, WORKERS
 from iodock.store import Store
 
 SINGLE_PLACES = 300
@@ -263,6 +263,7 @@ DERIVED: Mapping[str, Derived] = {
     "siblings": SIBLINGS,
     "workers": WORKERS,
     "worker_io": WORKER_IO,
+    "thread_io": THREAD_IO,
 }
 """Name -> table."""
 

@@ -11,7 +11,18 @@ from importlib.metadata import entry_points
 from iodock.errors import RequestError
 from iodock.rules.base import Rule
 
-_NOT_RULES = {"base", "costs", "facts", "places", "programs", "transfers", "typical", "workers"}
+_NOT_RULES = {
+    "alone",
+    "base",
+    "costs",
+    "facts",
+    "places",
+    "programs",
+    "thread_turns",
+    "transfers",
+    "typical",
+    "workers",
+}
 
 
 @cache

@@ -53,6 +53,12 @@ class Settings:
     wait."""
     least_regular: float = 0.5
     """Share of the pauses' time that must be in pauses of half to twice their median: regularity."""
+    least_computed: float = 0.2
+    """CPU time of the run's own, beside what shorter pauses take, of the pauses: with less of it they are no
+    computing, but a processor that others had."""
+    most_short_pause_ns: int = 100000
+    """Mean of the shorter pauses, where there are more of them: who computes so long after each request has
+    no other rhythm, and longer pauses are a processor that others had."""
     most_requests: int = 200000
     """More large requests than this are not looked at."""
 
@@ -73,7 +79,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if not of_large or not _worth_a_buffer(row, settings):
         return
     least = _least_share(row, settings)
-    if not regular or not least <= share <= 1 - settings.least_share:
+    if not regular or not least <= share <= 1 - settings.least_share or not _computes(row, settings):
         return
     values: dict[str, Scalar] = {
         "phases": int(row["phases"]),
@@ -95,6 +101,11 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def candidates(facts: Facts) -> Iterator[Candidate]:
+    """What this rule finds with its own thresholds. Needs the derived table `programs`."""
+    return iter(find(facts, facts.settings.of_rule("io-not-overlapped", Settings)))
+
+
 def _turns(facts: Facts, settings: Settings) -> dict[str, Any]:
     """The turns, of which there are enough; an empty dict where there are none. Short pauses are told from
     none where the device is waited for in each of them, as nobody can read ahead."""
@@ -112,6 +123,17 @@ def _worth_a_buffer(row: Mapping[str, Any], settings: Settings) -> bool:
     if _jumps(row) and _waits(row, settings):
         least = settings.least_waiting_bytes
     return int(row["bytes"]) >= least * phases
+
+
+def _computes(row: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether what lies between the turns is computing, and not a busy machine."""
+    within = int(row["requests"]) - int(row["phases"])
+    if within > int(row["phases"]) and int(row["short_ns"] or 0) > settings.most_short_pause_ns * within:
+        return False
+    if row["computed_ns"] is None:
+        return True
+    computed = int(row["computed_ns"]) - int(row["short_ns"] or 0)
+    return computed >= settings.least_computed * int(row["pause_ns"])
 
 
 def _waits(row: Mapping[str, Any], settings: Settings) -> bool:
@@ -150,6 +172,8 @@ pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {least_pause_
 SELECT count(*) FILTER (WHERE begins) AS phases,
   count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
+  CAST(sum(pause) FILTER (WHERE pause > 0 AND NOT begins) AS BIGINT) AS short_ns,
+  (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes) AS computed_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
   max(end_ts - ts) AS longest_ns, count(bytes) AS requests,

@@ -23,17 +23,20 @@ class Settings:
     (`straggler`)."""
     least_seconds: float = 0.02
     """Time beyond the mean; less says nothing."""
+    least_busy_ratio: float = 1.4
+    """Computing and I/O of the busiest thread over the mean of all: threads of one process may share the work
+    by its kind, so that the others compute while one does the I/O."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team whose busiest worker has far more than the mean."""
     alone = facts.settings.of_rule("serial-phases", serial_phases.Settings)
-    for team in workers.teams(facts):
+    for team in (*workers.teams(facts), *workers.thread_teams(facts)):
         busiest, mean = team.most(_time), team.mean(_time)
         excess = (busiest.time_ns - mean) / 1e9
         if excess < settings.least_seconds or not _is_unequal(team, busiest, settings):
             continue
-        if serial_phases.works_alone(facts, team, busiest, alone):
+        if _is_own_kind(facts, team, busiest, settings, alone):
             continue
         values: dict[str, Scalar] = {
             "worker": busiest.number,
@@ -44,7 +47,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             "mean_bytes": team.mean(_bytes),
         }
         yield Candidate(
-            message=Message(_RANKS if team.are_ranks else _PROCESSES, values),
+            message=Message(_text(team), values),
             count=busiest.calls,
             time_ns=busiest.time_ns,
             evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
@@ -64,6 +67,30 @@ def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
     if team.mean(_bytes) > 0:
         return busiest.bytes >= ratio * team.mean(_bytes)
     return busiest.calls >= ratio * team.mean(_calls)
+
+
+def _is_own_kind(
+    facts: Facts, team: Team, busiest: Worker, settings: Settings, alone: serial_phases.Settings
+) -> bool:
+    """Whether the busiest has other work than the others, not more of the same."""
+    if not team.are_threads:
+        return serial_phases.works_alone(facts, team, busiest, alone)
+    busy = [one.busy_ns for one in team.workers if one.busy_ns is not None]
+    if busiest.busy_ns is None or len(busy) < len(team.workers) or not _is_last(team, busiest):
+        return True
+    return busiest.busy_ns < settings.least_busy_ratio * sum(busy) / len(busy)
+
+
+def _is_last(team: Team, busiest: Worker) -> bool:
+    """Whether it goes on with I/O when the others have none left. A runtime that lets one task wander from
+    thread to thread spreads its I/O unevenly, but over all the time."""
+    ends = sorted(one.last_ts or 0 for one in team.workers if one is not busiest)
+    beyond = busiest.time_ns - team.mean(_time)
+    return (busiest.last_ts or 0) - ends[len(ends) // 2] >= beyond / 2
+
+
+def _text(team: Team) -> str:
+    return _THREADS if team.are_threads else _RANKS if team.are_ranks else _PROCESSES
 
 
 def _time(one: Worker) -> int:
@@ -88,11 +115,17 @@ _PROCESSES = N_(
     "One process spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} processes side by "
     "side is {mean_ns} and {mean_bytes}."
 )
+_THREADS = N_(
+    "One thread spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} threads side by "
+    "side is {mean_ns} and {mean_bytes}."
+)
 
 RULE = Rule(
     name="rank-imbalance",
     title=N_("Unequal I/O among the ranks"),
-    looks_for=N_("A rank, or one of several processes side by side, that has far more I/O than the mean."),
+    looks_for=N_(
+        "A rank, or one of several processes or threads side by side, that has far more I/O than the mean."
+    ),
     why=N_("A parallel program is as fast as its slowest rank: while one writes, all others wait."),
     advice=advise(
         any=N_("Give each rank an equal share of the data, or let the busiest one hand over a part of it."),
@@ -106,5 +139,5 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io", "workers", "file_work"),
+    tables=("worker_io", "workers", "file_work", "thread_io"),
 )

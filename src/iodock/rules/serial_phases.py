@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
-from iodock.rules import costs, workers
+from iodock.rules import alone, costs, io_not_overlapped, thread_turns, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.workers import Team, Worker
 
@@ -25,34 +25,115 @@ class Settings:
     most_part: float = 0.01
     """Of the mean of all workers' bytes: from so much on in the same files, another worker has a part of its
     own there. Where half of the others have, the parts are uneven (`rank-imbalance`)."""
+    least_wall: float = 0.03
+    """Of the run, in which one must work alone, where the others have I/O of other kinds or none at all."""
+    most_beside: float = 0.25
+    """I/O of the others in the same moments, of that of the one who works alone: more is side by side."""
+    least_wait: float = 0.6
+    """Of the time in which a process does the I/O of the workers that it started: so long they must wait for
+    it at their pipes, where they live at that time. Who computes meanwhile does not wait."""
+    least_stretches: int = 3
+    """Stretches of I/O by one thread, between which it starts others that compute."""
+    least_stretch_ns: int = 5000000
+    """Up from this length it is a stretch, and so is the pause between two."""
+    most_beside_threads: float = 0.1
+    """Of the time of these stretches, in which the threads may live already, or still."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate for each team of which one worker does nearly all I/O."""
+    """One candidate for each team of which one worker does nearly all I/O, or all that is done to some kinds
+    of files while the others wait; and for each process that does so for the workers that it started."""
+    found = False
     for team in workers.teams(facts):
         busiest, many = team.most(_time), len(team.workers)
-        if many < 3 or busiest.bytes < settings.least_bytes:
+        if many < 3:
             continue
-        if not works_alone(facts, team, busiest, settings):
+        if busiest.bytes >= settings.least_bytes and works_alone(facts, team, busiest, settings):
+            found = True
+            yield _of_all(facts, team, busiest)
+        elif busiest.time_ns < settings.least_wall * (facts.wall_ns or 0):
             continue
+        elif (part := alone.of_worker(facts, team, settings)) and _is_long(facts, part, settings):
+            found = True
+            at_most = Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH
+            yield _of_part(part, _RANK_PART if team.are_ranks else _PROCESS_PART, at_most)
+    if not found:
+        for part in alone.of_parents(facts, settings):
+            if _is_long(facts, part, settings):
+                yield _of_part(part, _PARENT)
+        yield from _of_threads(facts, settings)
+
+
+def _of_all(facts: Facts, team: Team, busiest: Worker) -> Candidate:
+    many = len(team.workers)
+    values: dict[str, Scalar] = {
+        "worker": busiest.number,
+        "workers": many,
+        "alone_ns": busiest.time_ns,
+        "alone_share": busiest.bytes / (team.mean(_bytes) * many),
+        "moved_bytes": busiest.bytes,
+    }
+    return Candidate(
+        message=Message(_RANKS if team.are_ranks else _PROCESSES, values),
+        count=busiest.calls,
+        time_ns=busiest.time_ns,
+        evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
+        query=_QUERY,
+        confidence=0.6,
+        wall_seconds=busiest.time_ns * (1 - 1 / many) / 1e9,
+        gain=(0.3, 0.9),
+        at_most=Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH,
+    )
+
+
+def _of_threads(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    """Of few long stretches; many that are alike are told by `io-not-overlapped`."""
+    found = [one for one in thread_turns.stretches(facts, settings) if _is_long(facts, one, settings)]
+    if not found or any(io_not_overlapped.candidates(facts)):
+        return
+    for one in found:
         values: dict[str, Scalar] = {
-            "worker": busiest.number,
-            "workers": many,
-            "alone_ns": busiest.time_ns,
-            "alone_share": busiest.bytes / (team.mean(_bytes) * many),
-            "moved_bytes": busiest.bytes,
+            "threads": one.threads,
+            "stretches": one.count,
+            "alone_ns": one.alone_ns,
+            "moved_bytes": one.bytes,
         }
         yield Candidate(
-            message=Message(_RANKS if team.are_ranks else _PROCESSES, values),
-            count=busiest.calls,
-            time_ns=busiest.time_ns,
-            evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
+            message=Message(_THREADS, values),
+            count=one.calls,
+            time_ns=one.time_ns,
+            evidence={"count": one.calls, "time_ns": one.time_ns, **values},
             query=_QUERY,
-            confidence=0.6,
-            wall_seconds=busiest.time_ns * (1 - 1 / many) / 1e9,
+            confidence=0.4,
+            wall_seconds=one.alone_ns * (1 - 1 / one.threads) / 1e9,
             gain=(0.3, 0.9),
-            at_most=Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH,
         )
+
+
+def _is_long(facts: Facts, part: alone.Part | thread_turns.Stretches, settings: Settings) -> bool:
+    is_long = part.alone_ns >= settings.least_wall * (facts.wall_ns or 0)
+    return is_long and part.bytes >= settings.least_bytes
+
+
+def _of_part(part: alone.Part, text: str, at_most: Severity = Severity.HIGH) -> Candidate:
+    values: dict[str, Scalar] = {
+        "worker": part.worker,
+        "workers": part.workers,
+        "alone_ns": part.alone_ns,
+        "alone_share": part.share,
+        "moved_bytes": part.bytes,
+    }
+    return Candidate(
+        message=Message(text, values),
+        count=part.calls,
+        time_ns=part.time_ns,
+        evidence={"count": part.calls, "time_ns": part.time_ns, **values},
+        query=_QUERY,
+        confidence=0.5,
+        wall_seconds=part.alone_ns * (1 - 1 / part.workers) / 1e9,
+        gain=(0.3, 0.9),
+        at_most=at_most,
+    )
 
 
 def works_alone(facts: Facts, team: Team, one: Worker, settings: Settings) -> bool:
@@ -119,11 +200,30 @@ _PROCESSES = N_(
     "One of {workers} processes side by side moved {alone_share} of their bytes: {moved_bytes}; it spent "
     "{alone_ns} in I/O."
 )
+_RANK_PART = N_(
+    "Rank {worker} alone reads or writes some kinds of files, {moved_bytes} in all; during {alone_ns} of it "
+    "no other of {workers} ranks does any I/O."
+)
+_PROCESS_PART = N_(
+    "One of {workers} processes side by side reads or writes some kinds of files alone, {moved_bytes} in "
+    "all; during {alone_ns} of it no other does any I/O."
+)
+_PARENT = N_(
+    "One process moved {alone_share} of the bytes that it and the workers it started read and wrote: "
+    "{moved_bytes}; of {workers} processes, the others waited for it for {alone_ns}."
+)
+_THREADS = N_(
+    "{stretches} times one thread did I/O alone, {moved_bytes} in {alone_ns}, and started {threads} threads "
+    "that compute only when it had ended."
+)
 
 RULE = Rule(
     name="serial-phases",
     title=N_("One rank does all the I/O"),
-    looks_for=N_("Parallel programs in which one rank reads or writes nearly everything."),
+    looks_for=N_(
+        "Parallel programs in which one rank, or the process that started the workers, reads or writes "
+        "nearly everything, or all files of some kind, while the others wait."
+    ),
     why=N_(
         "While one rank works, all others wait, and the job's nodes are paid for nothing; one process "
         "reaches only a part of a parallel file system's rate."
@@ -143,6 +243,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.DURATIONS,),
-    tables=("worker_io", "workers", "file_work", "uses"),
+    tables=("worker_io", "workers", "file_work", "uses", "siblings", "thread_io", "programs"),
     yields_to=("pipe-bound",),
 )

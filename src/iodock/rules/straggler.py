@@ -23,6 +23,9 @@ class Settings:
     """How far bytes may differ from the median for the work to be the same."""
     least_seconds: float = 0.05
     """Time beyond the median; less says nothing."""
+    least_wall: float = 0.07
+    """Of the run that it must be: a rank that lost a processor or a turn at the disk once falls behind a
+    little, and it is another one next time."""
     late_share: float = 0.2
     """Of the run, by which the last one must be later than the one before it to count as late."""
 
@@ -32,13 +35,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     for team in workers.teams(facts):
         if len(team.workers) < 3 or team.median(_bytes) <= 0:
             continue
-        yield from _slower(team, settings) or _later(team, facts, settings)
+        yield from _slower(team, facts, settings) or _later(team, facts, settings)
 
 
-def _slower(team: Team, settings: Settings) -> list[Candidate]:
+def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
     slowest, usual = team.most(_time), team.median(_time)
     excess = (slowest.time_ns - usual) / 1e9
     if excess < settings.least_seconds or slowest.time_ns < settings.least_ratio * usual:
+        return []
+    if facts.wall_seconds and excess < settings.least_wall * facts.wall_seconds:
         return []
     if not _did_the_same(slowest, team, settings):
         return []

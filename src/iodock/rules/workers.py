@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
+from typing import Any
 
 from iodock.rules.facts import Facts
 
@@ -22,6 +23,8 @@ class Worker:
     """In I/O calls; 0 where the source has no durations."""
     first_ts: int | None
     last_ts: int | None
+    busy_ns: int | None = None
+    """Of a thread: its CPU time, and what its I/O waited; None where not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,7 @@ class Team:
 
     are_ranks: bool
     workers: tuple[Worker, ...]
+    are_threads: bool = False
 
     def most(self, measure: Callable[[Worker], int]) -> Worker:
         """The worker with the most of something."""
@@ -55,16 +59,32 @@ def teams(facts: Facts) -> list[Team]:
     rows = facts.rows("SELECT * FROM worker_io ORDER BY team, worker")
     found = []
     for number, members in groupby(rows, key=lambda row: int(row["team"])):
-        workers = tuple(
-            Worker(
-                int(row["worker"]),
-                int(row["calls"] or 0),
-                int(row["bytes"] or 0),
-                int(row["time_ns"] or 0),
-                row["first_ts"],
-                row["last_ts"],
-            )
-            for row in members
-        )
-        found.append(Team(number < 0, workers))
+        found.append(Team(number < 0, tuple(_worker(row, int(row["worker"])) for row in members)))
     return found
+
+
+def thread_teams(facts: Facts) -> list[Team]:
+    """Threads that one thread started, that lived at the same time and did I/O, at least three of them. Needs
+    the derived table `thread_io`."""
+    found = []
+    for _, members in groupby(facts.rows(_THREADS_SQL), key=lambda row: (row["upid"], row["parent_utid"])):
+        rows = list(members)
+        if max(row["start_ts"] for row in rows) < min(row["end_ts"] for row in rows) and len(rows) >= 3:
+            found.append(Team(False, tuple(_worker(row, int(row["utid"])) for row in rows), True))
+    return found
+
+
+def _worker(row: Mapping[str, Any], number: int) -> Worker:
+    return Worker(
+        number,
+        int(row["calls"] or 0),
+        int(row["bytes"] or 0),
+        int(row["time_ns"] or 0),
+        row["first_ts"],
+        row["last_ts"],
+        row.get("busy_ns"),
+    )
+
+
+_THREADS_SQL = """SELECT * FROM thread_io WHERE NOT is_main AND calls > 0
+  AND start_ts IS NOT NULL AND end_ts IS NOT NULL ORDER BY upid, parent_utid, utid"""
