@@ -297,10 +297,23 @@ def test_random_faults_that_wait_are_found(tmp_path: Path, count: int) -> None:
     assert faults_found(made_store(tmp_path, scattered(count))) == ["mmap-random"]
 
 
+def rays(count: int) -> list[int]:
+    """Eight touches each, forward at equal steps, from anywhere on."""
+    starts = scattered(count)
+    return [(start + step * 200 * 4096) % (1 << 30) for start in starts for step in range(8)]
+
+
+@pytest.mark.parametrize("count", [20, 600])
+def test_short_rising_pieces_anywhere_are_found(tmp_path: Path, count: int) -> None:
+    assert faults_found(made_store(tmp_path, rays(count))) == ["mmap-random"]
+
+
 @pytest.mark.parametrize(
     ("offsets", "major", "name"),
     [
         ([index * 65536 for index in range(5000)], True, "/data/in-order"),
+        ([at * MIB + turn * 65536 for turn in range(4) for at in range(1024)], True, "/data/four-times"),
+        (rays(5), True, "/data/few-pieces"),
         (scattered(5000), False, "/data/in-memory"),
         (scattered(40), True, "/data/few"),
         (scattered(5000), True, "/usr/lib/big.so"),

@@ -22,7 +22,10 @@ class Settings:
     most_near: float = 0.3
     """Share of a file's faults that may lie just behind the one before: with more it is read in order."""
     least_back: float = 0.2
-    """Share of a file's faults that must step back."""
+    """Share of a file's faults that must step back, or so many fewer (`least_returns`)."""
+    least_returns: float = 4
+    """How often the steps back together lead over the whole file, where fewer do: pieces that are touched in
+    rising order begin anywhere."""
     least_bytes: int = 67108864
     """Smaller files, all such together, are in memory after a moment, whatever the order."""
 
@@ -31,6 +34,8 @@ FEW = 8
 """Fewer page faults of a file that waited show no order."""
 LONGEST_WAIT_NS = 20_000_000
 """What lies further apart was computing, not waiting for one page."""
+FEW_BACK = 0.03
+"""With fewer steps back than this share the file is gone through in order, if often."""
 BYTES_PER_S = 1_000_000_000
 """At which the file could be read in order."""
 AHEAD = 4
@@ -90,13 +95,16 @@ def _sql(settings: Settings) -> str:
     # A fault is noted when its page is there, so up to the task's fault before lies the wait for it, and what
     # the task computed. What it can't have waited: its CPU time, and the time in calls.
     near = f"count(*) FILTER (WHERE {faults.NEAR})"
+    back = "count(*) FILTER (WHERE step < 0)"
+    returned = "-sum(step) FILTER (WHERE step < 0)"
     return f"""WITH stepped AS (SELECT *, ts - lag(ts) OVER (PARTITION BY utid ORDER BY ts) AS pause
   FROM ({faults.steps(where="WHERE is_major IS NOT NULL")})),
 chosen AS (SELECT s.file_id FROM stepped s JOIN files f ON f.file_id = s.file_id
   WHERE {costs.data_files("f")}
   GROUP BY s.file_id, f.size_bytes HAVING count(*) FILTER (WHERE is_major) >= {FEW}
     AND {near} <= {settings.most_near} * count(step)
-    AND count(*) FILTER (WHERE step < 0) >= {settings.least_back} * count(step)),
+    AND ({back} >= {settings.least_back} * count(step) OR {back} >= {FEW_BACK} * count(step)
+      AND {returned} >= {settings.least_returns} * coalesce(f.size_bytes, max(s.offset_bytes)))),
 waits AS (SELECT s.file_id, s.utid, sum(least(s.pause, {LONGEST_WAIT_NS})) AS ns FROM stepped s
   WHERE s.is_major AND s.file_id IN (SELECT file_id FROM chosen) GROUP BY ALL),
 idle AS (SELECT w.utid, sum(w.ns) AS ns, any_value(p.end_ts - p.start_ts - p.cpu_user_ns - p.cpu_system_ns
