@@ -89,6 +89,8 @@ def appenders(folder: Path, starts_us: tuple[int, ...]) -> Path:
         ((0, 5_000, 10_500), True),  # the first has gone when the last one comes
         ((0, 10_500, 21_000), False),
         ((0, 9_900, 19_800), False),
+        ((0, 30_000, 32_000, 70_000), True),  # computing before it, in turns on few processors
+        ((0, 30_000, 39_900, 70_000), False),
     ],
 )
 def test_writers_need_not_all_meet_at_once(tmp_path: Path, starts_us: tuple[int, ...], meet: bool) -> None:

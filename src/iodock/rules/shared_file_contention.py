@@ -27,7 +27,7 @@ class Settings:
     least_scattered: float = 0.5
     """Share of the writes that must not follow the process's own one before."""
     least_together: float = 0.2
-    """How much longer the writers' times are together than from the first to the last: they overlap."""
+    """How much longer the writers' times are together than the time in which anyone writes: they overlap."""
     least_lock_ns: int = 50000
     """A lock's time on average, from which on processes wait for each other."""
     least_refused: int = 20
@@ -103,15 +103,27 @@ def _candidate(facts: Facts, faults: Faults, call: str) -> Candidate:
     )
 
 
+# Workers that take turns on few processors write in groups, one after the other: between these nobody does.
+def _after(table: str) -> str:
+    """Each row of TABLE and until when those that began before it were at its file."""
+    return f"""SELECT *, max(last_ts) OVER (PARTITION BY file_id ORDER BY first_ts, last_ts
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before_ts FROM {table}"""
+
+
+def _overlap(settings: Settings) -> str:
+    return f"""sum(last_ts - first_ts) >= {1 + settings.least_together}
+    * sum(greatest(0, last_ts - greatest(first_ts, coalesce(before_ts, first_ts))))"""
+
+
 # Locks of the file belong to it: whoever shares a file by small pieces takes them.
 def _sql(settings: Settings) -> str:
     return f"""WITH writers AS (SELECT * FROM file_work
   WHERE writes >= {settings.least_each} AND written_bytes <= {settings.most_bytes} * writes),
+after AS ({_after("writers")}),
 shared AS (SELECT w.file_id, count(*) AS writers, sum(w.writes) AS writes, sum(w.written_bytes) AS bytes,
     sum(w.write_ns + coalesce(w.metadata_ns, 0) - coalesce(w.open_ns, 0)) AS time_ns
-  FROM writers w JOIN files f ON f.file_id = w.file_id WHERE {costs.files("f")}
-  GROUP BY w.file_id HAVING count(*) >= 2 AND sum(w.last_ts - w.first_ts)
-    >= {1 + settings.least_together} * (max(w.last_ts) - min(w.first_ts))),
+  FROM after w JOIN files f ON f.file_id = w.file_id WHERE {costs.files("f")}
+  GROUP BY w.file_id HAVING count(*) >= 2 AND {_overlap(settings)}),
 places_of AS (SELECT p.place, p.name, count(*) AS file_count, max(s.writers) AS writers,
     sum(s.writes) AS count, sum(s.bytes) AS bytes, sum(s.time_ns) AS time_ns
   FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name),
@@ -134,9 +146,10 @@ def _locks_sql(settings: Settings) -> str:
     JOIN files f ON f.file_id = u.file_id
   WHERE c.family IN ('fcntl', 'flock') AND {costs.files("f")} GROUP BY u.file_id, q.upid
   HAVING sum(u.count) >= {settings.least_each}),
-shared AS (SELECT file_id, count(*) AS writers, sum(count) AS count, sum(time_ns) AS time_ns FROM locked
+after AS ({_after("locked")}),
+shared AS (SELECT file_id, count(*) AS writers, sum(count) AS count, sum(time_ns) AS time_ns FROM after
   GROUP BY file_id HAVING count(*) >= 2 AND sum(time_ns) >= {settings.least_lock_ns} * sum(count)
-    AND sum(last_ts - first_ts) >= {1 + settings.least_together} * (max(last_ts) - min(first_ts)))
+    AND {_overlap(settings)})
 SELECT p.name, count(*) AS file_count, max(s.writers) AS writers, CAST(sum(s.count) AS BIGINT) AS count,
   CAST(sum(s.time_ns) AS BIGINT) AS time_ns, CAST(0 AS BIGINT) AS bytes
 FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name
