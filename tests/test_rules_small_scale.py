@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from iodock.capture import import_logs
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 
 MIB = 1 << 20
@@ -96,6 +97,22 @@ def appenders(folder: Path, starts_us: tuple[int, ...]) -> Path:
 def test_writers_need_not_all_meet_at_once(tmp_path: Path, starts_us: tuple[int, ...], meet: bool) -> None:
     found = of_rule(diagnosed(appenders(tmp_path, starts_us)), "shared-file-contention")
     assert bool(found) == meet
+
+
+def test_writers_whose_stamps_are_all_alike_need_not_meet(tmp_path: Path) -> None:
+    """`strace -f -t` without -T: seconds, and no durations."""
+    lines = [
+        line
+        for pid in (7, 8, 9)
+        for line in (
+            f'{pid} 10:00:0{pid} openat(AT_FDCWD, "/data/log", O_WRONLY|O_APPEND) = 3',
+            *[f'{pid} 10:00:0{pid} write(3, ""..., 4096) = 4096'] * 300,
+        )
+    ]
+    log = tmp_path / "log"
+    log.write_text("\n".join(lines) + "\n")
+    import_logs([str(log)], tmp_path / "run.iodock")
+    assert not of_rule(diagnosed(tmp_path / "run.iodock"), "shared-file-contention")
 
 
 def test_who_waits_longest_for_the_shared_file_is_no_straggler(tmp_path: Path) -> None:

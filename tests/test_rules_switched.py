@@ -81,20 +81,23 @@ def test_only_the_flagged_writes_are_charged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flags", "size", "off_after", "found"),
+    ("flags", "size", "off_after", "before", "found"),
     [
-        ("O_WRONLY|O_DIRECT", 1536, None, 1),
-        ("O_WRONLY|O_DIRECT", 8192, None, 0),
-        ("O_WRONLY|O_APPEND", 1536, None, 0),
-        ("O_WRONLY|O_DIRECT", 1536, 0, 0),
+        ("O_WRONLY|O_DIRECT", 1536, None, 0, 1),
+        ("O_WRONLY|O_DIRECT", 8192, None, 0, 0),
+        ("O_WRONLY|O_APPEND", 1536, None, 0, 0),
+        ("O_WRONLY|O_DIRECT", 1536, 0, 0, 0),
+        ("O_WRONLY|O_DIRECT", 8192, None, 200, 0),
     ],
-    ids=["odd", "fits", "another flag", "switched off"],
+    ids=["odd", "fits", "another flag", "switched off", "odd before"],
 )
 def test_direct_io_is_switched_on_and_off(
-    tmp_path: Path, flags: str, size: int, off_after: int | None, found: int
+    tmp_path: Path, flags: str, size: int, off_after: int | None, before: int, found: int
 ) -> None:
     def write(log: Trace) -> None:
         log.open("/data/field", flags="O_WRONLY|O_CREAT", took_us=1)
+        for _ in range(before):
+            log.write(1536, 500)
         log.call(f"fcntl(3, F_SETFL, {flags})", "0", 1)
         for number in range(200):
             if number == off_after:
@@ -132,6 +135,46 @@ def test_copies_of_other_shapes(
         piece_by_piece(log, sources, targets, pause_us, size)
 
     assert len(of_rule(of_log(tmp_path, write), "copy-through-user-space")) == found
+
+
+@pytest.mark.parametrize("whole_parts", [True, False])
+def test_what_takes_from_its_sources_by_turns_sorts(tmp_path: Path, whole_parts: bool) -> None:
+    def write(log: Trace) -> None:
+        log.open("/data/north", fd=3, flags="O_RDONLY")
+        log.open("/data/south", fd=5, flags="O_RDONLY")
+        log.open("/data/all", fd=4, flags="O_WRONLY|O_CREAT|O_TRUNC")
+        for number in range(64):
+            north = number < 32 if whole_parts else number % 2 == 0
+            log.read(65536, 40, fd=3 if north else 5)
+            log.write(65536, 40, fd=4)
+
+    assert bool(of_rule(of_log(tmp_path, write), "copy-through-user-space")) == whole_parts
+
+
+@pytest.mark.parametrize("ahead", [1, 2])
+def test_between_small_buffers_of_a_library_bytes_may_change(tmp_path: Path, ahead: int) -> None:
+    def write(log: Trace) -> None:
+        log.open("/data/big-endian", fd=3, flags="O_RDONLY")
+        log.open("/data/little-endian", fd=4, flags="O_WRONLY|O_CREAT|O_TRUNC")
+        for _ in range(600 // ahead):
+            for _ in range(ahead):
+                log.read(4096, 4, fd=3)
+            for _ in range(ahead):
+                log.write(4096, 4, fd=4)
+
+    assert bool(of_rule(of_log(tmp_path, write), "copy-through-user-space")) == (ahead == 1)
+
+
+def test_files_without_a_name_are_not_one_file(tmp_path: Path) -> None:
+    def write(log: Trace) -> None:
+        for pid in (FIRST + 1, FIRST + 2, FIRST + 3):
+            log.start(pid)
+            log.call('chdir("/data/run")', pid=pid)
+            log.open(".", flags="O_RDWR|O_TMPFILE", pid=pid)
+            for _ in range(300):
+                log.write(512, 100, pid=pid)
+
+    assert "shared-file-contention" not in blamed(of_log(tmp_path, write))
 
 
 @pytest.mark.parametrize(("ahead", "found"), [(1, 1), (32, 0)], ids=["at once", "all before"])

@@ -86,20 +86,16 @@ def facts_of(store: Store, settings: Settings) -> Facts:
 
 
 def _name_folders(store: Store) -> None:
-    """A path that was only looked at may be a folder though no call said so: other files lie in it. And a
-    folder into which bytes were written stands for a file without a name that was made there (O_TMPFILE)."""
-    if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} OR {_IS_NAMELESS} LIMIT 1"):
+    """A path that was only looked at may be a folder though no call said so: other files lie in it."""
+    if store.rows(f"SELECT 1 FROM files WHERE {_IS_FOLDER} LIMIT 1"):
         store.keep(
             "files",
-            f"""SELECT * REPLACE (CASE WHEN {_IS_FOLDER} THEN 'directory' WHEN {_IS_NAMELESS} THEN 'regular'
-  ELSE kind END AS kind) FROM files""",
+            f"SELECT * REPLACE (CASE WHEN {_IS_FOLDER} THEN 'directory' ELSE kind END AS kind) FROM files",
         )
 
 
 _IS_FOLDER = """(kind IN ('file', 'unknown') AND name IN (SELECT rtrim(folder, '/') FROM files)
   AND file_id NOT IN (SELECT file_id FROM uses WHERE direction > 0 AND file_id IS NOT NULL))"""
-_IS_NAMELESS = """(kind = 'directory' AND file_id IN (SELECT file_id FROM uses
-  WHERE direction = 2 AND bytes > 0 AND file_id IS NOT NULL))"""
 
 
 # What the analysis `overview` counts, from the folded calls.

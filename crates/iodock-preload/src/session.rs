@@ -324,9 +324,9 @@ pub fn paths() -> Vec<PathBuf> {
 /// What is to be done to them, in this and every other program that uses them.
 pub fn libraries() -> Vec<Library> {
     let cache = Cache::of_user(Shapes::of_this_machine().by_number);
-    let libraries = paths().iter().filter_map(|path| cache.library(path)).collect();
+    // First, so that what is missing now is made.
     cache.remove_unused();
-    libraries
+    paths().iter().filter_map(|path| cache.library(path)).collect()
 }
 
 /// Of the programs' other code the files that make calls of their own: those are not seen.

@@ -113,7 +113,8 @@ WINDOW w AS (PARTITION BY parent, program)"""
     after=("programs",),
 )
 # A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
-# before had ended belongs to another team. What a worker starts itself works for it: a sub-shell's commands.
+# before had ended belongs to another team. What a worker starts itself works for it (a sub-shell's
+# commands), unless that is a team of its own.
 WORKERS = Derived(
     "the ranks of a parallel job, or processes that did the same side by side",
     {

@@ -27,6 +27,10 @@ class Part:
     bytes: int
     time_ns: int
     """In I/O calls on files that are its own kind."""
+    first_ts: int
+    """Of those calls: the begin of the first."""
+    last_ts: int
+    """The begin of the last."""
     alone_ns: int
     """Wall time in which it was in I/O, or handed data over, and no other."""
     share: float
@@ -42,7 +46,7 @@ def of_worker(facts: Facts, team: Team, settings: Settings) -> Part | None:
     part = _part(facts, members, len(team.workers), settings)
     if part is None:
         return None
-    free = _free_ns(facts, members, part.worker, settings)
+    free = _free_ns(facts, members, part, settings)
     return replace(part, alone_ns=min(part.time_ns, free))
 
 
@@ -54,9 +58,7 @@ def of_parents(facts: Facts, settings: Settings) -> list[Part]:
         parent, size = int(row["parent"]), int(row["size"])
         members = f"""SELECT CAST(-1 AS INTEGER) AS worker, {parent} AS upid
   UNION ALL SELECT worker, upid FROM workers WHERE team IN ({row["teams"]})"""
-        window = f"w.first_ts >= {row['first_ts']}" + (
-            "" if int(row["turns"]) > 2 else f" AND w.first_ts <= {row['last_ts']}"
-        )
+        window = f"w.first_ts BETWEEN {row['first_ts']} AND {row['last_ts']}"
         part = _part(facts, members, size + 1, settings, window)
         if part is None or part.worker != -1:
             continue
@@ -87,6 +89,8 @@ def _part(facts: Facts, members: str, many: int, settings: Settings, window: str
         int(most["calls"]),
         int(most["bytes"]),
         int(most["time_ns"]),
+        int(most["first_ts"]),
+        int(most["last_ts"]),
         0,
         int(most["bytes"]) / max(1, int(most["whole"])),
     )
@@ -98,7 +102,8 @@ def _parts_sql(members: str, many: int, settings: Settings, window: str) -> str:
 used AS (SELECT m.worker, coalesce(f.pattern, f.name) AS kind, w.written_bytes > w.read_bytes AS writes,
     sum(w.read_bytes + w.written_bytes) AS bytes, sum(w.reads + w.writes + w.metadata) AS calls,
     sum(coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0) + coalesce(w.metadata_ns, 0)
-      + coalesce(w.other_ns, 0)) AS time_ns
+      + coalesce(w.other_ns, 0)) AS time_ns,
+    coalesce(min(w.first_ts), 0) AS first_ts, coalesce(max(w.last_ts), 0) AS last_ts
   FROM members m JOIN file_work w ON w.upid = m.upid JOIN files f ON f.file_id = w.file_id
   WHERE {costs.data_files("f")} AND {window} GROUP BY ALL),
 kinds AS (SELECT kind, writes, max(bytes) AS most, sum(bytes) AS bytes, sum(time_ns) AS time_ns,
@@ -110,21 +115,26 @@ alone AS (SELECT k.* FROM kinds k JOIN used u ON u.kind = k.kind AND u.writes = 
     AND u.time_ns >= {settings.least_alone_time} * k.time_ns
     AND 2 * (SELECT count(*) FROM used o, mean WHERE o.kind = k.kind AND o.writes = k.writes
       AND o.worker <> k.worker AND o.bytes > 0 AND o.bytes >= {settings.most_part} * mean.bytes) < {many - 1})
-SELECT u.worker, CAST(sum(u.bytes) AS BIGINT) AS bytes, CAST(sum(u.calls) AS BIGINT) AS calls,
+SELECT u.worker, min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts,
+  CAST(sum(u.bytes) AS BIGINT) AS bytes, CAST(sum(u.calls) AS BIGINT) AS calls,
   CAST(sum(u.time_ns) AS BIGINT) AS time_ns, (SELECT CAST(sum(bytes) AS BIGINT) FROM used) AS whole
 FROM alone k JOIN used u ON u.kind = k.kind AND u.writes = k.writes AND u.worker = k.worker
 GROUP BY u.worker ORDER BY time_ns DESC"""
 
 
-def _free_ns(facts: Facts, members: str, worker: int, settings: Settings) -> int:
-    """Time in I/O of WORKER in those moments in which the others had hardly any."""
+def _free_ns(facts: Facts, members: str, part: Part, settings: Settings) -> int:
+    """Time in I/O of the worker, while it does its part, in those moments in which the others had hardly
+    any."""
+    first, wall = facts.store.manifest.first_ts or 0, facts.wall_ns or 0
+    step, worker = max(1, wall // MOMENTS), part.worker
     row = facts.one(
         f"""WITH members AS ({members}),
 spent AS (SELECT t.moment, sum(t.time_ns) FILTER (WHERE m.worker = {worker}) AS mine,
     sum(t.time_ns) FILTER (WHERE m.worker IS NULL OR m.worker <> {worker}) AS others
   FROM moments t LEFT JOIN members m ON m.upid + 1 = t.actor GROUP BY t.moment)
 SELECT CAST(sum(mine) AS BIGINT) AS ns FROM spent
-WHERE coalesce(others, 0) <= {settings.most_beside} * mine"""
+WHERE coalesce(others, 0) <= {settings.most_beside} * mine
+  AND {first} + (moment + 1) * {step} > {part.first_ts} AND {first} + moment * {step} <= {part.last_ts}"""
     )
     return int(row["ns"] or 0)
 
@@ -146,14 +156,16 @@ SELECT CAST(sum(ns) AS BIGINT) AS ns FROM mine WHERE NOT EXISTS (FROM lives l
 
 
 def _waits_ns(facts: Facts, pool: dict[str, Any], members: str) -> int:
-    """How long the workers of a pool waited for pipes, on average: in reads, and from the answer that one
-    wrote to the end of its next read."""
+    """How long the workers of a pool waited for pipes that they share with who started them, on average: in
+    reads, and from the answer that one wrote to the end of its next read."""
     row = facts.one(
         f"""WITH members AS ({members}),
 seen AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts, e.direction FROM events e
   WHERE e.utid IN (SELECT p.utid FROM members m JOIN processes p ON p.upid = m.upid WHERE m.worker <> -1)
     AND e.file_id IN (SELECT file_id FROM files WHERE kind IN ('pipe', 'fifo', 'socket'))
-    AND e.direction IN (1, 2) AND e.dur IS NOT NULL AND e.ts IS NOT NULL LIMIT {_MOST_CALLS}),
+    AND e.file_id IN (SELECT u.file_id FROM uses u JOIN processes p ON p.utid = u.utid
+      WHERE p.upid = {int(pool["parent"])})
+    AND e.direction IN (1, 2) AND e.dur IS NOT NULL AND e.ts IS NOT NULL ORDER BY e.ts LIMIT {_MOST_CALLS}),
 waits AS (SELECT direction, end_ts - CASE WHEN lag(direction) OVER w = 2 THEN lag(end_ts) OVER w ELSE ts END
   AS ns FROM seen WINDOW w AS (PARTITION BY utid ORDER BY ts))
 SELECT CAST(sum(ns) / {int(pool["size"])} AS BIGINT) AS ns FROM waits WHERE direction = 1"""

@@ -61,6 +61,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 _BUFFER_BYTES = 131072
 """From one buffer of a library to another go pieces of up to this size; larger ones go straight."""
+_STREAM_BYTES = 32768
+"""Smaller pieces are those of a library's buffers."""
 # Programs that are made to do it so, or that change the bytes on the way without changing their number.
 _COMMANDS = r"(^|/)(dd|cat)$"
 _TOOLS = (
@@ -132,12 +134,15 @@ FROM copied c JOIN copied_files f ON f.upid = c.upid AND f.file_id = c.file_id W
 def _sql(settings: Settings) -> str:
     # A change to the bytes shows in the time between the read and the write, more than round about them;
     # where libraries have buffers on both sides, in both, of which copying takes less than 1 ns a byte. What
-    # lies in the program when a piece was written is a buffer or two, unless it reads all before it writes.
-    return f"""WITH seen AS (SELECT c.upid, c.copy, e.ts, e.dur, e.bytes, e.direction FROM events e
+    # lies in the program when a piece was written is a buffer or two, unless it reads all before it writes;
+    # of a library's small buffers it can't be told what happens between. Parts of a file follow each other:
+    # what takes from them by turns sorts.
+    return f"""WITH seen AS (SELECT c.upid, c.copy, e.file_id, e.ts, e.dur, e.bytes, e.direction FROM events e
   JOIN processes q ON q.utid = e.utid
   JOIN copied c ON c.upid = q.upid AND c.file_id = e.file_id AND c.direction = e.direction
   WHERE e.bytes > 0 AND e.side = 0),
-steps AS (SELECT *, lag(direction) OVER w AS before,
+steps AS (SELECT *, lag(direction) OVER w AS before, lag(bytes) OVER w AS size,
+    lag(file_id) OVER (PARTITION BY upid, copy, direction ORDER BY ts) <> file_id AS is_turn,
     ts - lag(ts + coalesce(dur, 0)) OVER w AS pause,
     sum(CASE direction WHEN 1 THEN bytes ELSE -bytes END) OVER w AS ahead,
     max(bytes) OVER (PARTITION BY upid, copy) AS largest
@@ -145,8 +150,10 @@ steps AS (SELECT *, lag(direction) OVER w AS before,
     ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)),
 copies AS (SELECT copy, upid, count(*) AS count, count(dur) > 0 AS timed,
     sum(bytes) FILTER (WHERE direction = 1) AS bytes, sum(dur) FILTER (WHERE direction = 1) AS time_ns,
-    sum(bytes) FILTER (WHERE direction = 2 AND ahead BETWEEN 0 AND 2 * largest)
+    sum(bytes) FILTER (WHERE direction = 2 AND CASE WHEN largest >= {_STREAM_BYTES}
+        THEN ahead BETWEEN 0 AND 2 * largest ELSE before = 1 AND size = bytes END)
       / sum(bytes) FILTER (WHERE direction = 2) AS same,
+    count(*) FILTER (WHERE is_turn) AS turns, count(DISTINCT file_id) AS members,
     median(pause) FILTER (WHERE direction = 2 AND before = 1) AS between_ns,
     coalesce(median(pause) FILTER (WHERE direction = 1 AND before = 2), 20000) AS round_ns,
     count(*) FILTER (WHERE direction = 1 AND before = 2) AS rounds,
@@ -155,7 +162,8 @@ copies AS (SELECT copy, upid, count(*) AS count, count(dur) > 0 AS timed,
 SELECT f.name, CAST(c.count AS BIGINT) AS count, CAST(c.time_ns AS BIGINT) AS time_ns,
   CAST(c.bytes AS BIGINT) AS bytes
 FROM copies c JOIN files f ON f.file_id = c.copy
-WHERE c.same >= {settings.least_same} AND c.between_ns <= 2 * c.round_ns + 2000 + 0.1 * c.piece
+WHERE c.same >= {settings.least_same} AND c.turns <= c.members - 2
+  AND c.between_ns <= 2 * c.round_ns + 2000 + 0.1 * c.piece
   AND (c.rounds = 0 OR NOT c.timed OR c.between_ns + c.round_ns <= 3000 + c.piece)
 ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 

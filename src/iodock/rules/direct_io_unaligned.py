@@ -60,17 +60,18 @@ def _sql(settings: Settings) -> str:
     # The end of a file lies where it lies: reads that reach it fit by what they ask for.
     # A tool (dd) switches the flag off for the last piece, which fits no block.
     return f"""WITH direct AS (SELECT file_id FROM opens WHERE {_DIRECT}),
-switched AS (SELECT handle_id, bool_or({_DIRECT}) AS ever, max(ts) FILTER (WHERE {_DIRECT}) AS set_on,
-    max(ts) FILTER (WHERE flags & {O_DIRECT} = 0) AS set_off FROM events
+switched AS (SELECT handle_id, ts, flags & {O_DIRECT} <> 0 AS is_on FROM events
   WHERE direction = 0 AND flags IS NOT NULL AND errno_id IS NULL AND file_id IN (FROM direct)
-  GROUP BY handle_id)
+    AND handle_id IS NOT NULL),
+moved AS (SELECT e.* FROM events e JOIN calls c ON c.id = e.call_id
+  WHERE e.file_id IN (FROM direct) AND c.family IN ('read', 'write'))
 SELECT f.name, arg_max(c.name, e.dur) AS call, count(*) AS count,
   count(*) FILTER (WHERE x.name = 'EINVAL') AS failed,
   CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns
-FROM events e JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
-  LEFT JOIN errnos x ON x.id = e.errno_id LEFT JOIN switched s ON s.handle_id = e.handle_id
-WHERE e.file_id IN (FROM direct) AND c.family IN ('read', 'write')
-  AND (s.handle_id IS NULL OR s.ever AND coalesce(s.set_on > s.set_off OR e.ts < s.set_off, true))
+FROM moved e ASOF LEFT JOIN switched s ON s.handle_id = e.handle_id AND s.ts <= e.ts
+  JOIN files f ON f.file_id = e.file_id JOIN calls c ON c.id = e.call_id
+  LEFT JOIN errnos x ON x.id = e.errno_id
+WHERE coalesce(s.is_on, true)
   AND (x.name = 'EINVAL' OR e.errno_id IS NULL AND e.bytes > 0 AND {odd})
 GROUP BY f.file_id, f.name ORDER BY time_ns DESC NULLS LAST, count DESC, f.name"""
 

@@ -47,7 +47,7 @@ _GAIN = (0.0, 1.0)
 """Nothing where the program must wait for its data anyway; a CPU and a server are spared even then."""
 
 
-# A stream reads on after its end only when it has been sought: these seeks go with the reads.
+# A stream reads on after its end only when it has been sought: these seeks go with the reads, one with each.
 def _sql(settings: Settings) -> str:
     return f"""WITH empty AS (SELECT t.place, sum(t.count) AS reads, arg_max(c.name, t.count) AS call,
     sum(t.count) FILTER (WHERE t.size_bin = -1) AS nothing,
@@ -56,10 +56,11 @@ def _sql(settings: Settings) -> str:
 opened AS (SELECT l.place, sum(u.count) AS opens FROM uses u JOIN places l ON l.file_id = u.file_id
     JOIN calls c ON c.id = u.call_id
   WHERE c.family = 'open' AND u.errno_id IS NULL GROUP BY l.place),
-sought AS (SELECT l.place, sum(u.time_ns) AS time_ns FROM uses u
+sought AS (SELECT l.place, sum(u.count) AS count, sum(u.time_ns) AS time_ns FROM uses u
     JOIN calls c ON c.id = u.call_id JOIN places l ON l.file_id = u.file_id
   WHERE c.class = 'seek' AND u.errno_id IS NULL GROUP BY l.place),
-counted AS (SELECT e.*, coalesce(s.time_ns, 0) * e.nothing / e.reads AS seeking_ns,
+counted AS (SELECT e.*,
+    coalesce(s.time_ns / s.count * least(s.count * e.nothing / e.reads, e.nothing), 0) AS seeking_ns,
     e.nothing - {settings.free_per_open} * greatest(coalesce(o.opens, 0), 1) AS needless
   FROM empty e LEFT JOIN opened o ON o.place = e.place LEFT JOIN sought s ON s.place = e.place)
 SELECT p.name, p.file_count, n.call, CAST(n.reads AS BIGINT) AS reads, CAST(n.needless AS BIGINT) AS count,

@@ -111,8 +111,9 @@ def _after(table: str) -> str:
 
 
 def _overlap(settings: Settings) -> str:
-    return f"""sum(last_ts - first_ts) >= {1 + settings.least_together}
-    * sum(greatest(0, last_ts - greatest(first_ts, coalesce(before_ts, first_ts))))"""
+    any_of_them = "sum(greatest(0, last_ts - greatest(first_ts, coalesce(before_ts, first_ts))))"
+    return f"""{any_of_them} > 0
+    AND sum(last_ts - first_ts) >= {1 + settings.least_together} * {any_of_them}"""
 
 
 # Locks of the file belong to it: whoever shares a file by small pieces takes them.

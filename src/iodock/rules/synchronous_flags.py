@@ -48,9 +48,11 @@ _HAS_FLAGGED = """SELECT 1 FROM uses WHERE direction = 2 AND call_id IN
   (SELECT id FROM calls WHERE name IN ('pwritev2', 'pwritev64v2')) LIMIT 1"""
 
 
+# What is written into a folder goes into a file without a name that was made there (O_TMPFILE).
 def _sql(has_flagged: bool) -> str:
     flagged = f"""UNION ALL SELECT file_id, call_id, count(*), sum(coalesce(dur, sys_cpu_ns)), sum(bytes)
-    FROM events WHERE direction = 2 AND flags & {O_DSYNC} <> 0 AND file_id NOT IN (FROM opened)
+    FROM events WHERE direction = 2 AND errno_id IS NULL AND flags & {O_DSYNC} <> 0
+      AND file_id NOT IN (FROM opened)
     GROUP BY ALL"""
     return f"""WITH opened AS (SELECT file_id FROM opens
   WHERE errno_id IS NULL AND file_id IS NOT NULL AND flags & {O_DSYNC} <> 0),
@@ -62,14 +64,15 @@ SELECT p.name, any_value(p.file_count) AS file_count, arg_max(c.name, u.count) A
   CAST(coalesce(sum(u.bytes), 0) AS BIGINT) AS bytes
 FROM synced u JOIN places l ON l.file_id = u.file_id JOIN place_names p ON p.place = l.place
   JOIN calls c ON c.id = u.call_id
-WHERE {costs.files("p")} OR {costs.descriptors("p")}
+WHERE {costs.files("p")} OR {costs.descriptors("p")} OR p.kind = 'directory'
 GROUP BY p.place, p.name
 ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
 _QUERY = f"""SELECT f.name AS file, count(*) AS writes, avg(e.bytes) AS mean_bytes, sum(e.dur) AS time_ns
-FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 2 AND e.file_id IN
-  (SELECT file_id FROM events WHERE flags & {O_DSYNC} <> 0) GROUP BY f.name ORDER BY time_ns DESC"""
+FROM events e JOIN files f ON f.file_id = e.file_id WHERE e.direction = 2 AND (e.flags & {O_DSYNC} <> 0
+  OR e.file_id IN (SELECT file_id FROM events WHERE direction = 0 AND flags & {O_DSYNC} <> 0))
+GROUP BY f.name ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{count} writes ({written_bytes}) with O_SYNC or O_DSYNC, where each waits for the disk; files: {files}"
 )

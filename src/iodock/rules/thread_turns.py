@@ -47,8 +47,10 @@ def stretches(facts: Facts, settings: Settings) -> list[Stretches]:
         count, spent = int(turns.get("count") or 0), int(turns.get("long_ns") or 0)
         if count < settings.least_stretches:
             continue
-        threads = round(int(turns["helpers"]) / count)
-        if threads < 2 or int(turns["beside_ns"] or 0) > settings.most_beside_threads * spent:
+        threads = int(turns["together"] or 0)
+        if threads < 2 or int(turns["rounds"]) < count - 1:
+            continue
+        if int(turns["beside_ns"] or 0) > settings.most_beside_threads * spent:
             continue
         alone = spent - int(turns["beside_ns"] or 0)
         found.append(
@@ -79,7 +81,9 @@ helpers AS (SELECT start_ts AS ts, end_ts FROM thread_io
     OR 2 * (end_ts - start_ts) < (SELECT max(end_ts) - min(start_ts) FROM thread_io WHERE upid = {upid}))),
 rounds AS ({_joined("helpers", 0)})
 SELECT (SELECT count(*) FROM long) AS count, (SELECT CAST(sum(end_ts - ts) AS BIGINT) FROM long) AS long_ns,
-  (SELECT count(*) FROM helpers) AS helpers,
+  (SELECT count(*) FROM rounds) AS rounds,
+  (SELECT max(live) FROM (SELECT sum(step) OVER (ORDER BY ts, step) AS live FROM (
+    SELECT ts, 1 AS step FROM helpers UNION ALL SELECT end_ts, -1 FROM helpers))) AS together,
   (SELECT CAST(sum(least(l.end_ts, r.end_ts) - greatest(l.ts, r.ts)) AS BIGINT)
     FROM long l JOIN rounds r ON r.ts < l.end_ts AND r.end_ts > l.ts) AS beside_ns"""
 
