@@ -155,7 +155,7 @@ def test_threads_that_are_started_when_one_has_read(
     threads = 0
     for step in range(4):
         pieces(log, f"/data/cube.{step}", 8, FIRST, "read")
-        for number in range(3 if step in started else 0):
+        for number in range((8 if started == (3,) else 3) if step in started else 0):
             threads += 1
             pid = 200 + 10 * step + number
             log.call(THREAD, str(pid))

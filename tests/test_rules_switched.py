@@ -171,8 +171,9 @@ def test_files_without_a_name_are_not_one_file(tmp_path: Path) -> None:
             log.start(pid)
             log.call('chdir("/data/run")', pid=pid)
             log.open(".", flags="O_RDWR|O_TMPFILE", pid=pid)
-            for _ in range(300):
-                log.write(512, 100, pid=pid)
+            for at in range(300):
+                offset = at * 37 % 300 * 4096
+                log.call(f'pwrite64(3, ""..., 512, {offset})', "512", 100, pid)
 
     assert "shared-file-contention" not in blamed(of_log(tmp_path, write))
 
