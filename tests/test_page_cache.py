@@ -97,8 +97,8 @@ def pages_of(store: Path, file: Path) -> set[int]:
 
 
 def recorded_alike(folder: Path, file: Path, *command: object) -> tuple[Path, Said]:
-    """The same, where the program found the pages in memory that were recorded. When it looks some may still be
-    on their way from the device, or be gone again: then once more, twice at most."""
+    """The same, where the program found the pages in memory that were recorded. When it looks some may be
+    on their way from the device still, or gone again: then once more, twice at most."""
     for _ in range(3):
         store, found = recorded(folder, *command)
         if pages_of(store, file) == found.pages:
