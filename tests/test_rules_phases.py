@@ -23,17 +23,24 @@ def pieces(log: Trace, name: str, count: int, pid: int, verb: str = "write", too
 
 
 @pytest.mark.parametrize(
-    ("own", "others_wait"), [(10, True), (50, False)], ids=["the others wait", "they write meanwhile"]
+    ("own", "others_wait", "begin_us"),
+    [(10, True, 0), (50, False, 0), (10, True, 5_000_000)],
+    ids=["the others wait", "they write meanwhile", "after computing"],
 )
-def test_one_rank_reads_for_all_after_each_wrote_its_own(tmp_path: Path, own: int, others_wait: bool) -> None:
+def test_one_rank_reads_for_all_after_each_wrote_its_own(
+    tmp_path: Path, own: int, others_wait: bool, begin_us: int
+) -> None:
     log = Trace(clocks={FIRST + number: 0 for number in range(4)})
     for number in range(4):
         pid = FIRST + number
+        log.open("/data/settings.nml", 3, pid=pid)
+        log.close(pid=pid)
+        log.pause(begin_us, pid)
         pieces(log, f"/data/field.{number}", own if number else 10, pid)
         if number == 0:
             pieces(log, "/data/restart.bin", 40, pid, "read")
         else:
-            log.clocks[pid] = 1_000_000
+            log.clocks[pid] = begin_us + 1_000_000
             log.end(pid)
     found = of_rule(diagnosed(log.imported(tmp_path, ranks=4)), "serial-phases")
     assert bool(found) == others_wait

@@ -134,7 +134,8 @@ spent AS (SELECT t.moment, sum(t.time_ns) FILTER (WHERE m.worker = {worker}) AS 
   FROM moments t LEFT JOIN members m ON m.upid + 1 = t.actor GROUP BY t.moment)
 SELECT CAST(sum(mine) AS BIGINT) AS ns FROM spent
 WHERE coalesce(others, 0) <= {settings.most_beside} * mine
-  AND {first} + (moment + 1) * {step} > {part.first_ts} AND {first} + moment * {step} <= {part.last_ts}"""
+  AND {first} + (moment + 1.0) * {step} > {part.first_ts}
+  AND {first} + 1.0 * moment * {step} <= {part.last_ts}"""
     )
     return int(row["ns"] or 0)
 
