@@ -67,6 +67,7 @@ def test_a_rank_that_works_alone_could_share(tmp_path: Path) -> None:
     path = ranks(lambda log, n, pid: writes(log, n, pid, 0 if n else 40, 10_000), tmp_path)
     diagnosis = diagnosed(path)
     (found,) = of_rule(diagnosis, "serial-phases")
+    assert found.title.text == "One rank does all the I/O"
     assert found.cost_seconds == pytest.approx(0.4 * 3 / 4)
     assert [one.rule for one in diagnosis.worth_changing] == ["serial-phases"]
 

@@ -45,6 +45,7 @@ def test_one_rank_reads_for_all_after_each_wrote_its_own(
     found = of_rule(diagnosed(log.imported(tmp_path, ranks=4)), "serial-phases")
     assert bool(found) == others_wait
     for one in found:
+        assert one.title.text == "One rank does some of the I/O alone"
         assert one.cost_seconds == pytest.approx(0.4 * 3 / 4, rel=0.05)
 
 
@@ -78,6 +79,7 @@ def test_a_process_that_reads_for_its_workers(tmp_path: Path, computes_us: int, 
     found = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "serial-phases")
     assert bool(found) == waits
     for one in found:
+        assert one.title.text == "One process does the I/O of its workers"
         assert one.message.values["workers"] == 4
         assert one.cost_seconds == pytest.approx(0.3 * 3 / 4, rel=0.05)
 
@@ -107,6 +109,7 @@ def test_what_a_worker_starts_works_for_it(tmp_path: Path) -> None:
         log.clocks[shell] = 600_000
         log.end(shell)
     (found,) = of_rule(diagnosed(log.imported(tmp_path)), "rank-imbalance")
+    assert found.title.text == "Unequal I/O among the processes"
     assert found.message.values["workers"] == 4
     assert found.cost_seconds == pytest.approx(0.5 - 0.2)
 
@@ -147,6 +150,7 @@ def test_a_thread_with_more_files_than_the_others(tmp_path: Path, others_ms: int
     diagnosis = diagnosed(store)
     assert bool(of_rule(diagnosis, "rank-imbalance")) == found
     for one in of_rule(diagnosis, "rank-imbalance"):
+        assert one.title.text == "Unequal I/O among the threads"
         assert one.cost_seconds == pytest.approx(0.5 - 0.2)
 
 
@@ -174,6 +178,7 @@ def test_threads_that_are_started_when_one_has_read(
     findings = of_rule(diagnosed(store), "serial-phases")
     assert bool(findings) == (len(started) == 4)
     for one in findings:
+        assert one.title.text == "One thread does the I/O while no other computes"
         assert (one.message.values["stretches"], one.message.values["threads"]) == (4, 3)
         assert one.cost_seconds == pytest.approx(0.32 * 2 / 3, rel=0.05)
 
@@ -186,3 +191,26 @@ def test_turns_are_told_from_a_processor_that_others_had(tmp_path: Path, usual_u
         log.write(MIB, 600)
         log.pause(20_000 if usual_us == 300 and number % 8 == 0 else usual_us)
     assert bool(of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "io-not-overlapped")) == found
+
+
+@pytest.mark.parametrize(
+    ("user_ms", "found"),
+    [((4, 3), True), ((4, 30), False), (None, False)],
+    ids=["hardly computes", "one computes meanwhile", "not known"],
+)
+def test_whole_files_read_by_a_task_that_wanders_from_thread_to_thread(
+    tmp_path: Path, user_ms: tuple[int, int] | None, found: bool
+) -> None:
+    log = Trace()
+    (other,) = threads(log, 1)
+    for number in range(40):
+        pid, past = (FIRST, other) if number % 2 else (other, FIRST)
+        log.clocks[pid] = max(log.clocks[pid], log.clocks[past])
+        log.open(f"/data/run-{number}.bin", flags="O_RDONLY", pid=pid)
+        log.call(f"fstat(3, {{st_mode=S_IFREG|0644, st_size={4 * MIB}, ...}})", pid=pid)
+        log.read(4 * MIB, 4000, pid=pid)
+        log.close(pid=pid)
+    store = log.imported(tmp_path)
+    if user_ms:
+        with_processor_times(store, [ms * 1_000_000 for ms in user_ms])
+    assert bool(of_rule(diagnosed(store), "whole-file-for-a-few-bytes")) == found

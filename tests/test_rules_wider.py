@@ -60,7 +60,11 @@ def whole_files(folder: Path, looks_us: int, size: int = 2 * MIB, pieces: int = 
     return log.imported(folder)
 
 
-@pytest.mark.parametrize(("looks_us", "pieces"), [(20, 1), (0, 16)], ids=["at once", "in pieces of 128 KiB"])
+@pytest.mark.parametrize(
+    ("looks_us", "pieces"),
+    [(20, 1), (150, 1), (0, 16)],
+    ids=["at once", "after something else", "in pieces of 128 KiB"],
+)
 def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path, looks_us: int, pieces: int) -> None:
     path = whole_files(tmp_path, looks_us=looks_us, pieces=pieces)
     (found,) = of_rule(diagnosed(path), "whole-file-for-a-few-bytes")
@@ -71,8 +75,8 @@ def test_whole_files_without_the_time_to_look_at_them(tmp_path: Path, looks_us: 
 
 @pytest.mark.parametrize(
     ("looks_us", "size", "pieces"),
-    [(400, 2 * MIB, 1), (0, 32768, 1), (0, 2 * MIB, 64), (64, 2 * MIB, 16)],
-    ids=["looked at", "small files", "in pieces", "pieces looked at in the cache"],
+    [(400, 2 * MIB, 1), (50, 500_000, 1), (0, 32768, 1), (0, 2 * MIB, 64), (64, 2 * MIB, 16)],
+    ids=["looked at", "looked at in the cache", "small files", "in pieces", "pieces looked at in the cache"],
 )
 def test_whole_files_that_may_be_needed(tmp_path: Path, looks_us: int, size: int, pieces: int) -> None:
     path = whole_files(tmp_path, looks_us, size, pieces)

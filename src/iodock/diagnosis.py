@@ -164,7 +164,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         cost_share=share,
         node_hours=cost * facts.nodes / 3600 if cost is not None and facts.nodes else None,
         gain=_gain(candidate, cost, facts),
-        title=Message(rule.title),
+        title=Message(candidate.title or rule.title),
         message=candidate.message,
         files=files,
         file_count=len(files) if candidate.file_count is None else candidate.file_count,

@@ -41,8 +41,9 @@ class Candidate:
     """The program's own work around each of these calls mostly goes with them: it counts towards the gain."""
     at_most: Severity = Severity.HIGH
     """However much it costs: `note` for what is expected and should be left alone."""
+    title: str | None = None
     advice: tuple[Advice, ...] | None = None
-    """In place of the rule's own."""
+    """Both in place of the rule's own."""
 
 
 @dataclass(frozen=True, slots=True)

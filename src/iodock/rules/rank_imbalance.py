@@ -55,6 +55,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             confidence=0.75,
             wall_seconds=excess,
             gain=(0.35, 1.0),
+            title=None if team.are_ranks else _TITLE_THREADS if team.are_threads else _TITLE_PROCESSES,
         )
 
 
@@ -119,6 +120,8 @@ _THREADS = N_(
     "One thread spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} threads side by "
     "side is {mean_ns} and {mean_bytes}."
 )
+_TITLE_PROCESSES = N_("Unequal I/O among the processes")
+_TITLE_THREADS = N_("Unequal I/O among the threads")
 
 RULE = Rule(
     name="rank-imbalance",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar, Severity
@@ -73,17 +73,10 @@ def _of_all(facts: Facts, team: Team, busiest: Worker) -> Candidate:
         "alone_share": busiest.bytes / (team.mean(_bytes) * many),
         "moved_bytes": busiest.bytes,
     }
-    return Candidate(
-        message=Message(_RANKS if team.are_ranks else _PROCESSES, values),
-        count=busiest.calls,
-        time_ns=busiest.time_ns,
-        evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
-        query=_QUERY,
-        confidence=0.6,
-        wall_seconds=busiest.time_ns * (1 - 1 / many) / 1e9,
-        gain=(0.3, 0.9),
-        at_most=Severity.NOTE if team.are_ranks and _collects(facts) else Severity.HIGH,
-    )
+    text, at_most = _PROCESSES, Severity.HIGH
+    if team.are_ranks:
+        text, at_most = _RANKS, Severity.NOTE if _collects(facts) else Severity.HIGH
+    return _candidate(text, values, busiest, busiest.time_ns * (1 - 1 / many), 0.6, at_most)
 
 
 def _of_threads(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -98,16 +91,7 @@ def _of_threads(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             "alone_ns": one.alone_ns,
             "moved_bytes": one.bytes,
         }
-        yield Candidate(
-            message=Message(_THREADS, values),
-            count=one.calls,
-            time_ns=one.time_ns,
-            evidence={"count": one.calls, "time_ns": one.time_ns, **values},
-            query=_QUERY,
-            confidence=0.4,
-            wall_seconds=one.alone_ns * (1 - 1 / one.threads) / 1e9,
-            gain=(0.3, 0.9),
-        )
+        yield _candidate(_THREADS, values, one, one.alone_ns * (1 - 1 / one.threads), 0.4)
 
 
 def _is_long(facts: Facts, part: alone.Part | thread_turns.Stretches, settings: Settings) -> bool:
@@ -123,16 +107,29 @@ def _of_part(part: alone.Part, text: str, at_most: Severity = Severity.HIGH) -> 
         "alone_share": part.share,
         "moved_bytes": part.bytes,
     }
+    return _candidate(text, values, part, part.alone_ns * (1 - 1 / part.workers), 0.5, at_most)
+
+
+def _candidate(
+    text: str,
+    values: Mapping[str, Scalar],
+    of: Worker | alone.Part | thread_turns.Stretches,
+    waited_ns: float,
+    confidence: float,
+    at_most: Severity = Severity.HIGH,
+) -> Candidate:
+    """WAITED_NS is what the others could have done meanwhile."""
     return Candidate(
         message=Message(text, values),
-        count=part.calls,
-        time_ns=part.time_ns,
-        evidence={"count": part.calls, "time_ns": part.time_ns, **values},
+        count=of.calls,
+        time_ns=of.time_ns,
+        evidence={"count": of.calls, "time_ns": of.time_ns, **values},
         query=_QUERY,
-        confidence=0.5,
-        wall_seconds=part.alone_ns * (1 - 1 / part.workers) / 1e9,
+        confidence=confidence,
+        wall_seconds=waited_ns / 1e9,
         gain=(0.3, 0.9),
         at_most=at_most,
+        title=_TITLES.get(text),
     )
 
 
@@ -216,6 +213,13 @@ _THREADS = N_(
     "{stretches} times one thread did I/O alone, {moved_bytes} in {alone_ns}, and started {threads} threads "
     "that compute only when it had ended."
 )
+_TITLES = {
+    _PROCESSES: N_("One process does all the I/O"),
+    _PROCESS_PART: N_("One process does some of the I/O alone"),
+    _RANK_PART: N_("One rank does some of the I/O alone"),
+    _PARENT: N_("One process does the I/O of its workers"),
+    _THREADS: N_("One thread does the I/O while no other computes"),
+}
 
 RULE = Rule(
     name="serial-phases",

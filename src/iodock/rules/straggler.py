@@ -90,6 +90,7 @@ def _candidate(text: str, values: dict[str, Scalar], worker: Worker, seconds: fl
         confidence=0.7,
         wall_seconds=seconds,
         gain=(0.35, 1.0),
+        title=None if text in (_SLOW_RANK, _LATE_RANK) else _TITLE_PROCESS,
     )
 
 
@@ -119,6 +120,7 @@ _LATE_PROCESS = N_(
     "One process ended its I/O {late_s} after all others of {workers} processes side by side, with as "
     "many bytes."
 )
+_TITLE_PROCESS = N_("One process far behind")
 
 RULE = Rule(
     name="straggler",

@@ -29,21 +29,27 @@ class Settings:
     """Time for a byte that a short command may take to look at what it reads, 100 MB/s: it goes with the
     reading. Who takes much longer computes."""
     least_files: int = 8
-    """So many files one process must read whole, one after the other, without the time to look at them."""
+    """So many files one process must read whole in turn, with hardly any computing in between."""
     least_piece_bytes: int = 65536
     """It must read them in requests of this size on average: who reads in small ones works on each. Between
     those below 256 KiB, which lie in a cache, it must go on four times as fast."""
     most_look_ns: float = 0.04
-    """Time for a byte, from the first read of a file to the next file, that is no looking: 25 GB/s, faster
-    than a processor reads memory."""
+    """Time for a byte, from the first read of a file to the next file, that is hardly looking: 25 GB/s, which
+    only the plainest loop over bytes in a cache reaches."""
+    large_file_bytes: int = 1048576
+    """Files of this size on average lie in no near cache once they are read whole."""
+    most_large_look_ns: float = 0.12
+    """`most_look_ns` for those after their last read: 8 GB/s. What is done with the few bytes that were
+    wanted, and giving back the memory, goes into it."""
     most_helped_ns: float = 0.08
     """Time for a byte that helping threads and children may compute: a JIT and a garbage collector do so
-    beside the reading. Who is handed the data takes longer, as it lies in another processor's cache."""
+    beside the reading. Who is handed the data takes longer, as it lies in another processor's cache. Where
+    threads read by turns, as goroutines do, all that they compute counts."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for files that short commands read whole, each anew, and one for those that a process
-    read whole and did not look at."""
+    read whole and hardly looked at."""
     yield from _read_anew(facts, settings)
     yield from _not_looked_at(facts, settings)
 
@@ -141,14 +147,17 @@ many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
 # between.
 def _passed_sql(settings: Settings) -> str:
     return f"""{_whole_sql(settings)},
-readers AS (SELECT DISTINCT u.utid FROM uses u JOIN processes p ON p.utid = u.utid
+readers AS (SELECT p.upid, u.utid FROM uses u JOIN processes p ON p.utid = u.utid
     JOIN whole w ON w.upid = p.upid AND w.file_id = u.file_id
-  WHERE u.direction = 1 AND u.bytes > 0 AND w.upid IN (SELECT upid FROM many)),
+  WHERE u.direction = 1 AND u.bytes > 0 AND w.upid IN (SELECT upid FROM many) GROUP BY ALL),
+single AS (SELECT upid, any_value(utid) AS utid FROM readers GROUP BY upid HAVING count(*) = 1),
 helped AS (SELECT m.upid FROM many m
     JOIN processes p ON p.upid = m.upid OR p.parent_utid IN (SELECT utid FROM processes WHERE upid = m.upid)
     LEFT JOIN programs g ON g.upid = p.upid
-  WHERE (p.how = 'thread' OR p.upid <> m.upid AND NOT g.own) AND p.utid NOT IN (FROM readers)
-  GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_helped_ns} * m.bytes),
+  WHERE (p.how = 'thread' OR p.utid IN (SELECT utid FROM readers) OR p.upid <> m.upid AND NOT g.own)
+    AND p.utid NOT IN (SELECT utid FROM single)
+  GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_helped_ns} * m.bytes
+    OR sum(p.cpu_user_ns) IS NULL AND m.upid NOT IN (SELECT upid FROM single)),
 seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes,
     any_value(CASE WHEN w.read_bytes >= {_LARGE_PIECE} * (w.reads - 1) THEN 1 ELSE 4 END) AS strictness,
     min(e.ts) AS since, max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS reads_end,
@@ -160,7 +169,9 @@ seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_b
 turns AS (SELECT upid, utid, bytes, strictness * greatest(0, between_ns) AS between_ns,
     lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest FROM seen),
 hurried AS (SELECT upid FROM turns GROUP BY upid
-  HAVING count(DISTINCT utid) = 1 AND median((between_ns + rest) / bytes) <= {settings.most_look_ns})
+  HAVING median(between_ns / bytes) <= {settings.most_look_ns}
+    AND median((between_ns + rest) / bytes) <= CASE WHEN median(bytes) >= {settings.large_file_bytes}
+      THEN {settings.most_large_look_ns} ELSE {settings.most_look_ns} END)
 SELECT p.name, w.upid, count(*) AS file_count, CAST(sum(w.reads) AS BIGINT) AS count,
   CAST(sum(w.read_bytes) AS BIGINT) AS bytes, CAST(any_value(w.written) AS BIGINT) AS written,
   CAST(sum(w.read_ns) AS BIGINT) AS time_ns
@@ -224,8 +235,8 @@ _MESSAGE = N_(
 )
 
 _PASSED = N_(
-    "Read whole, one after the other, without the time to look at all of them: {files} files, {read_bytes}; "
-    "the same process wrote {written_bytes}"
+    "Read whole, one after the other, with hardly any computing in between: {files} files, {read_bytes}; the "
+    "same process wrote {written_bytes}"
 )
 _ADVICE_PASSED = advise(
     any=N_(
@@ -245,8 +256,8 @@ RULE = Rule(
     title=N_("A whole file is read for a few bytes"),
     looks_for=N_(
         "Files that short commands read from beginning to end again and again, each of them anew, while less "
-        "than a hundredth of it is written; and many files that a process reads whole without the time to "
-        "look at them."
+        "than a hundredth of it is written; and many files that a process reads whole with hardly any "
+        "computing in between."
     ),
     why=N_("The time grows with the records times the size of the file, where one pass over it would do."),
     advice=advise(
@@ -260,7 +271,7 @@ RULE = Rule(
     ),
     fine_when=N_(
         "The file changes between the readings, the questions come from different users, or what was read is "
-        "kept in memory and used later."
+        "kept in memory and used later, or is looked at as a whole, quickly: a sum or maximum of all values."
     ),
     settings=Settings,
     find=find,
