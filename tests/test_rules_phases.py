@@ -214,3 +214,33 @@ def test_whole_files_read_by_a_task_that_wanders_from_thread_to_thread(
     if user_ms:
         with_processor_times(store, [ms * 1_000_000 for ms in user_ms])
     assert bool(of_rule(diagnosed(store), "whole-file-for-a-few-bytes")) == found
+
+
+def stages(log: Trace, piece: int) -> None:
+    """`cat /data/big | cat | cat`: three copies of one program, of which only the first has a file. Each gives
+    pieces of PIECE bytes to the next."""
+    log.call("pipe2([10, 11], 0)")
+    log.call("pipe2([12, 13], 0)")
+    copies = [FIRST + 1 + number for number in range(3)]
+    for pid in copies:
+        log.start(pid, "/usr/bin/cat")
+    log.open("/data/big", 3, flags="O_RDONLY", pid=copies[0])
+    for _ in range(100):
+        log.read(MIB, 5_000, 3, copies[0])
+        log.write(piece, 100, 11, copies[0])
+        log.clocks[copies[1]] = log.clocks[copies[0]]
+        log.read(piece, 100, 10, copies[1])
+        log.write(piece, 100, 13, copies[1])
+        log.clocks[copies[2]] = log.clocks[copies[1]]
+        log.read(piece, 100, 12, copies[2])
+    for pid in copies:
+        log.end(pid)
+
+
+@pytest.mark.parametrize(
+    ("piece", "found"), [(MIB, False), (1, True)], ids=["what was read", "a token of who may go on"]
+)
+def test_stages_of_a_pipeline_are_no_workers(tmp_path: Path, piece: int, found: bool) -> None:
+    log = Trace()
+    stages(log, piece)
+    assert bool(of_rule(diagnosed(log.imported(tmp_path)), "serial-phases")) == found

@@ -5,6 +5,7 @@
 //! removes however the run ends.
 
 mod cache;
+mod calls;
 mod engine;
 mod error;
 mod folders;
@@ -17,6 +18,7 @@ mod result;
 mod shared;
 mod signals;
 mod space;
+mod task;
 mod tree;
 mod worker;
 

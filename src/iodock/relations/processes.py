@@ -113,7 +113,8 @@ WINDOW w AS (PARTITION BY parent, program)"""
     after=("programs",),
 )
 # A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
-# before had ended belongs to another team. What a worker starts itself works for it (a sub-shell's
+# before had ended belongs to another team. A pipeline's stages are none, be they copies of one program: each
+# works on what the one before gives it; tokens that go round in a pipe are no work. What a worker starts itself works for it (a sub-shell's
 # commands), unless that is a team of its own.
 WORKERS = Derived(
     "the ranks of a parallel job, or processes that did the same side by side",
@@ -130,9 +131,19 @@ ends AS (SELECT *, max(end_ts) OVER (PARTITION BY parent, program ORDER BY start
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM siblings),
 turns AS (SELECT *, count(*) FILTER (WHERE start_ts >= before) OVER (PARTITION BY parent, program
     ORDER BY start_ts, upid) AS turn FROM ends),
-pools AS (SELECT upid, min(upid) OVER w AS team, count(*) OVER w BETWEEN 3 AND 1024
-    AND max(start_ts) OVER w < min(end_ts) OVER w AS together FROM turns
-  WINDOW w AS (PARTITION BY parent, program, turn)),
+piped AS (SELECT u.file_id, p.upid, u.direction, sum(u.bytes) AS bytes FROM uses u
+    JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
+  WHERE f.kind = 'pipe' AND u.bytes > 0 GROUP BY ALL HAVING sum(u.bytes) >= 4096),
+stages AS (SELECT DISTINCT t.parent, t.program, t.turn FROM turns t
+    JOIN piped w ON w.upid = t.upid AND w.direction = 2
+    JOIN piped r ON r.file_id = w.file_id AND r.direction = 1 AND r.upid <> t.upid
+    JOIN turns q ON q.upid = r.upid AND q.parent = t.parent AND q.turn = t.turn
+      AND q.program IS NOT DISTINCT FROM t.program),
+pools AS (SELECT t.upid, min(t.upid) OVER w AS team, count(*) OVER w BETWEEN 3 AND 1024
+    AND max(start_ts) OVER w < min(end_ts) OVER w AS together FROM turns t
+  WHERE NOT EXISTS (FROM stages s WHERE s.parent = t.parent AND s.turn = t.turn
+    AND s.program IS NOT DISTINCT FROM t.program)
+  WINDOW w AS (PARTITION BY t.parent, t.program, t.turn)),
 chosen AS (SELECT * FROM pools WHERE together AND (SELECT count(DISTINCT worker) FROM ranked) < 2),
 started AS (SELECT team, upid AS worker, upid FROM chosen
 UNION ALL SELECT s.team, s.worker, c.upid FROM started s JOIN siblings c ON c.parent = s.upid
@@ -142,7 +153,7 @@ every AS (SELECT * FROM ranked UNION ALL SELECT * FROM pooled)
 SELECT e.*, n.size FROM every e
   JOIN (SELECT team, count(DISTINCT worker) AS size FROM every GROUP BY team) n ON n.team = e.team"""
     ),
-    after=("siblings",),
+    after=("siblings", "uses"),
 )
 
 # Files of the system, of programs and of MPI itself say nothing about who does the work.

@@ -21,7 +21,8 @@ class Settings:
     """Size of the writes, or of what the reads ask for, on average; tools that use a buffer pass 4 KiB and
     more. A read that found less had no say in it."""
     least_share: float = 0.3
-    """Of the wall time in which something waited for a pipe and nothing did other I/O."""
+    """Of the wall time in which something waited for a pipe and nothing did other I/O; or that writing of what
+    is only passed on takes by itself: a slow file may be waited for at the same time."""
     least_written_share: float = 0.01
     """Of the wall time that writing small pieces must take by itself, where less of the run was waiting: who
     waits may wait for a computation, but who writes small pieces only hands them over."""
@@ -56,7 +57,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if int(row["read_bytes"] or 0) < 2 * int(row["reads"] or 0):
         return
     in_pieces = _is_in_pieces(facts, row, kinds, settings)
-    if not in_pieces and not (dominates and _is_passed_on(row, facts.wall_ns, settings)):
+    is_dear = dominates or writing >= settings.least_share * facts.wall_ns
+    if not in_pieces and not (is_dear and _is_passed_on(row, facts.wall_ns, settings)):
         return
     values: dict[str, Scalar] = {
         "count": count,

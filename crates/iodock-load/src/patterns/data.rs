@@ -1,11 +1,11 @@
 //! Files written and read from start to end, in requests of one size.
 
+use crate::calls::{
+    close, look_at_cache, open, read_full, size_of_file, sync, unlink, write_all, Ended, Name,
+};
 use crate::plan::Data;
 use crate::shared::Record;
-use crate::worker::{
-    close, folder_of, look_at_cache, open, read_full, size_of_file, sync, unlink, write_all, Ended, Name,
-    Timer, Work, Worker,
-};
+use crate::worker::{folder_of, Timer, Work, Worker};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const WRITE: usize = 0;

@@ -1,8 +1,9 @@
 //! Directories and empty files: made, looked at, opened, removed.
 
+use crate::calls::{failed, Ended, Name};
 use crate::plan::Metadata;
 use crate::shared::Record;
-use crate::worker::{failed, folder_of, Ended, Name, Timer, Work, Worker};
+use crate::worker::{folder_of, Timer, Work, Worker};
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, RawFd};
 

@@ -1,10 +1,9 @@
 //! Whole-file operations in a random order: create, write whole, append, read whole, delete, stat.
 
+use crate::calls::{close, open, read_full, size_of_file, sync, unlink, write_all, Ended, Name};
 use crate::plan::{Mixed, MIXED_OPERATIONS};
 use crate::shared::Record;
-use crate::worker::{
-    close, open, read_full, size_of_file, sync, unlink, write_all, Ended, Name, Timer, Work, Worker,
-};
+use crate::worker::{Timer, Work, Worker};
 use std::os::fd::AsRawFd;
 
 const CREATE: usize = 0;
@@ -138,7 +137,7 @@ impl<'a> Mixture<'a> {
                     )
                 };
                 if done != 0 {
-                    return Err(crate::worker::failed("stat"));
+                    return Err(crate::calls::failed("stat"));
                 }
                 Ok(0)
             }
