@@ -216,9 +216,9 @@ def test_whole_files_read_by_a_task_that_wanders_from_thread_to_thread(
     assert bool(of_rule(diagnosed(store), "whole-file-for-a-few-bytes")) == found
 
 
-def stages(log: Trace, piece: int) -> None:
-    """`cat /data/big | cat | cat`: three copies of one program, of which only the first has a file. Each gives
-    pieces of PIECE bytes to the next."""
+def stages(log: Trace, piece: int, write_us: int) -> None:
+    """`cat /data/big | cat | cat`: three copies of one program, of which only the first has a file. Each
+    gives pieces of PIECE bytes to the next, which goes on while the first reads."""
     log.call("pipe2([10, 11], 0)")
     log.call("pipe2([12, 13], 0)")
     copies = [FIRST + 1 + number for number in range(3)]
@@ -227,10 +227,10 @@ def stages(log: Trace, piece: int) -> None:
     log.open("/data/big", 3, flags="O_RDONLY", pid=copies[0])
     for _ in range(100):
         log.read(MIB, 5_000, 3, copies[0])
-        log.write(piece, 100, 11, copies[0])
+        log.write(piece, write_us, 11, copies[0])
         log.clocks[copies[1]] = log.clocks[copies[0]]
         log.read(piece, 100, 10, copies[1])
-        log.write(piece, 100, 13, copies[1])
+        log.write(piece, write_us, 13, copies[1])
         log.clocks[copies[2]] = log.clocks[copies[1]]
         log.read(piece, 100, 12, copies[2])
     for pid in copies:
@@ -242,5 +242,19 @@ def stages(log: Trace, piece: int) -> None:
 )
 def test_stages_of_a_pipeline_are_no_workers(tmp_path: Path, piece: int, found: bool) -> None:
     log = Trace()
-    stages(log, piece)
+    stages(log, piece, 100)
     assert bool(of_rule(diagnosed(log.imported(tmp_path)), "serial-phases")) == found
+
+
+@pytest.mark.parametrize(("write_us", "found"), [(2000, True), (500, False)])
+def test_who_only_passes_on_is_named_though_the_file_is_slow(
+    tmp_path: Path, write_us: int, found: bool
+) -> None:
+    log = Trace()
+    stages(log, MIB, write_us)
+    store = with_processor_times(log.imported(tmp_path, wall_us=1), [1_000_000] * 4)
+    findings = of_rule(diagnosed(store), "pipe-bound")
+    assert bool(findings) == found
+    for one in findings:
+        assert one.message.values["waiting_share"] < 0.3
+        assert one.cost_seconds == pytest.approx(0.2, rel=0.05)

@@ -114,8 +114,8 @@ WINDOW w AS (PARTITION BY parent, program)"""
 )
 # A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
 # before had ended belongs to another team. A pipeline's stages are none, be they copies of one program: each
-# works on what the one before gives it; tokens that go round in a pipe are no work. What a worker starts itself works for it (a sub-shell's
-# commands), unless that is a team of its own.
+# works on what the one before gives it; tokens that go round in a pipe are no work. What a worker starts
+# itself works for it (a sub-shell's commands), unless that is a team of its own.
 WORKERS = Derived(
     "the ranks of a parallel job, or processes that did the same side by side",
     {
@@ -169,6 +169,7 @@ WORKER_IO = Derived(
         "calls": "calls; NULL: none",
         "bytes": "read and written",
         "time_ns": "inside the calls",
+        "longest_ns": "inside the longest of them",
         "first_ts": "start of the first",
         "last_ts": "start of the last",
     },
@@ -176,11 +177,12 @@ WORKER_IO = Derived(
         f"""WITH data AS (SELECT file_id FROM files WHERE kind IN ('file', 'regular', 'unknown')
   AND NOT regexp_matches(name, '{_NOT_DATA}')),
 used AS (SELECT p.upid, sum(u.count) AS calls, sum(u.bytes) AS bytes, sum(u.time_ns) AS time_ns,
-    min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
+    max(u.longest_ns) AS longest_ns, min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
   FROM uses u JOIN data d ON d.file_id = u.file_id JOIN processes p ON p.utid = u.utid
   WHERE u.side IN (0, 1, 3) AND p.upid IN (SELECT upid FROM workers) GROUP BY p.upid)
 SELECT w.team, w.worker, CAST(sum(d.calls) AS BIGINT) AS calls, CAST(sum(d.bytes) AS BIGINT) AS bytes,
-  CAST(sum(d.time_ns) AS BIGINT) AS time_ns, min(d.first_ts) AS first_ts, max(d.last_ts) AS last_ts
+  CAST(sum(d.time_ns) AS BIGINT) AS time_ns, max(d.longest_ns) AS longest_ns,
+  min(d.first_ts) AS first_ts, max(d.last_ts) AS last_ts
 FROM workers w LEFT JOIN used d ON d.upid = w.upid WHERE w.size >= 2 GROUP BY w.team, w.worker"""
     ),
     after=("workers", "uses"),

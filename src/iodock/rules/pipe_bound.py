@@ -21,7 +21,7 @@ class Settings:
     """Size of the writes, or of what the reads ask for, on average; tools that use a buffer pass 4 KiB and
     more. A read that found less had no say in it."""
     least_share: float = 0.3
-    """Of the wall time in which something waited for a pipe and nothing did other I/O; or that writing of what
+    """Of the wall time in which something waited for a pipe and nothing did other I/O; or that writing what
     is only passed on takes by itself: a slow file may be waited for at the same time."""
     least_written_share: float = 0.01
     """Of the wall time that writing small pieces must take by itself, where less of the run was waiting: who

@@ -18,11 +18,11 @@ class Settings:
     """Thresholds of `straggler`."""
 
     least_ratio: float = 2.0
-    """Time of the slowest worker over the median of all."""
+    """Time of the slowest worker, without its longest call, over the median of all."""
     most_difference: float = 0.3
     """How far bytes may differ from the median for the work to be the same."""
     least_seconds: float = 0.05
-    """Time beyond the median; less says nothing."""
+    """Time beyond the median, without its longest call; less says nothing."""
     least_wall: float = 0.07
     """Of the run that it must be: a rank that lost a processor or a turn at the disk once falls behind a
     little, and it is another one next time."""
@@ -41,9 +41,10 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
     slowest, usual = team.most(_time), team.median(_time)
     excess = (slowest.time_ns - usual) / 1e9
-    if excess < settings.least_seconds or slowest.time_ns < settings.least_ratio * usual:
-        return []
-    if facts.wall_seconds and excess < settings.least_wall * facts.wall_seconds:
+    # One call that hung makes no slow rank: `slow-call` tells it, and next time it is another's.
+    without = slowest.time_ns - slowest.longest_ns
+    least = max(settings.least_seconds, settings.least_wall * (facts.wall_seconds or 0.0))
+    if excess - slowest.longest_ns / 1e9 < least or without < settings.least_ratio * usual:
         return []
     if not _did_the_same(slowest, team, settings):
         return []

@@ -25,6 +25,8 @@ class Worker:
     last_ts: int | None
     busy_ns: int | None = None
     """Of a thread: its CPU time, and what its I/O waited; None where not known."""
+    longest_ns: int = 0
+    """In the longest of its calls; 0 for threads and where the source has no durations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def _worker(row: Mapping[str, Any], number: int) -> Worker:
         row["first_ts"],
         row["last_ts"],
         row.get("busy_ns"),
+        int(row.get("longest_ns") or 0),
     )
 
 
