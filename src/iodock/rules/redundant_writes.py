@@ -22,16 +22,22 @@ class Settings:
     """Fewer rewriting calls than this, in all files together, are not worth a word."""
     least_opens: int = 10
     """Openings of one file to write it anew, from which on their time counts, too."""
+    least_calls: float = 0.2
+    """Share of a place's writes that go to a few ranges again and again, however small these are: a header
+    that is brought up to date after each record."""
+    least_repeats: int = 10
+    """So often each of these ranges must be written on average."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places whose ranges are rewritten. Who empties a file to write it anew opens and
     closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
     of text."""
-    faults = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
+    whole = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
+    faults = Faults([*whole.rows, *headers(facts, settings).rows])
     count, cost = faults.total("count"), faults.time_ns
-    opened = _opened(facts, faults, settings)
-    text_ns = costs.text_ns(facts, faults, 2)
+    opened = _opened(facts, whole, settings)
+    text_ns = costs.text_ns(facts, whole, 2)
     if cost is not None:
         cost += opened.total("time_ns") + text_ns
     if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
@@ -62,11 +68,44 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _sql(settings: Settings) -> str:
-    again = "coalesce(t.any_written_bytes, 0)"
     return transfers.by_place(
-        transfers.again(again),
+        transfers.again(_AGAIN),
         where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
-        having=f"sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
+        having=f"sum({_AGAIN}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
+    )
+
+
+_AGAIN = "coalesce(t.any_written_bytes, 0)"
+
+
+def headers(facts: Facts, settings: Settings) -> Faults:
+    """The places of which a few ranges are written again and again between other writes. Their `bytes` are
+    those that went there, `again` all of them but the last."""
+    if not facts.sees(Need.OFFSETS):
+        return Faults([])
+    rows = facts.rows(_headers_sql(settings))
+    if not rows:
+        return Faults([])
+    places = ", ".join(str(row["place"]) for row in rows)
+    ranges = facts.rows(
+        f"""WITH ranges AS (SELECT p.place, count(*) AS count, max(e.bytes) AS kept, sum(e.bytes) AS bytes
+  FROM events e JOIN places p ON p.file_id = e.file_id
+  WHERE p.place IN ({places}) AND e.direction = 2 AND e.bytes > 0 AND e.any_written_bytes >= 0.5 * e.bytes
+  GROUP BY p.place, e.file_id, e.offset_bytes)
+SELECT place, CAST(sum(bytes) AS BIGINT) AS again, CAST(sum(bytes) + sum(kept) AS BIGINT) AS bytes
+FROM ranges GROUP BY place HAVING sum(count) >= {settings.least_repeats} * count(*)"""
+    )
+    known = {row["place"]: row for row in ranges}
+    return Faults([row | known[row["place"]] for row in rows if row["place"] in known])
+
+
+def _headers_sql(settings: Settings) -> str:
+    calls = f"sum(t.count * ({_AGAIN} / t.bytes))"
+    return transfers.by_place(
+        transfers.again(_AGAIN),
+        where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
+        having=f"""sum({_AGAIN}) < {1 - 1 / settings.least_factor} * sum(t.bytes)
+  AND {calls} >= greatest({settings.least_count}, {settings.least_calls} * sum(t.count))""",
     )
 
 
