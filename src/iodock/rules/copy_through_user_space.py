@@ -136,9 +136,8 @@ def _sql(settings: Settings) -> str:
     # A change to the bytes shows in the time between the read and the write, more than round about them;
     # where libraries have buffers on both sides, in both, of which copying takes less than 1 ns a byte. What
     # lies in the program when a piece was written is a buffer or two, unless it reads all before it writes;
-    # of a library's small buffers it can't be told what happens between. Opening the target when its
-    # source was read is no change. Parts of a file follow each other:
-    # what takes from them by turns sorts.
+    # of a library's small buffers it can't be told what happens between. Opening the target once its source
+    # was read is no change. Parts of a file follow each other: what takes from them by turns sorts.
     return f"""WITH called AS (SELECT c.upid, c.copy, e.file_id, e.ts, e.dur, e.bytes,
     CASE WHEN e.bytes > 0 THEN e.direction ELSE 0 END AS direction FROM events e
   JOIN processes q ON q.utid = e.utid

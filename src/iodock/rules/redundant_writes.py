@@ -34,7 +34,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
     of text."""
     whole = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
-    faults = Faults([*whole.rows, *headers(facts, settings).rows])
+    faults = Faults([*whole.rows, *_headers(facts, settings).rows])
     count, cost = faults.total("count"), faults.time_ns
     opened = _opened(facts, whole, settings)
     text_ns = costs.text_ns(facts, whole, 2)
@@ -78,7 +78,7 @@ def _sql(settings: Settings) -> str:
 _AGAIN = "coalesce(t.any_written_bytes, 0)"
 
 
-def headers(facts: Facts, settings: Settings) -> Faults:
+def _headers(facts: Facts, settings: Settings) -> Faults:
     """The places of which a few ranges are written again and again between other writes. Their `bytes` are
     those that went there, `again` all of them but the last."""
     if not facts.sees(Need.OFFSETS):
@@ -97,6 +97,19 @@ FROM ranges GROUP BY place HAVING sum(count) >= {settings.least_repeats} * count
     )
     known = {row["place"]: row for row in ranges}
     return Faults([row | known[row["place"]] for row in rows if row["place"] in known])
+
+
+def headers_of(facts: Facts) -> Faults:
+    """The places of which a few ranges are written again and again between other writes: `count` is that of
+    these writes."""
+    return _headers(facts, facts.settings.of_rule("redundant-writes", Settings))
+
+
+def without_headers(facts: Facts, faults: Faults) -> Faults:
+    """The written places without those where a header is brought up to date: what lies between may well be
+    written in order."""
+    known = {row["place"] for row in headers_of(facts).rows} if faults else set()
+    return Faults([row for row in faults.rows if row["place"] not in known])
 
 
 def _headers_sql(settings: Settings) -> str:

@@ -113,7 +113,8 @@ _LARGE_PIECE = 262144
 
 
 # Ranks hand on what they read without a call, and so do threads and children that were not started anew. What
-# was written before the first of the files was read holds nothing of them.
+# was written before the first of the files was read holds nothing of them. Who asks for the size by going to
+# the end, as C++ does it, and reads as much, has read all.
 def _whole_sql(settings: Settings) -> str:
     return f"""WITH output AS (SELECT upid, sum(written_bytes) AS written, sum(read_bytes) AS taken,
     count(*) FILTER (WHERE read_bytes > 0) AS inputs FROM file_work GROUP BY upid),
@@ -134,12 +135,17 @@ quiet AS (SELECT o.upid, s.bytes AS written FROM output o LEFT JOIN sent s ON s.
     AND o.upid NOT IN (SELECT upid FROM processes WHERE rank IS NOT NULL)),
 finished AS (SELECT DISTINCT e.file_id FROM events e JOIN processes p ON p.utid = e.utid
   WHERE e.direction = 1 AND e.bytes < e.requested_bytes AND p.upid IN (SELECT upid FROM quiet)),
+ends AS (SELECT e.file_id, max(e.offset_bytes) AS size FROM events e JOIN processes p ON p.utid = e.utid
+  WHERE e.call_id IN (SELECT id FROM calls WHERE class = 'seek') AND e.offset_bytes >= 65536
+    AND p.upid IN (SELECT upid FROM quiet)
+  GROUP BY e.file_id),
 whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written,
     greatest(1, w.opens) AS times FROM file_work w
   JOIN quiet q ON q.upid = w.upid JOIN files f ON f.file_id = w.file_id
+    LEFT JOIN ends n ON n.file_id = w.file_id
   WHERE (w.read_bytes BETWEEN 0.9 * times * f.size_bytes AND 1.1 * times * f.size_bytes
-      OR f.size_bytes IS NULL AND w.file_id IN (FROM finished)) AND {costs.data_files("f")}
-    AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - times)
+      OR f.size_bytes IS NULL AND (w.read_bytes = times * n.size OR w.file_id IN (FROM finished)))
+    AND {costs.data_files("f")} AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - times)
     AND w.read_bytes >= 65536 * times),
 many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
   HAVING count(*) >= {settings.least_files})"""
