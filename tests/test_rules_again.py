@@ -141,3 +141,41 @@ def test_files_gone_through_for_their_first_bytes(
     diagnosis = of_log(tmp_path, gone_through(rounds, pause_us, seek_to))
     assert len(of_rule(diagnosis, "whole-file-for-a-few-bytes")) == found
     assert bool(of_rule(diagnosis, "redundant-reads")) == (rounds > 1 and not found)
+
+
+def replaced(kept: str, reads: int) -> Callable[[Trace], None]:
+    """A state that is written under a new name each time and renamed to its own one (KEPT: "state"), to a name
+    of its own ("each"), or after the last one was renamed to a backup's name ("backup")."""
+
+    def write(log: Trace) -> None:
+        for number in range(100):
+            log.open(f"/data/tmp{number * 7919:06x}", flags="O_RDWR|O_CREAT|O_EXCL", took_us=30)
+            log.write(65536, 30)
+            log.close()
+            if kept == "backup" and number:
+                log.call('rename("/data/state.bin", "/data/state.old")', "0", 40)
+            name = f"state-{number}.bin" if kept == "each" else "state.bin"
+            log.call(f'rename("/data/tmp{number * 7919:06x}", "/data/{name}")', "0", 400)
+            for _ in range(reads):
+                log.open(f"/data/{name}", flags="O_RDONLY")
+                log.read(65536, 30)
+                log.close()
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("kept", "reads", "found"),
+    [("state", 0, 1), ("each", 0, 0), ("backup", 0, 0), ("state", 1, 0)],
+    ids=["one state", "all are kept", "the last one is kept", "read each time"],
+)
+def test_a_state_that_takes_the_place_of_the_last_one(
+    tmp_path: Path, kept: str, reads: int, found: int
+) -> None:
+    diagnosis = of_log(tmp_path, replaced(kept, reads), 100_000)
+    rewritten = of_rule(diagnosis, "redundant-writes")
+    assert len(rewritten) == found
+    for one in rewritten:
+        assert one.files == ("/data/state.bin",)
+        assert one.evidence["written_bytes"] - one.evidence["again_bytes"] == 65536
+        assert one.cost_seconds == pytest.approx(0.046 * 99 / 100, rel=0.02)

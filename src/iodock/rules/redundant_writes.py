@@ -34,7 +34,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
     of text."""
     whole = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
-    faults = Faults([*whole.rows, *_headers(facts, settings).rows])
+    replaced = facts.rows(_replaced_sql(settings)) if facts.rows(_has_moves_sql(settings)) else []
+    faults = Faults([*whole.rows, *_headers(facts, settings).rows, *replaced])
     count, cost = faults.total("count"), faults.time_ns
     opened = _opened(facts, whole, settings)
     text_ns = costs.text_ns(facts, whole, 2)
@@ -139,6 +140,35 @@ GROUP BY l.place"""
     )
     gone = {row["place"] for row in moved}
     return Faults([row for row in faults.rows if row["place"] not in gone])
+
+
+def _has_moves_sql(settings: Settings) -> str:
+    return f"""SELECT 1 FROM uses WHERE call_id IN (SELECT id FROM calls WHERE family = 'rename')
+HAVING sum(count) >= {settings.least_opens}"""
+
+
+# Each time another file is written and takes the place of the last one, which hardly anyone has read. A log
+# that moves on when the next one comes is kept.
+def _replaced_sql(settings: Settings) -> str:
+    """What was written to be renamed to one name, each time from another one, but the last time."""
+    return f"""WITH {costs.MOVES},
+named AS (SELECT DISTINCT target, source FROM moves WHERE target NOT IN (SELECT source FROM moves)),
+turns AS (SELECT * FROM named
+  QUALIFY count(*) OVER (PARTITION BY target) >= {settings.least_opens}
+    AND count(*) OVER (PARTITION BY source) = 1),
+unread AS (SELECT t.target, count(DISTINCT t.source) AS turns FROM turns t GROUP BY t.target
+  HAVING 4 * coalesce((SELECT sum(u.count) FROM uses u WHERE u.file_id = t.target AND u.direction = 1), 0)
+    <= turns)
+SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
+  CAST(sum(w.writes) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS count,
+  CAST(sum(w.written_bytes) AS BIGINT) AS bytes,
+  CAST(sum(w.written_bytes) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS again,
+  CAST(sum(coalesce(w.write_ns, 0) + coalesce(w.metadata_ns, 0)) * (1 - 1 / any_value(n.turns)) AS BIGINT)
+    AS time_ns
+FROM turns t JOIN unread n ON n.target = t.target JOIN file_work w ON w.file_id = t.source
+  JOIN files f ON f.file_id = t.target JOIN places l ON l.file_id = t.target
+WHERE {costs.files("f")} AND w.written_bytes > 0 GROUP BY f.file_id, f.name
+ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
 # Of those who write a file that hardly anyone reads: what is read in between, as an assembler does a
