@@ -144,8 +144,8 @@ def test_files_gone_through_for_their_first_bytes(
 
 
 def replaced(kept: str, reads: int) -> Callable[[Trace], None]:
-    """A state that is written under a new name each time and renamed to its own one (KEPT: "state"), to another
-    one each time ("each"), or after the last one was renamed to a backup's name ("backup")."""
+    """A state that is written under a new name each time and renamed to its own one (KEPT: "state"), to
+    another one each time ("each"), or after the last one was renamed to a backup's name ("backup")."""
 
     def write(log: Trace) -> None:
         for number in range(100):
