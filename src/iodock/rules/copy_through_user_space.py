@@ -72,12 +72,17 @@ _TOOLS = (
 
 
 def _files_sql(settings: Settings) -> str:
-    """Files that a process only read or only wrote, and which of both, of processes that did both."""
-    return f"""WITH moved AS (SELECT w.upid, w.file_id, w.read_bytes > 0 AS is_source, w.read_ns, w.reads,
+    """Files that a process only read or only wrote, and which of both, of processes that did both. `begun` is
+    the first transfer: a list of all files is often made before the first is copied."""
+    return f"""WITH first AS (SELECT q.upid, u.file_id, min(u.first_ts) AS begun
+  FROM uses u JOIN processes q ON q.utid = u.utid WHERE u.direction > 0 AND u.bytes > 0 GROUP BY ALL),
+moved AS (SELECT w.upid, w.file_id, w.read_bytes > 0 AS is_source, w.read_ns, w.reads,
     w.read_bytes + w.written_bytes AS bytes, coalesce(w.first_ts, 0) AS since,
-    coalesce(w.last_ts, 0) AS until,
+    coalesce(w.last_ts, 0) AS until, coalesce(o.begun, 0) AS begun,
     coalesce(regexp_matches(r.program, '{_COMMANDS}'), false) AS is_command
-  FROM file_work w JOIN files f ON f.file_id = w.file_id LEFT JOIN programs r ON r.upid = w.upid
+  FROM file_work w JOIN files f ON f.file_id = w.file_id
+    LEFT JOIN first o ON o.upid = w.upid AND o.file_id = w.file_id
+    LEFT JOIN programs r ON r.upid = w.upid
   WHERE (w.read_bytes = 0) <> (w.written_bytes = 0) AND {costs.files("f")}
     AND w.read_bytes + w.written_bytes >= {settings.least_file_bytes}
     AND NOT coalesce(regexp_matches(r.program, '{_TOOLS}'), false)),
@@ -89,8 +94,8 @@ QUALIFY count(*) FILTER (WHERE is_source) OVER (PARTITION BY upid) > 0
 
 
 def _copied_sql(settings: Settings) -> str:
-    """Members of each possible copy: a source and a target of the same size, of all such the nearest in time;
-    a target and the sources that were read meanwhile, together as large; or a source and such targets."""
+    """Members of each possible copy: a target and a source of its size, of those read before it the last; a
+    target and the sources that were read meanwhile, together as large; or a source and such targets."""
 
     def joined(one: str, many: str) -> str:
         return f"""SELECT a.upid, a.file_id AS whole, b.file_id AS part
@@ -101,19 +106,15 @@ def _copied_sql(settings: Settings) -> str:
     return f"""WITH taken AS (FROM copied_files WHERE is_source),
 given AS (FROM copied_files WHERE NOT is_source),
 near AS (SELECT g.upid, t.file_id AS source, g.file_id AS target, g.bytes, g.is_command,
-    abs(t.since - g.since) AS apart
-  FROM given g ASOF JOIN taken t ON t.upid = g.upid AND t.bytes = g.bytes AND t.since <= g.since
-  UNION ALL SELECT g.upid, t.file_id, g.file_id, g.bytes, g.is_command, abs(t.since - g.since)
-  FROM given g ASOF JOIN taken t ON t.upid = g.upid AND t.bytes = g.bytes AND t.since >= g.since),
-nearest AS (SELECT * FROM near
-  QUALIFY row_number() OVER (PARTITION BY upid, target ORDER BY apart, source) = 1),
-pairs AS (SELECT * FROM nearest
+    g.begun - t.begun AS apart
+  FROM given g ASOF JOIN taken t ON t.upid = g.upid AND t.bytes = g.bytes AND t.begun <= g.begun),
+pairs AS (SELECT * FROM near
   QUALIFY row_number() OVER (PARTITION BY upid, source ORDER BY apart, target) = 1),
 told AS (SELECT * FROM pairs
   WHERE NOT is_command OR (SELECT count(*) FROM pairs WHERE is_command) >= {settings.least_commands}
   ORDER BY bytes DESC, upid, source LIMIT {settings.most_pairs}),
 others AS (SELECT * FROM copied_files WHERE NOT is_command AND (upid, file_id) NOT IN
-  (SELECT (upid, source) FROM nearest UNION ALL SELECT (upid, target) FROM nearest)),
+  (SELECT (upid, source) FROM near UNION ALL SELECT (upid, target) FROM near)),
 sources AS (FROM others WHERE is_source), targets AS (FROM others WHERE NOT is_source),
 merged AS ({joined("targets", "sources")}),
 divided AS ({joined("sources", "targets")})
@@ -135,15 +136,19 @@ def _sql(settings: Settings) -> str:
     # A change to the bytes shows in the time between the read and the write, more than round about them;
     # where libraries have buffers on both sides, in both, of which copying takes less than 1 ns a byte. What
     # lies in the program when a piece was written is a buffer or two, unless it reads all before it writes;
-    # of a library's small buffers it can't be told what happens between. Parts of a file follow each other:
-    # what takes from them by turns sorts.
-    return f"""WITH seen AS (SELECT c.upid, c.copy, e.file_id, e.ts, e.dur, e.bytes, e.direction FROM events e
+    # of a library's small buffers it can't be told what happens between. Opening the target once its source
+    # was read is no change. Parts of a file follow each other: what takes from them by turns sorts.
+    return f"""WITH called AS (SELECT c.upid, c.copy, e.file_id, e.ts, e.dur, e.bytes,
+    CASE WHEN e.bytes > 0 THEN e.direction ELSE 0 END AS direction FROM events e
   JOIN processes q ON q.utid = e.utid
-  JOIN copied c ON c.upid = q.upid AND c.file_id = e.file_id AND c.direction = e.direction
-  WHERE e.bytes > 0 AND e.side = 0),
+  JOIN copied c ON c.upid = q.upid AND c.file_id = e.file_id
+  WHERE e.side = 0 AND (e.direction = c.direction AND e.bytes > 0 OR e.direction = 0)),
+passed AS (SELECT *, coalesce(sum(dur) FILTER (WHERE direction = 0)
+    OVER (PARTITION BY upid, copy ORDER BY ts, direction), 0) AS beside_ns FROM called),
+seen AS (SELECT * FROM passed WHERE direction > 0),
 steps AS (SELECT *, lag(direction) OVER w AS before, lag(bytes) OVER w AS size,
     lag(file_id) OVER (PARTITION BY upid, copy, direction ORDER BY ts) <> file_id AS is_turn,
-    ts - lag(ts + coalesce(dur, 0)) OVER w AS pause,
+    ts - lag(ts + coalesce(dur, 0)) OVER w - (beside_ns - lag(beside_ns) OVER w) AS pause,
     sum(CASE direction WHEN 1 THEN bytes ELSE -bytes END) OVER w AS ahead,
     max(bytes) OVER (PARTITION BY upid, copy) AS largest
   FROM seen WINDOW w AS (PARTITION BY upid, copy ORDER BY ts, direction

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, transfers, unaligned_requests
+from iodock.rules import costs, redundant_writes, transfers, unaligned_requests
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -32,6 +32,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         faults = faults_of(facts, direction, settings)
         if direction == 2:
             faults = unaligned_requests.without_waiting(facts, faults)
+            faults = redundant_writes.without_headers(facts, faults)
         count, moved = faults.total("count"), faults.total("bytes")
         cost = costs.beyond_large(faults.time_ns, count, moved - faults.total("again"), direction)
         if not faults or not costs.worth_a_word(facts, cost, count):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, transfers
+from iodock.rules import costs, redundant_writes, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -25,7 +25,7 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places whose readers wrote them. Kept in memory, what they hold would not be written
     again for each reading either."""
-    faults = Faults(facts.rows(_sql(settings)))
+    faults = _without_refills(facts, Faults(facts.rows(_sql(settings))))
     count, cost = faults.total("count"), faults.time_ns
     handed = Faults(facts.rows(_handed_sql(settings)))
     scratch = _scratch(facts, faults)
@@ -50,6 +50,14 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         **faults.where,
         gain=(0.4, 1.0),
     )
+
+
+def _without_refills(facts: Facts, faults: Faults) -> Faults:
+    """The places without those where a library only fills its buffer anew when it comes back from a header
+    that is brought up to date: nobody asked for these bytes."""
+    known = redundant_writes.headers_of(facts) if faults else Faults([])
+    updates = {row["place"]: int(row["count"]) for row in known.rows}
+    return Faults([row for row in faults.rows if row["count"] > 1.1 * updates.get(row["place"], 0)])
 
 
 # What is deleted afterwards was made for the reading alone: writing, opening and deleting it go, too. Not

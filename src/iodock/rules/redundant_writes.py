@@ -22,16 +22,23 @@ class Settings:
     """Fewer rewriting calls than this, in all files together, are not worth a word."""
     least_opens: int = 10
     """Openings of one file to write it anew, from which on their time counts, too."""
+    least_calls: float = 0.2
+    """Share of a place's writes that go to a few ranges again and again, however small these are: a header
+    that is brought up to date after each record."""
+    least_repeats: int = 10
+    """So often each of these ranges must be written on average."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places whose ranges are rewritten. Who empties a file to write it anew opens and
     closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
     of text."""
-    faults = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
+    whole = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
+    replaced = facts.rows(_replaced_sql(settings)) if facts.rows(_has_moves_sql(settings)) else []
+    faults = Faults([*whole.rows, *_headers(facts, settings).rows, *replaced])
     count, cost = faults.total("count"), faults.time_ns
-    opened = _opened(facts, faults, settings)
-    text_ns = costs.text_ns(facts, faults, 2)
+    opened = _opened(facts, whole, settings)
+    text_ns = costs.text_ns(facts, whole, 2)
     if cost is not None:
         cost += opened.total("time_ns") + text_ns
     if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
@@ -62,11 +69,57 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 
 def _sql(settings: Settings) -> str:
-    again = "coalesce(t.any_written_bytes, 0)"
     return transfers.by_place(
-        transfers.again(again),
+        transfers.again(_AGAIN),
         where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
-        having=f"sum({again}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
+        having=f"sum({_AGAIN}) >= {1 - 1 / settings.least_factor} * sum(t.bytes)",
+    )
+
+
+_AGAIN = "coalesce(t.any_written_bytes, 0)"
+
+
+def _headers(facts: Facts, settings: Settings) -> Faults:
+    """The places of which a few ranges are written again and again between other writes. Their `bytes` are
+    those that went there, `again` all of them but the last."""
+    if not facts.sees(Need.OFFSETS):
+        return Faults([])
+    rows = facts.rows(_headers_sql(settings))
+    if not rows:
+        return Faults([])
+    places = ", ".join(str(row["place"]) for row in rows)
+    ranges = facts.rows(
+        f"""WITH ranges AS (SELECT p.place, count(*) AS count, max(e.bytes) AS kept, sum(e.bytes) AS bytes
+  FROM events e JOIN places p ON p.file_id = e.file_id
+  WHERE p.place IN ({places}) AND e.direction = 2 AND e.bytes > 0 AND e.any_written_bytes >= 0.5 * e.bytes
+  GROUP BY p.place, e.file_id, e.offset_bytes)
+SELECT place, CAST(sum(bytes) AS BIGINT) AS again, CAST(sum(bytes) + sum(kept) AS BIGINT) AS bytes
+FROM ranges GROUP BY place HAVING sum(count) >= {settings.least_repeats} * count(*)"""
+    )
+    known = {row["place"]: row for row in ranges}
+    return Faults([row | known[row["place"]] for row in rows if row["place"] in known])
+
+
+def headers_of(facts: Facts) -> Faults:
+    """The places of which a few ranges are written again and again between other writes: `count` is that of
+    these writes."""
+    return _headers(facts, facts.settings.of_rule("redundant-writes", Settings))
+
+
+def without_headers(facts: Facts, faults: Faults) -> Faults:
+    """The written places without those where a header is brought up to date: what lies between may well be
+    written in order."""
+    known = {row["place"] for row in headers_of(facts).rows} if faults else set()
+    return Faults([row for row in faults.rows if row["place"] not in known])
+
+
+def _headers_sql(settings: Settings) -> str:
+    calls = f"sum(t.count * ({_AGAIN} / t.bytes))"
+    return transfers.by_place(
+        transfers.again(_AGAIN),
+        where=f"t.direction = 2 AND t.bytes > 0 AND {costs.files('p')}",
+        having=f"""sum({_AGAIN}) < {1 - 1 / settings.least_factor} * sum(t.bytes)
+  AND {calls} >= greatest({settings.least_count}, {settings.least_calls} * sum(t.count))""",
     )
 
 
@@ -87,6 +140,35 @@ GROUP BY l.place"""
     )
     gone = {row["place"] for row in moved}
     return Faults([row for row in faults.rows if row["place"] not in gone])
+
+
+def _has_moves_sql(settings: Settings) -> str:
+    return f"""SELECT 1 FROM uses WHERE call_id IN (SELECT id FROM calls WHERE family = 'rename')
+HAVING sum(count) >= {settings.least_opens}"""
+
+
+# Each time another file is written and takes the place of the last one, which hardly anyone has read. A log
+# that moves on when the next one comes is kept.
+def _replaced_sql(settings: Settings) -> str:
+    """What was written to be renamed to one name, each time from another one, but the last time."""
+    return f"""WITH {costs.MOVES},
+named AS (SELECT DISTINCT target, source FROM moves WHERE target NOT IN (SELECT source FROM moves)),
+turns AS (SELECT * FROM named
+  QUALIFY count(*) OVER (PARTITION BY target) >= {settings.least_opens}
+    AND count(*) OVER (PARTITION BY source) = 1),
+unread AS (SELECT t.target, count(DISTINCT t.source) AS turns FROM turns t GROUP BY t.target
+  HAVING 4 * coalesce((SELECT sum(u.count) FROM uses u WHERE u.file_id = t.target AND u.direction = 1), 0)
+    <= turns)
+SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
+  CAST(sum(w.writes) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS count,
+  CAST(sum(w.written_bytes) AS BIGINT) AS bytes,
+  CAST(sum(w.written_bytes) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS again,
+  CAST(sum(coalesce(w.write_ns, 0) + coalesce(w.metadata_ns, 0)) * (1 - 1 / any_value(n.turns)) AS BIGINT)
+    AS time_ns
+FROM turns t JOIN unread n ON n.target = t.target JOIN file_work w ON w.file_id = t.source
+  JOIN files f ON f.file_id = t.target JOIN places l ON l.file_id = t.target
+WHERE {costs.files("f")} AND w.written_bytes > 0 GROUP BY f.file_id, f.name
+ORDER BY time_ns DESC NULLS LAST, f.name"""
 
 
 # Of those who write a file that hardly anyone reads: what is read in between, as an assembler does a

@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, programs, transfers
+from iodock.rules import costs, programs, redundant_writes, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -35,6 +35,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         slow = _waiting(facts, settings) if direction == 2 else []
         known = {row["place"] for row in slow}
         rows = _without_tools(facts, facts.rows(_sql(direction, settings, facts)), direction)
+        if direction == 2:
+            rows = list(redundant_writes.without_headers(facts, Faults(rows)).rows)
         faults = Faults(slow + [row for row in rows if row["place"] not in known])
         count = faults.total("count")
         cost = faults.sum_of("extra_ns")

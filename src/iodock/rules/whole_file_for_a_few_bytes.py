@@ -113,7 +113,8 @@ _LARGE_PIECE = 262144
 
 
 # Ranks hand on what they read without a call, and so do threads and children that were not started anew. What
-# was written before the first of the files was read holds nothing of them.
+# was written before the first of the files was read holds nothing of them. Who asks for the size by going to
+# the end, as C++ does it, and reads as much, has read all.
 def _whole_sql(settings: Settings) -> str:
     return f"""WITH output AS (SELECT upid, sum(written_bytes) AS written, sum(read_bytes) AS taken,
     count(*) FILTER (WHERE read_bytes > 0) AS inputs FROM file_work GROUP BY upid),
@@ -134,11 +135,18 @@ quiet AS (SELECT o.upid, s.bytes AS written FROM output o LEFT JOIN sent s ON s.
     AND o.upid NOT IN (SELECT upid FROM processes WHERE rank IS NOT NULL)),
 finished AS (SELECT DISTINCT e.file_id FROM events e JOIN processes p ON p.utid = e.utid
   WHERE e.direction = 1 AND e.bytes < e.requested_bytes AND p.upid IN (SELECT upid FROM quiet)),
-whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written FROM file_work w
+ends AS (SELECT e.file_id, max(e.offset_bytes) AS size FROM events e JOIN processes p ON p.utid = e.utid
+  WHERE e.call_id IN (SELECT id FROM calls WHERE class = 'seek') AND e.offset_bytes >= 65536
+    AND p.upid IN (SELECT upid FROM quiet)
+  GROUP BY e.file_id),
+whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written,
+    greatest(1, w.opens) AS times FROM file_work w
   JOIN quiet q ON q.upid = w.upid JOIN files f ON f.file_id = w.file_id
-  WHERE (w.read_bytes BETWEEN 0.9 * f.size_bytes AND 1.1 * f.size_bytes
-      OR f.size_bytes IS NULL AND w.file_id IN (FROM finished)) AND {costs.data_files("f")}
-    AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - 1) AND w.read_bytes >= 65536),
+    LEFT JOIN ends n ON n.file_id = w.file_id
+  WHERE (w.read_bytes BETWEEN 0.9 * times * f.size_bytes AND 1.1 * times * f.size_bytes
+      OR f.size_bytes IS NULL AND (w.read_bytes = times * n.size OR w.file_id IN (FROM finished)))
+    AND {costs.data_files("f")} AND w.read_bytes >= {settings.least_piece_bytes} * (w.reads - times)
+    AND w.read_bytes >= 65536 * times),
 many AS (SELECT upid, sum(read_bytes) AS bytes FROM whole GROUP BY upid
   HAVING count(*) >= {settings.least_files})"""
 
@@ -158,14 +166,16 @@ helped AS (SELECT m.upid FROM many m
     AND p.utid NOT IN (SELECT utid FROM single)
   GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_helped_ns} * m.bytes
     OR sum(p.cpu_user_ns) IS NULL AND m.upid NOT IN (SELECT upid FROM single)),
-seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid, any_value(w.read_bytes) AS bytes,
-    any_value(CASE WHEN w.read_bytes >= {_LARGE_PIECE} * (w.reads - 1) THEN 1 ELSE 4 END) AS strictness,
+seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid,
+    sum(e.bytes) FILTER (WHERE e.direction = 1) AS bytes,
+    any_value(CASE WHEN w.read_bytes >= {_LARGE_PIECE} * (w.reads - w.times) THEN 1 ELSE 4 END) AS strictness,
     min(e.ts) AS since, max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS reads_end,
     max(e.ts + e.dur) FILTER (WHERE e.direction = 1) - min(e.ts) FILTER (WHERE e.direction = 1)
       - sum(e.dur) FILTER (WHERE e.direction = 1) AS between_ns
   FROM events e JOIN processes p ON p.utid = e.utid
     JOIN whole w ON w.upid = p.upid AND w.file_id = e.file_id
-  WHERE w.upid IN (SELECT upid FROM many) AND w.upid NOT IN (SELECT upid FROM helped) GROUP BY ALL),
+  WHERE w.upid IN (SELECT upid FROM many) AND w.upid NOT IN (SELECT upid FROM helped)
+  GROUP BY w.upid, w.file_id, e.handle_id HAVING bytes > 0),
 turns AS (SELECT upid, utid, bytes, strictness * greatest(0, between_ns) AS between_ns,
     lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest FROM seen),
 hurried AS (SELECT upid FROM turns GROUP BY upid
