@@ -56,6 +56,9 @@ class Settings:
     least_computed: float = 0.2
     """CPU time of the run's own, beside what shorter pauses take, of the pauses: with less of it they are no
     computing, but a processor that others had."""
+    most_overlapped: float = 0.25
+    """Where another thread or process computes: what it computed beyond the pauses, of the I/O's time, up to
+    which they take turns. More was computed during the I/O."""
     most_short_pause_ns: int = 100000
     """Mean of the shorter pauses, where there are more of them: who computes so long after each request has
     no other rhythm, and longer pauses are a processor that others had."""
@@ -80,6 +83,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         return
     least = _least_share(row, settings)
     if not regular or not least <= share <= 1 - settings.least_share or not _computes(row, settings):
+        return
+    if _is_overlapped(row, settings):
         return
     values: dict[str, Scalar] = {
         "phases": int(row["phases"]),
@@ -136,6 +141,18 @@ def _computes(row: Mapping[str, Any], settings: Settings) -> bool:
     return computed >= settings.least_computed * int(row["pause_ns"])
 
 
+def _is_overlapped(row: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether the task that does the I/O leaves the computing to another one, which goes on with it during
+    the I/O: in the pauses alone there was no time for so much."""
+    if row["own_ns"] is None or row["beside_ns"] is None:
+        return False
+    pause = int(row["pause_ns"])
+    if int(row["own_ns"]) >= settings.least_computed * pause:
+        return False
+    beyond = int(row["beside_ns"]) - pause - int(row["short_ns"] or 0)
+    return beyond > settings.most_overlapped * int(row["busy_ns"])
+
+
 def _waits(row: Mapping[str, Any], settings: Settings) -> bool:
     rate = settings.hidden_jumping_bytes_per_s if _jumps(row) else settings.hidden_bytes_per_s
     return int(row["bytes"]) < rate * int(row["busy_ns"]) / 1e9
@@ -168,12 +185,15 @@ main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT
 turns AS (SELECT *, max(end_ts) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
   FROM large WHERE utid IN (SELECT utid FROM main) OR utid IN (SELECT utid FROM helpers)),
 pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {least_pause_ns}, true) AS begins
-  FROM turns)
+  FROM turns),
+{_BESIDE}
 SELECT count(*) FILTER (WHERE begins) AS phases,
   count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
   CAST(sum(pause) FILTER (WHERE pause > 0 AND NOT begins) AS BIGINT) AS short_ns,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes) AS computed_ns,
+  (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE utid IN (FROM main)) AS own_ns,
+  (SELECT max(ns) FROM beside) AS beside_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
   max(end_ts - ts) AS longest_ns, count(bytes) AS requests,
@@ -182,6 +202,14 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
 FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
 HAVING count(*) < {settings.most_requests}
   AND count(*) FILTER (WHERE begins) > 1"""
+
+
+# What other tasks computed between the first large request and the end of the last one, at least: before and
+# after, they may have computed all the time.
+_BESIDE = """spans AS (SELECT min(ts) AS first_ts, max(end_ts) AS last_ts FROM turns),
+beside AS (SELECT p.cpu_user_ns + coalesce(p.cpu_system_ns, 0) - greatest(0, s.first_ts - p.start_ts)
+    - greatest(0, p.end_ts - s.last_ts) AS ns
+  FROM processes p, spans s WHERE p.utid NOT IN (FROM main))"""
 
 
 # Where no thread has most of the bytes: an event loop's helpers, each of which takes the next request.
