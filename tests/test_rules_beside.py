@@ -54,6 +54,34 @@ def test_computing_that_goes_on_during_the_io_overlaps_it(
     assert bool(of_rule(diagnosed(store), "io-not-overlapped")) == found
 
 
+@pytest.mark.parametrize(
+    ("computed_ms", "meet", "found"),
+    [
+        pytest.param({FIRST: 120, HELPER: 110}, False, True, id="in turn"),
+        pytest.param({FIRST: 190, HELPER: 180}, False, False, id="computing goes on meanwhile"),
+        pytest.param({FIRST: 50, HELPER: 40}, False, False, id="on a busy machine nobody knows"),
+        pytest.param({FIRST: 5, HELPER: 5, HELPER + 1: 220}, False, False, id="they compute nothing"),
+        pytest.param({FIRST: 120, HELPER: 110}, True, False, id="two that read at the same time"),
+    ],
+)
+def test_a_task_that_wanders_between_threads_takes_turns_as_any_other(
+    tmp_path: Path, computed_ms: dict[int, int], meet: bool, found: bool
+) -> None:
+    log = Trace()
+    for helper in (HELPER, HELPER + 1):
+        log.call(THREAD, str(helper))
+    log.open("/data/shots", flags="O_RDONLY")
+    for number in range(20):
+        log.clocks[HELPER] = log.clocks[HELPER + 1] = log.clocks[FIRST]
+        for task in (FIRST, HELPER) if meet else (FIRST + number % 2,):
+            log.read(8 * MIB, 8000, pid=task)
+        log.clocks[FIRST] = max(log.clocks.values())
+        log.pause(12_000)
+    log.call("fstat(3, {st_mode=S_IFREG|0644, st_size=9, ...})", pid=HELPER + 1)
+    store = with_cpu(log.imported(tmp_path, wall_us=1), computed_ms)
+    assert bool(of_rule(diagnosed(store), "io-not-overlapped")) == found
+
+
 def test_what_was_computed_before_the_io_did_not_overlap_it(tmp_path: Path) -> None:
     log = Trace()
     log.call('stat("/data", {st_mode=S_IFDIR|0755, st_size=60, ...})')
