@@ -66,8 +66,7 @@ FROM uses u JOIN calls c ON c.id = u.call_id JOIN places p ON p.file_id = u.file
     AND x.name IN ('EOPNOTSUPP', 'ENOTSUP', 'ENODATA', 'ENOSYS', 'ENOATTR', 'EPERM', 'EACCES')
 WHERE c.family IN ('xattr', 'acl')
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
-_QUERY = """SELECT call, errno, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns,
-  count(*) FILTER (WHERE NOT {programs.walks("g.program")}) AS by_others
+_QUERY = """SELECT call, errno, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns
 FROM calls_seen WHERE family IN ('xattr', 'acl') GROUP BY call, errno ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{failed} of {asked} questions for extended attributes failed; files: {files}. The longest took "

@@ -56,9 +56,18 @@ class Settings:
     least_computed: float = 0.2
     """CPU time of the run's own, beside what shorter pauses take, of the pauses: with less of it they are no
     computing, but a processor that others had."""
+    most_overlapped: float = 0.25
+    """Where another thread or process computes: what it computed beyond the pauses, of the I/O's time, up to
+    which they take turns. More was computed during the I/O."""
     most_short_pause_ns: int = 100000
     """Mean of the shorter pauses, where there are more of them: who computes so long after each request has
     no other rhythm, and longer pauses are a processor that others had."""
+    least_wandering: float = 0.7
+    """Of what a process computes, that the threads which do its I/O in turn must compute, for them to be one
+    task that a runtime lets wander from thread to thread."""
+    least_computed_apart: float = 0.6
+    """`least_computed` for such a task, and where another task computes: on a busy machine their CPU times
+    don't show what they did meanwhile."""
     most_requests: int = 200000
     """More large requests than this are not looked at."""
 
@@ -80,6 +89,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         return
     least = _least_share(row, settings)
     if not regular or not least <= share <= 1 - settings.least_share or not _computes(row, settings):
+        return
+    if _is_overlapped(row, settings):
         return
     values: dict[str, Scalar] = {
         "phases": int(row["phases"]),
@@ -133,7 +144,27 @@ def _computes(row: Mapping[str, Any], settings: Settings) -> bool:
     if row["computed_ns"] is None:
         return True
     computed = int(row["computed_ns"]) - int(row["short_ns"] or 0)
-    return computed >= settings.least_computed * int(row["pause_ns"])
+    is_apart = row["wandering_ns"] is not None or _is_anothers(row, settings)
+    least = settings.least_computed_apart if is_apart else settings.least_computed
+    return computed >= least * int(row["pause_ns"])
+
+
+def _is_anothers(row: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether the task that does the I/O computes hardly anything itself."""
+    own = row["own_ns"]
+    return own is not None and int(own) < settings.least_computed * int(row["pause_ns"])
+
+
+def _is_overlapped(row: Mapping[str, Any], settings: Settings) -> bool:
+    """Whether the task that does the I/O leaves the computing to another one, which goes on with it during
+    the I/O: in the pauses alone there was no time for so much."""
+    pause, computed = int(row["pause_ns"]), row["wandering_ns"]
+    if _is_anothers(row, settings):
+        computed = row["beside_ns"]
+    if computed is None:
+        return False
+    beyond = int(computed) - pause - int(row["short_ns"] or 0)
+    return beyond > settings.most_overlapped * int(row["busy_ns"])
 
 
 def _waits(row: Mapping[str, Any], settings: Settings) -> bool:
@@ -166,14 +197,20 @@ def _sql(settings: Settings, least_pause_ns: int) -> str:
 main AS (SELECT utid FROM large GROUP BY utid HAVING sum(bytes) >= 0.9 * (SELECT sum(bytes) FROM large)),
 {_loops_sql(settings)},
 turns AS (SELECT *, max(end_ts) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
-  FROM large WHERE utid IN (SELECT utid FROM main) OR utid IN (SELECT utid FROM helpers)),
+  FROM large WHERE utid IN (SELECT utid FROM main) OR utid IN (SELECT utid FROM helpers)
+    OR utid IN (SELECT utid FROM wanders) AND (bytes > 0 OR is_sync)),
 pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {least_pause_ns}, true) AS begins
-  FROM turns)
+  FROM turns),
+{_BESIDE}
 SELECT count(*) FILTER (WHERE begins) AS phases,
   count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
   CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
   CAST(sum(pause) FILTER (WHERE pause > 0 AND NOT begins) AS BIGINT) AS short_ns,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes) AS computed_ns,
+  (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE utid IN (FROM main)) AS own_ns,
+  (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE upid IN (SELECT upid FROM wanders))
+    AS wandering_ns,
+  (SELECT max(ns) FROM beside) AS beside_ns,
   CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
   max(end_ts - ts) AS longest_ns, count(bytes) AS requests,
@@ -182,6 +219,14 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
 FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
 HAVING count(*) < {settings.most_requests}
   AND count(*) FILTER (WHERE begins) > 1"""
+
+
+# What other tasks computed between the first large request and the end of the last one, at least: before and
+# after, they may have computed all the time.
+_BESIDE = """spans AS (SELECT min(ts) AS first_ts, max(end_ts) AS last_ts FROM turns),
+beside AS (SELECT p.cpu_user_ns + coalesce(p.cpu_system_ns, 0) - greatest(0, s.first_ts - p.start_ts)
+    - greatest(0, p.end_ts - s.last_ts) AS ns
+  FROM processes p, spans s WHERE p.utid NOT IN (FROM main))"""
 
 
 # Where no thread has most of the bytes: an event loop's helpers, each of which takes the next request.
@@ -200,7 +245,24 @@ idle AS (SELECT e.utid, e.ts, e.ts + e.dur AS end_ts FROM events e JOIN loops o 
 waits AS (SELECT sum(least(i.end_ts, h.end_ts) - greatest(i.ts, h.ts)) AS ns FROM handed h
   JOIN idle i ON i.ts < h.end_ts AND i.end_ts > h.ts),
 helpers AS (SELECT DISTINCT utid FROM handed
-  WHERE (SELECT ns FROM waits) >= {settings.least_loop_wait} * (SELECT sum(end_ts - ts) FROM handed))"""
+  WHERE (SELECT ns FROM waits) >= {settings.least_loop_wait} * (SELECT sum(end_ts - ts) FROM handed)),
+{_wanders_sql(settings)}"""
+
+
+# Or one task does it that a runtime lets wander from thread to thread, as Go's does: its requests never meet,
+# and the threads that do them compute, too. What goes on meanwhile shows in what the process computes in all.
+def _wanders_sql(settings: Settings) -> str:
+    return f"""taken AS (SELECT p.upid, l.utid, l.ts,
+    max(l.end_ts) OVER (PARTITION BY p.upid ORDER BY l.ts ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+      AS before
+  FROM large l JOIN processes p ON p.utid = l.utid WHERE l.bytes > 0 AND p.upid IN (SELECT upid FROM owners)),
+alone AS (SELECT upid FROM taken GROUP BY upid HAVING count(DISTINCT utid) > 1
+  AND count(*) FILTER (WHERE ts < before) = 0),
+computed AS (SELECT p.upid, sum(p.cpu_user_ns) AS ns, sum(p.cpu_user_ns) FILTER (WHERE p.utid IN
+    (SELECT utid FROM taken)) AS taken_ns FROM processes p GROUP BY p.upid),
+wanders AS (SELECT DISTINCT t.upid, t.utid FROM taken t JOIN computed c ON c.upid = t.upid
+  WHERE t.upid IN (SELECT upid FROM alone) AND NOT EXISTS (FROM helpers) AND c.taken_ns > 0
+    AND c.taken_ns >= {settings.least_wandering} * c.ns)"""
 
 
 def _query(settings: Settings) -> str:

@@ -30,6 +30,11 @@ class Settings:
     """How much longer the writers' times are together than the time in which anyone writes: they overlap."""
     least_lock_ns: int = 50000
     """A lock's time on average, from which on processes wait for each other."""
+    least_lock_share: float = 0.2
+    """Or of the time in which they use the file: so much of it they must wait for locks. Most locks are free
+    where a process takes many in a row, and on few processors."""
+    least_lock_times: float = 8.0
+    """How much longer than what a quarter of the calls take a lock must take, to have been waited for."""
     least_refused: int = 20
     """Locks of a file that were refused, from which on processes ask again and again."""
 
@@ -39,7 +44,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     for those whose locks they waited for."""
     written = Faults(facts.rows(_sql(settings)))
     names = set(written.files)
-    locked = Faults([row for row in facts.rows(_locks_sql(settings)) if row["name"] not in names])
+    locked = _locked(facts, settings, names)
     for faults, call in ((written, "write"), (locked, "fcntl")):
         count = faults.total("count")
         if count >= settings.least_count and costs.worth_a_word(facts, faults.time_ns, count):
@@ -139,18 +144,48 @@ WHERE a.place IS NOT NULL OR o.scattered >= {settings.least_scattered} * o.known
 ORDER BY time_ns DESC NULLS LAST, count DESC, s.name"""
 
 
-# Who takes a lock that is free has it at once.
-def _locks_sql(settings: Settings) -> str:
-    return f"""WITH locked AS (SELECT u.file_id, q.upid, sum(u.count) AS count, sum(u.time_ns) AS time_ns,
+def _locked(facts: Facts, settings: Settings, written: set[str]) -> Faults:
+    """Files whose locks processes waited for, beside those WRITTEN in small pieces."""
+    waited = facts.rows(_waited_sql(settings)) if facts.rows(_often_sql(settings)) else []
+    rows = facts.rows(_locks_sql(settings, [int(row["file_id"]) for row in waited]))
+    return Faults([row for row in rows if row["name"] not in written])
+
+
+# Who takes a lock that is free has it at once. A lock is given back at once in any case, which is half of the
+# calls: the quicker half of these says how long one takes that nobody waits for.
+def _waited_sql(settings: Settings) -> str:
+    return f"""WITH asked AS (SELECT e.file_id, q.upid, e.ts, e.dur,
+    quantile_cont(e.dur, 0.25) OVER (PARTITION BY e.file_id) AS quick
+  FROM events e JOIN processes q ON q.utid = e.utid
+  WHERE e.file_id IN (SELECT file_id FROM ({_often_sql(settings)})) AND e.dur IS NOT NULL
+    AND e.call_id IN (SELECT id FROM calls WHERE family IN ('fcntl', 'flock'))),
+each AS (SELECT file_id, upid, max(ts + dur) - min(ts) AS span,
+    sum(dur - quick) FILTER (WHERE dur >= {settings.least_lock_times} * quick) AS waited
+  FROM asked GROUP BY file_id, upid)
+SELECT file_id FROM each GROUP BY file_id HAVING sum(waited) >= {settings.least_lock_share} * sum(span)"""
+
+
+def _often_sql(settings: Settings) -> str:
+    return f"""SELECT file_id FROM ({_lockers_sql(settings)}) GROUP BY file_id
+HAVING count(*) >= 2 AND sum(time_ns) >= {settings.least_lock_share} * sum(last_ts - first_ts)"""
+
+
+def _lockers_sql(settings: Settings) -> str:
+    return f"""SELECT u.file_id, q.upid, sum(u.count) AS count, sum(u.time_ns) AS time_ns,
     min(u.first_ts) AS first_ts, max(u.last_ts) AS last_ts
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN processes q ON q.utid = u.utid
     JOIN files f ON f.file_id = u.file_id
   WHERE c.family IN ('fcntl', 'flock') AND {costs.files("f")} GROUP BY u.file_id, q.upid
-  HAVING sum(u.count) >= {settings.least_each}),
+  HAVING sum(u.count) >= {settings.least_each}"""
+
+
+def _locks_sql(settings: Settings, waited: list[int]) -> str:
+    known = ", ".join(map(str, waited)) or "NULL"
+    return f"""WITH locked AS ({_lockers_sql(settings)}),
 after AS ({_after("locked")}),
 shared AS (SELECT file_id, count(*) AS writers, sum(count) AS count, sum(time_ns) AS time_ns FROM after
-  GROUP BY file_id HAVING count(*) >= 2 AND sum(time_ns) >= {settings.least_lock_ns} * sum(count)
-    AND {_overlap(settings)})
+  GROUP BY file_id HAVING count(*) >= 2 AND {_overlap(settings)}
+    AND (file_id IN ({known}) OR sum(time_ns) >= {settings.least_lock_ns} * sum(count)))
 SELECT p.name, count(*) AS file_count, max(s.writers) AS writers, CAST(sum(s.count) AS BIGINT) AS count,
   CAST(sum(s.time_ns) AS BIGINT) AS time_ns, CAST(0 AS BIGINT) AS bytes
 FROM shared s JOIN places p ON p.file_id = s.file_id GROUP BY p.place, p.name
