@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
@@ -27,6 +28,8 @@ class Settings:
     that is brought up to date after each record."""
     least_repeats: int = 10
     """So often each of these ranges must be written on average."""
+    first_looked_at: int = 50000
+    """Writes that go again to where something was written: the first of them show whether that is so."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -87,17 +90,24 @@ def _headers(facts: Facts, settings: Settings) -> Faults:
     rows = facts.rows(_headers_sql(settings))
     if not rows:
         return Faults([])
-    places = ", ".join(str(row["place"]) for row in rows)
-    ranges = facts.rows(
-        f"""WITH ranges AS (SELECT p.place, count(*) AS count, max(e.bytes) AS kept, sum(e.bytes) AS bytes
-  FROM events e JOIN places p ON p.file_id = e.file_id
-  WHERE p.place IN ({places}) AND e.direction = 2 AND e.bytes > 0 AND e.any_written_bytes >= 0.5 * e.bytes
-  GROUP BY p.place, e.file_id, e.offset_bytes)
-SELECT place, CAST(sum(bytes) AS BIGINT) AS again, CAST(sum(bytes) + sum(kept) AS BIGINT) AS bytes
-FROM ranges GROUP BY place HAVING sum(count) >= {settings.least_repeats} * count(*)"""
-    )
+    likely = facts.rows(_ranges_sql(settings, rows, f"LIMIT {settings.first_looked_at}"))
+    ranges = facts.rows(_ranges_sql(settings, likely)) if likely else []
     known = {row["place"]: row for row in ranges}
     return Faults([row | known[row["place"]] for row in rows if row["place"] in known])
+
+
+def _ranges_sql(settings: Settings, rows: Sequence[Mapping[str, Any]], limit: str = "") -> str:
+    """Which of the places of ROWS have few ranges that are written again: `place again bytes`, by all such
+    writes or by the first."""
+    places = ", ".join(str(row["place"]) for row in rows)
+    return f"""WITH rewrites AS (SELECT file_id, offset_bytes, bytes FROM events
+  WHERE file_id IN (SELECT file_id FROM places WHERE place IN ({places})) AND direction = 2 AND bytes > 0
+    AND any_written_bytes >= 0.5 * bytes {limit}),
+ranges AS (SELECT file_id, count(*) AS count, max(bytes) AS kept, sum(bytes) AS bytes FROM rewrites
+  GROUP BY file_id, offset_bytes)
+SELECT p.place, CAST(sum(r.bytes) AS BIGINT) AS again, CAST(sum(r.bytes) + sum(r.kept) AS BIGINT) AS bytes
+FROM ranges r JOIN places p ON p.file_id = r.file_id
+GROUP BY p.place HAVING sum(r.count) >= {settings.least_repeats} * count(*)"""
 
 
 def headers_of(facts: Facts) -> Faults:
