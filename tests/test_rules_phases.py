@@ -216,33 +216,44 @@ def test_whole_files_read_by_a_task_that_wanders_from_thread_to_thread(
     assert bool(of_rule(diagnosed(store), "whole-file-for-a-few-bytes")) == found
 
 
-def stages(log: Trace, piece: int, write_us: int) -> None:
+NAMED = ("<pipe:[1]>", "<pipe:[2]>")
+
+
+def stages(log: Trace, piece: int, write_us: int, pipes: tuple[str, str] = NAMED) -> None:
     """`cat /data/big | cat | cat`: three copies of one program, of which only the first has a file. Each
     gives pieces of PIECE bytes to the next, which goes on while the first reads."""
-    log.call("pipe2([10, 11], 0)")
-    log.call("pipe2([12, 13], 0)")
+
+    def call(verb: str, pid: int, fd: int, took_us: int) -> None:
+        log.call(f'{verb}({fd}{pipes[fd > 11]}, ""..., {piece})', str(piece), took_us, pid)
+
+    for fd, pipe in zip((10, 12), pipes, strict=True):
+        log.call(f"pipe2([{fd}{pipe}, {fd + 1}{pipe}], 0)")
     copies = [FIRST + 1 + number for number in range(3)]
     for pid in copies:
         log.start(pid, "/usr/bin/cat")
     log.open("/data/big", 3, flags="O_RDONLY", pid=copies[0])
     for _ in range(100):
         log.read(MIB, 5_000, 3, copies[0])
-        log.write(piece, write_us, 11, copies[0])
+        call("write", copies[0], 11, write_us)
         log.clocks[copies[1]] = log.clocks[copies[0]]
-        log.read(piece, 100, 10, copies[1])
-        log.write(piece, write_us, 13, copies[1])
+        call("read", copies[1], 10, 100)
+        call("write", copies[1], 13, write_us)
         log.clocks[copies[2]] = log.clocks[copies[1]]
-        log.read(piece, 100, 12, copies[2])
+        call("read", copies[2], 12, 100)
     for pid in copies:
         log.end(pid)
 
 
 @pytest.mark.parametrize(
-    ("piece", "found"), [(MIB, False), (1, True)], ids=["what was read", "a token of who may go on"]
+    ("piece", "pipes", "found"),
+    [(MIB, NAMED, False), (1, NAMED, True), (MIB, ("", ""), True)],
+    ids=["what was read", "a token of who may go on", "one name for all pipes"],
 )
-def test_stages_of_a_pipeline_are_no_workers(tmp_path: Path, piece: int, found: bool) -> None:
+def test_stages_of_a_pipeline_are_no_workers(
+    tmp_path: Path, piece: int, pipes: tuple[str, str], found: bool
+) -> None:
     log = Trace()
-    stages(log, piece, 100)
+    stages(log, piece, 100, pipes)
     assert bool(of_rule(diagnosed(log.imported(tmp_path)), "serial-phases")) == found
 
 

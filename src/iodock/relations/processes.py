@@ -114,8 +114,9 @@ WINDOW w AS (PARTITION BY parent, program)"""
 )
 # A program starts others before and after its workers: a shell's commands, a second pool. Who began when all
 # before had ended belongs to another team. A pipeline's stages are none, be they copies of one program: each
-# works on what the one before gives it; tokens that go round in a pipe are no work. What a worker starts
-# itself works for it (a sub-shell's commands), unless that is a team of its own.
+# works on what the one before gives it. Tokens that go round in a pipe are no work, and logs that have one
+# name for all pipes tell nothing of it. What a worker starts itself works for it (a sub-shell's commands),
+# unless that is a team of its own.
 WORKERS = Derived(
     "the ranks of a parallel job, or processes that did the same side by side",
     {
@@ -133,12 +134,14 @@ turns AS (SELECT *, count(*) FILTER (WHERE start_ts >= before) OVER (PARTITION B
     ORDER BY start_ts, upid) AS turn FROM ends),
 piped AS (SELECT u.file_id, p.upid, u.direction, sum(u.bytes) AS bytes FROM uses u
     JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
-  WHERE f.kind = 'pipe' AND u.bytes > 0 GROUP BY ALL HAVING sum(u.bytes) >= 4096),
-stages AS (SELECT DISTINCT t.parent, t.program, t.turn FROM turns t
-    JOIN piped w ON w.upid = t.upid AND w.direction = 2
-    JOIN piped r ON r.file_id = w.file_id AND r.direction = 1 AND r.upid <> t.upid
-    JOIN turns q ON q.upid = r.upid AND q.parent = t.parent AND q.turn = t.turn
-      AND q.program IS NOT DISTINCT FROM t.program),
+  WHERE f.kind = 'pipe' AND f.name <> 'pipe' AND u.bytes > 0 GROUP BY ALL HAVING sum(u.bytes) >= 4096),
+ended AS (SELECT t.parent, t.program, t.turn, e.file_id, e.direction, min(t.upid) AS one, max(t.upid) AS other
+  FROM piped e JOIN turns t ON t.upid = e.upid GROUP BY ALL),
+stages AS (SELECT DISTINCT w.parent, w.program, w.turn FROM ended w
+    JOIN ended r ON r.file_id = w.file_id AND r.parent = w.parent AND r.turn = w.turn
+      AND r.program IS NOT DISTINCT FROM w.program
+  WHERE w.direction = 2 AND r.direction = 1
+    AND (w.one <> w.other OR r.one <> r.other OR w.one <> r.one)),
 pools AS (SELECT t.upid, min(t.upid) OVER w AS team, count(*) OVER w BETWEEN 3 AND 1024
     AND max(start_ts) OVER w < min(end_ts) OVER w AS together FROM turns t
   WHERE NOT EXISTS (FROM stages s WHERE s.parent = t.parent AND s.turn = t.turn

@@ -57,7 +57,17 @@ def _without_refills(facts: Facts, faults: Faults) -> Faults:
     that is brought up to date: nobody asked for these bytes."""
     known = redundant_writes.headers_of(facts) if faults else Faults([])
     updates = {row["place"]: int(row["count"]) for row in known.rows}
-    return Faults([row for row in faults.rows if row["count"] > 1.1 * updates.get(row["place"], 0)])
+    return Faults(
+        [
+            row
+            for row in faults.rows
+            if row["count"] > 1.1 * updates.get(row["place"], 0) or row["again"] > _BUFFER * row["count"]
+        ]
+    )
+
+
+_BUFFER = 65536
+"""No library's buffer for a file is larger, unless asked for."""
 
 
 # What is deleted afterwards was made for the reading alone: writing, opening and deleting it go, too. Not

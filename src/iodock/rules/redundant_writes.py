@@ -93,6 +93,9 @@ def _headers(facts: Facts, settings: Settings) -> Faults:
     likely = facts.rows(_ranges_sql(settings, rows, f"LIMIT {settings.first_looked_at}"))
     ranges = facts.rows(_ranges_sql(settings, likely)) if likely else []
     known = {row["place"]: row for row in ranges}
+    if known and facts.rows(_has_moves_sql(settings)):
+        for row in facts.rows(_moved_places_sql(settings)):
+            known.pop(row["place"], None)
     return Faults([row | known[row["place"]] for row in rows if row["place"] in known])
 
 
@@ -119,8 +122,19 @@ def headers_of(facts: Facts) -> Faults:
 def without_headers(facts: Facts, faults: Faults) -> Faults:
     """The written places without those where a header is brought up to date: what lies between may well be
     written in order."""
-    known = {row["place"] for row in headers_of(facts).rows} if faults else set()
-    return Faults([row for row in faults.rows if row["place"] not in known])
+    known = headers_of(facts) if faults else Faults([])
+    updates = {row["place"]: int(row["count"]) for row in known.rows}
+    return Faults(
+        [row for row in faults.rows if _jumps(row) > _THERE_AND_BACK * updates.get(row["place"], 0)]
+    )
+
+
+_THERE_AND_BACK = 2.2
+"""Jumps for each time that a header is brought up to date, and a few more."""
+
+
+def _jumps(row: Mapping[str, Any]) -> int:
+    return int(row.get("jumps", row["count"]) or 0)
 
 
 def _headers_sql(settings: Settings) -> str:
@@ -157,8 +171,14 @@ def _has_moves_sql(settings: Settings) -> str:
 HAVING sum(count) >= {settings.least_opens}"""
 
 
-# Each time another file is written and takes the place of the last one, which hardly anyone has read. A log
-# that moves on when the next one comes is kept.
+# What was moved away again and again is a new file each time.
+def _moved_places_sql(settings: Settings) -> str:
+    return f"""WITH {costs.MOVES} SELECT l.place FROM moves m JOIN places l ON l.file_id = m.source
+GROUP BY l.place HAVING count(*) >= {settings.least_opens}"""
+
+
+# Each time another file is written and takes the place of the last one, which hardly anyone has opened,
+# run or kept under another name. A log that moves on when the next one comes is kept.
 def _replaced_sql(settings: Settings) -> str:
     """What was written to be renamed to one name, each time from another one, but the last time."""
     return f"""WITH {costs.MOVES},
@@ -167,14 +187,14 @@ turns AS (SELECT * FROM named
   QUALIFY count(*) OVER (PARTITION BY target) >= {settings.least_opens}
     AND count(*) OVER (PARTITION BY source) = 1),
 unread AS (SELECT t.target, count(DISTINCT t.source) AS turns FROM turns t GROUP BY t.target
-  HAVING 4 * coalesce((SELECT sum(u.count) FROM uses u WHERE u.file_id = t.target AND u.direction = 1), 0)
+  HAVING 4 * coalesce((SELECT sum(u.count) FROM uses u WHERE u.file_id = t.target AND u.errno_id IS NULL
+      AND u.call_id IN (SELECT id FROM calls WHERE family IN ('open', 'read', 'mmap', 'exec', 'link'))), 0)
     <= turns)
 SELECT any_value(l.place) AS place, f.name, 1 AS file_count, 'rename' AS call,
   CAST(sum(w.writes) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS count,
   CAST(sum(w.written_bytes) AS BIGINT) AS bytes,
   CAST(sum(w.written_bytes) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS again,
-  CAST(sum(coalesce(w.write_ns, 0) + coalesce(w.metadata_ns, 0)) * (1 - 1 / any_value(n.turns)) AS BIGINT)
-    AS time_ns
+  CAST(sum(w.write_ns + coalesce(w.metadata_ns, 0)) * (1 - 1 / any_value(n.turns)) AS BIGINT) AS time_ns
 FROM turns t JOIN unread n ON n.target = t.target JOIN file_work w ON w.file_id = t.source
   JOIN files f ON f.file_id = t.target JOIN places l ON l.file_id = t.target
 WHERE {costs.files("f")} AND w.written_bytes > 0 GROUP BY f.file_id, f.name

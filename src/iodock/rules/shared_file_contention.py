@@ -35,6 +35,8 @@ class Settings:
     where a process takes many in a row, and on few processors."""
     least_lock_times: float = 8.0
     """How much longer than what a quarter of the calls take a lock must take, to have been waited for."""
+    least_quick_ns: int = 2000
+    """What a lock that is free takes at least: questions about descriptors are quicker."""
     least_refused: int = 20
     """Locks of a file that were refused, from which on processes ask again and again."""
 
@@ -155,7 +157,7 @@ def _locked(facts: Facts, settings: Settings, written: set[str]) -> Faults:
 # calls: the quicker half of these says how long one takes that nobody waits for.
 def _waited_sql(settings: Settings) -> str:
     return f"""WITH asked AS (SELECT e.file_id, q.upid, e.ts, e.dur,
-    quantile_cont(e.dur, 0.25) OVER (PARTITION BY e.file_id) AS quick
+    greatest({settings.least_quick_ns}, quantile_cont(e.dur, 0.25) OVER (PARTITION BY e.file_id)) AS quick
   FROM events e JOIN processes q ON q.utid = e.utid
   WHERE e.file_id IN (SELECT file_id FROM ({_often_sql(settings)})) AND e.dur IS NOT NULL
     AND e.call_id IN (SELECT id FROM calls WHERE family IN ('fcntl', 'flock'))),

@@ -18,14 +18,16 @@ class Settings:
     """Thresholds of `straggler`."""
 
     least_ratio: float = 2.0
-    """Time of the slowest worker, without its longest call, over the median of all."""
+    """Time of the slowest worker, without its longest call of many, over the median of all."""
     most_difference: float = 0.3
     """How far bytes may differ from the median for the work to be the same."""
     least_seconds: float = 0.05
-    """Time beyond the median, without its longest call; less says nothing."""
+    """Time beyond the median, without its longest call of many; less says nothing."""
     least_wall: float = 0.07
     """Of the run that it must be: a rank that lost a processor or a turn at the disk once falls behind a
     little, and it is another one next time."""
+    least_calls: int = 20
+    """Calls of a worker from which on it is judged without the longest."""
     late_share: float = 0.2
     """Of the run, by which the last one must be later than the one before it to count as late."""
 
@@ -41,10 +43,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
     slowest, usual = team.most(_time), team.median(_time)
     excess = (slowest.time_ns - usual) / 1e9
-    # One call that hung makes no slow rank: `slow-call` tells it, and next time it is another's.
-    without = slowest.time_ns - slowest.longest_ns
+    hung = _hung_ns(slowest, settings)
     least = max(settings.least_seconds, settings.least_wall * (facts.wall_seconds or 0.0))
-    if excess - slowest.longest_ns / 1e9 < least or without < settings.least_ratio * usual:
+    if excess - hung / 1e9 < least or slowest.time_ns - hung < settings.least_ratio * usual:
         return []
     if not _did_the_same(slowest, team, settings):
         return []
@@ -56,6 +57,12 @@ def _slower(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
         "moved_bytes": slowest.bytes,
     }
     return [_candidate(_SLOW_RANK if team.are_ranks else _SLOW_PROCESS, values, slowest, excess)]
+
+
+def _hung_ns(one: Worker, settings: Settings) -> int:
+    """The longest of many calls. One that hung makes no slow rank: `slow-call` tells it, and next time it is
+    another's. Who makes few calls may be slow in each of them."""
+    return one.longest_ns if one.calls >= settings.least_calls else 0
 
 
 def _later(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
@@ -71,6 +78,8 @@ def _later(team: Team, facts: Facts, settings: Settings) -> list[Candidate]:
     if late < settings.late_share * facts.wall_ns / 1e9 or late < settings.least_ratio * spread:
         return []
     if not _did_the_same(last, team, settings) or late < settings.least_seconds:
+        return []
+    if late - _hung_ns(last, settings) / 1e9 < settings.least_seconds:
         return []
     values: dict[str, Scalar] = {"worker": last.number, "workers": len(team.workers), "late_s": late}
     return [_candidate(_LATE_RANK if team.are_ranks else _LATE_PROCESS, values, last, late)]

@@ -135,12 +135,15 @@ quiet AS (SELECT o.upid, s.bytes AS written FROM output o LEFT JOIN sent s ON s.
     AND o.upid NOT IN (SELECT upid FROM processes WHERE rank IS NOT NULL)),
 finished AS (SELECT DISTINCT e.file_id FROM events e JOIN processes p ON p.utid = e.utid
   WHERE e.direction = 1 AND e.bytes < e.requested_bytes AND p.upid IN (SELECT upid FROM quiet)),
+begins AS (SELECT file_id, min(first_ts) AS ts FROM uses WHERE direction = 1 AND bytes > 0 GROUP BY file_id),
 ends AS (SELECT e.file_id, max(e.offset_bytes) AS size FROM events e JOIN processes p ON p.utid = e.utid
+    JOIN begins b ON b.file_id = e.file_id
   WHERE e.call_id IN (SELECT id FROM calls WHERE class = 'seek') AND e.offset_bytes >= 65536
-    AND p.upid IN (SELECT upid FROM quiet)
+    AND p.upid IN (SELECT upid FROM quiet) AND e.ts < b.ts
   GROUP BY e.file_id),
-whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written,
-    greatest(1, w.opens) AS times FROM file_work w
+whole AS (SELECT w.upid, w.file_id, w.reads, w.read_bytes, w.read_ns, q.written, greatest(1, least(w.opens,
+    coalesce(round(w.read_bytes / nullif(coalesce(f.size_bytes, n.size), 0)), w.opens))) AS times
+  FROM file_work w
   JOIN quiet q ON q.upid = w.upid JOIN files f ON f.file_id = w.file_id
     LEFT JOIN ends n ON n.file_id = w.file_id
   WHERE (w.read_bytes BETWEEN 0.9 * times * f.size_bytes AND 1.1 * times * f.size_bytes
@@ -166,18 +169,20 @@ helped AS (SELECT m.upid FROM many m
     AND p.utid NOT IN (SELECT utid FROM single)
   GROUP BY m.upid, m.bytes HAVING coalesce(sum(p.cpu_user_ns), 0) > {settings.most_helped_ns} * m.bytes
     OR sum(p.cpu_user_ns) IS NULL AND m.upid NOT IN (SELECT upid FROM single)),
-seen AS (SELECT w.upid, w.file_id, any_value(e.utid) AS utid,
-    sum(e.bytes) FILTER (WHERE e.direction = 1) AS bytes,
+seen AS (SELECT w.upid, w.file_id, sum(e.bytes) FILTER (WHERE e.direction = 1) AS bytes,
     any_value(CASE WHEN w.read_bytes >= {_LARGE_PIECE} * (w.reads - w.times) THEN 1 ELSE 4 END) AS strictness,
-    min(e.ts) AS since, max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS reads_end,
+    min(e.ts) AS since, min(e.ts) FILTER (WHERE e.direction = 1) AS begun,
+    max(e.ts + e.dur) FILTER (WHERE e.direction = 1) AS reads_end,
     max(e.ts + e.dur) FILTER (WHERE e.direction = 1) - min(e.ts) FILTER (WHERE e.direction = 1)
       - sum(e.dur) FILTER (WHERE e.direction = 1) AS between_ns
   FROM events e JOIN processes p ON p.utid = e.utid
     JOIN whole w ON w.upid = p.upid AND w.file_id = e.file_id
   WHERE w.upid IN (SELECT upid FROM many) AND w.upid NOT IN (SELECT upid FROM helped)
   GROUP BY w.upid, w.file_id, e.handle_id HAVING bytes > 0),
-turns AS (SELECT upid, utid, bytes, strictness * greatest(0, between_ns) AS between_ns,
-    lead(since) OVER (PARTITION BY upid ORDER BY since) - reads_end AS rest FROM seen),
+turns AS (SELECT upid, bytes, strictness * greatest(0, between_ns) AS between_ns,
+    CASE WHEN lead(since) OVER w < reads_end THEN lead(begun) OVER w ELSE lead(since) OVER w END - reads_end
+      AS rest
+  FROM seen WINDOW w AS (PARTITION BY upid ORDER BY begun)),
 hurried AS (SELECT upid FROM turns GROUP BY upid
   HAVING median(between_ns / bytes) <= {settings.most_look_ns}
     AND median((between_ns + rest) / bytes) <= CASE WHEN median(bytes) >= {settings.large_file_bytes}
