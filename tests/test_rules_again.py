@@ -109,7 +109,7 @@ def test_records_that_are_read_back_are_no_refills(tmp_path: Path) -> None:
 def test_whole_files_are_told_from_their_first_parts(
     tmp_path: Path, sniffs: bool, asks: bool, found: int
 ) -> None:
-    """SNIFFS: each is opened for its magic number first. ASKS: it is read in part, then its place is asked."""
+    """SNIFFS: each is opened for its magic number first. ASKS: read in part, then asked for the place."""
 
     def write(log: Trace) -> None:
         for number in range(40):
