@@ -82,13 +82,37 @@ def test_a_task_that_wanders_between_threads_takes_turns_as_any_other(
     assert bool(of_rule(diagnosed(store), "io-not-overlapped")) == found
 
 
-def test_what_was_computed_before_the_io_did_not_overlap_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanders", [False, True], ids=["a helper reads", "a task that wanders"])
+def test_what_was_computed_before_the_io_did_not_overlap_it(tmp_path: Path, wanders: bool) -> None:
     log = Trace()
     log.call('stat("/data", {st_mode=S_IFDIR|0755, st_size=60, ...})')
     log.pause(300_000)
-    turns(log, HELPER)
-    store = with_cpu(log.imported(tmp_path, wall_us=1), {FIRST: 520, HELPER: 5})
+    if wanders:
+        by_turns(log, [HELPER if number % 2 else FIRST for number in range(20)])
+        computed_ms = {FIRST: 420, HELPER: 110}
+    else:
+        turns(log, HELPER)
+        computed_ms = {FIRST: 520, HELPER: 5}
+    store = with_cpu(log.imported(tmp_path, wall_us=1), computed_ms)
     assert of_rule(diagnosed(store), "io-not-overlapped")
+
+
+def test_who_read_once_and_computes_does_not_wander(tmp_path: Path) -> None:
+    log = Trace()
+    by_turns(log, [FIRST, *[HELPER + number % 2 for number in range(19)]])
+    store = with_cpu(log.imported(tmp_path, wall_us=1), {FIRST: 230})
+    assert not of_rule(diagnosed(store), "io-not-overlapped")
+
+
+def by_turns(log: Trace, tasks: list[int]) -> None:
+    """8 ms of I/O by each of TASKS, of three, and 12 ms in which none of them calls anything."""
+    for helper in (HELPER, HELPER + 1):
+        log.call(THREAD, str(helper))
+    log.open("/data/shots", flags="O_RDONLY")
+    for task in tasks:
+        log.clocks[FIRST] = log.clocks[HELPER] = log.clocks[HELPER + 1] = max(log.clocks.values())
+        log.read(8 * MIB, 8000, pid=task)
+        log.pause(12_000, task)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +142,24 @@ def test_locks_of_which_most_are_free_contend_where_the_others_are_waited_for(
     assert bool(of_locks) == found
     if found:
         assert of_locks[0].evidence["count"] == 6000 and of_locks[0].files == ("/data/index",)
+
+
+@pytest.mark.parametrize("ask_us", [0, 1])
+def test_quick_locks_are_not_waited_for(tmp_path: Path, ask_us: int) -> None:
+    """Beside locks of other places, or of the same while nobody else runs, the flags are asked."""
+    log = Trace()
+    for pid in (201, 202, 203):
+        log.start(pid)
+    for pid in (201, 202, 203):
+        log.open("/data/index", flags="O_RDWR|O_CREAT", pid=pid)
+        for _ in range(1000):
+            log.call("fcntl(3, F_GETFL)", "0x8002", ask_us, pid)
+            for kind in ("F_WRLCK", "F_UNLCK"):
+                lock = f"{{l_type={kind}, l_whence=SEEK_SET, l_start={pid * 100}, l_len=1}}"
+                log.call(f"fcntl(3, F_SETLK, {lock})", "0", 9 * ask_us, pid)
+            log.write(48, 2, pid=pid)
+        log.end(pid)
+    assert not of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "shared-file-contention")
 
 
 def test_the_query_of_attributes_that_are_not_there_runs(tmp_path: Path) -> None:

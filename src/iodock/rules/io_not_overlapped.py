@@ -65,6 +65,9 @@ class Settings:
     least_wandering: float = 0.7
     """Of what a process computes, that the threads which do its I/O in turn must compute, for them to be one
     task that a runtime lets wander from thread to thread."""
+    least_wanderer: float = 0.1
+    """Of the process's large requests that each of these threads must do: who did one of them, and computes
+    while others read, is no such thread."""
     least_computed_apart: float = 0.6
     """`least_computed` for such a task, and where another task computes: on a busy machine their CPU times
     don't show what they did meanwhile."""
@@ -259,8 +262,10 @@ def _wanders_sql(settings: Settings) -> str:
   FROM large l JOIN processes p ON p.utid = l.utid WHERE l.bytes > 0 AND p.upid IN (SELECT upid FROM owners)),
 alone AS (SELECT upid FROM taken GROUP BY upid HAVING count(DISTINCT utid) > 1
   AND count(*) FILTER (WHERE ts < before) = 0),
+takers AS (SELECT utid FROM taken GROUP BY upid, utid
+  QUALIFY count(*) >= {settings.least_wanderer} * sum(count(*)) OVER (PARTITION BY upid)),
 computed AS (SELECT p.upid, sum(p.cpu_user_ns) AS ns, sum(p.cpu_user_ns) FILTER (WHERE p.utid IN
-    (SELECT utid FROM taken)) AS taken_ns FROM processes p GROUP BY p.upid),
+    (FROM takers)) AS taken_ns FROM processes p GROUP BY p.upid),
 wanders AS (SELECT DISTINCT t.upid, t.utid FROM taken t JOIN computed c ON c.upid = t.upid
   WHERE t.upid IN (SELECT upid FROM alone) AND NOT EXISTS (FROM helpers) AND c.taken_ns > 0
     AND c.taken_ns >= {settings.least_wandering} * c.ns)"""
