@@ -192,6 +192,32 @@ def test_files_gone_through_for_their_first_bytes(
     assert bool(of_rule(diagnosis, "redundant-reads")) == (rounds > 1 and not found)
 
 
+def test_headers_in_states_that_are_replaced_are_charged_once(tmp_path: Path) -> None:
+    def write(log: Trace) -> None:
+        for number in range(60):
+            log.open(f"/data/tmp{number * 7919:06x}", flags="O_RDWR|O_CREAT|O_EXCL", took_us=30)
+            for record in range(60):
+                pwrite(log, 4096, 65536 + record * 4096)
+                pwrite(log, 64, 0)
+            log.close()
+            log.call(f'rename("/data/tmp{number * 7919:06x}", "/data/state.bin")', "0", 40)
+
+    (found,) = of_rule(of_log(tmp_path, write), "redundant-writes")
+    assert found.evidence["time_ns"] == pytest.approx(59 * (120 * 20 + 70) * 1000, rel=0.01)
+
+
+def test_a_file_that_is_moved_away_each_time_has_no_headers(tmp_path: Path) -> None:
+    def write(log: Trace) -> None:
+        for number in range(15):
+            log.open("/data/out.tmp", flags="O_RDWR|O_CREAT|O_TRUNC", took_us=30)
+            for piece in range(60 if number else 1500):
+                pwrite(log, 4096, piece * 4096, 200)
+            log.close()
+            log.call(f'rename("/data/out.tmp", "/data/out-{number}")', "0", 40)
+
+    assert not of_rule(of_log(tmp_path, write), "redundant-writes")
+
+
 def replaced(kept: str, reads: int) -> Callable[[Trace], None]:
     """A state that is written under a new name each time and renamed to its own one (KEPT: "state"), to
     another one each time ("each"), after the last one was renamed to a backup's name ("backup"), or linked to

@@ -37,8 +37,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     closes it each time: that can take far longer than the writes, and goes with them, and so does formatting
     of text."""
     whole = _without_moved(facts, Faults(facts.rows(_sql(settings))), settings)
-    replaced = facts.rows(_replaced_sql(settings)) if facts.rows(_has_moves_sql(settings)) else []
-    faults = Faults([*whole.rows, *_headers(facts, settings).rows, *replaced])
+    headers, replaced = _headers(facts, settings), Faults([])
+    if facts.rows(_has_moves_sql(settings)):
+        replaced = Faults(facts.rows(_replaced_sql(settings)))
+        away = facts.rows(_moved_sql(settings, replaced))
+        whole = _without(whole, {row["place"] for row in away if row["is_replaced"]})
+        headers = _without(headers, {row["place"] for row in away})
+    faults = Faults([*whole.rows, *headers.rows, *replaced.rows])
     count, cost = faults.total("count"), faults.time_ns
     opened = _opened(facts, whole, settings)
     text_ns = costs.text_ns(facts, whole, 2)
@@ -93,9 +98,6 @@ def _headers(facts: Facts, settings: Settings) -> Faults:
     likely = facts.rows(_ranges_sql(settings, rows, f"LIMIT {settings.first_looked_at}"))
     ranges = facts.rows(_ranges_sql(settings, likely)) if likely else []
     known = {row["place"]: row for row in ranges}
-    if known and facts.rows(_has_moves_sql(settings)):
-        for row in facts.rows(_moved_places_sql(settings)):
-            known.pop(row["place"], None)
     return Faults([row | known[row["place"]] for row in rows if row["place"] in known])
 
 
@@ -162,8 +164,7 @@ SELECT l.place FROM places l JOIN names n ON n.source = l.file_id JOIN opened o 
 WHERE l.place IN ({places}) AND n.targets > 1 AND o.opens < {settings.least_factor} * n.targets
 GROUP BY l.place"""
     )
-    gone = {row["place"] for row in moved}
-    return Faults([row for row in faults.rows if row["place"] not in gone])
+    return _without(faults, {row["place"] for row in moved})
 
 
 def _has_moves_sql(settings: Settings) -> str:
@@ -172,9 +173,18 @@ HAVING sum(count) >= {settings.least_opens}"""
 
 
 # What was moved away again and again is a new file each time.
-def _moved_places_sql(settings: Settings) -> str:
-    return f"""WITH {costs.MOVES} SELECT l.place FROM moves m JOIN places l ON l.file_id = m.source
-GROUP BY l.place HAVING count(*) >= {settings.least_opens}"""
+def _moved_sql(settings: Settings, replaced: Faults) -> str:
+    """Places whose files were given other names often, or one of those that are told as REPLACED: `place
+    is_replaced`."""
+    told = ", ".join(str(row["place"]) for row in replaced.rows) or "NULL"
+    return f"""WITH {costs.MOVES}
+SELECT l.place, coalesce(bool_or(t.place IN ({told})), false) AS is_replaced FROM moves m
+  JOIN places l ON l.file_id = m.source LEFT JOIN places t ON t.file_id = m.target
+GROUP BY l.place HAVING is_replaced OR count(*) >= {settings.least_opens}"""
+
+
+def _without(faults: Faults, places: set[int]) -> Faults:
+    return Faults([row for row in faults.rows if row["place"] not in places])
 
 
 # Each time another file is written and takes the place of the last one, which hardly anyone has opened,
