@@ -123,11 +123,18 @@ def candidates(facts: Facts) -> Iterator[Candidate]:
 def _turns(facts: Facts, settings: Settings) -> dict[str, Any]:
     """The turns, of which there are enough; an empty dict where there are none. Short pauses are told from
     none where the device is waited for in each of them, as nobody can read ahead."""
-    row = facts.one(_sql(settings, settings.least_pause_ns))
-    if not row or int(row["phases"] or 0) < max(settings.least_phases, 0.1 * int(row["requests"])):
-        short = facts.one(_sql(settings, settings.least_waiting_pause_ns))
-        row = short if short and _jumps(short) and _waits(short, settings) else row
-    return row if row and int(row["phases"] or 0) >= settings.least_phases else {}
+    row = _told(facts, settings, settings.least_pause_ns)
+    if row and int(row["phases"]) < max(settings.least_phases, 0.1 * int(row["requests"])) and _jumps(row):
+        short = _told(facts, settings, settings.least_waiting_pause_ns)
+        row = short if short and _waits(short, settings) else row
+    return row if row and int(row["phases"]) >= settings.least_phases else {}
+
+
+def _told(facts: Facts, settings: Settings, least_pause_ns: int) -> dict[str, Any]:
+    """What `_sql` tells; an empty dict where no task has most of the bytes, or there are too many requests to
+    be looked at."""
+    row = facts.one(_sql(settings, least_pause_ns))
+    return row if row and 0 < int(row["seen"]) < settings.most_requests else {}
 
 
 def _worth_a_buffer(row: Mapping[str, Any], settings: Settings) -> bool:
@@ -205,9 +212,9 @@ turns AS (SELECT *, max(end_ts) OVER (ORDER BY ts ROWS BETWEEN UNBOUNDED PRECEDI
 pauses AS (SELECT *, ts - before AS pause, coalesce(ts - before >= {least_pause_ns}, true) AS begins
   FROM turns),
 {_BESIDE}
-SELECT count(*) FILTER (WHERE begins) AS phases,
+SELECT count(*) AS seen, count(*) FILTER (WHERE begins) AS phases,
   count(*) FILTER (WHERE begins AND before IS NOT NULL) AS pauses,
-  CAST(sum(pause) FILTER (WHERE begins) AS BIGINT) AS pause_ns,
+  CAST(coalesce(sum(pause) FILTER (WHERE begins), 0) AS BIGINT) AS pause_ns,
   CAST(sum(pause) FILTER (WHERE pause > 0 AND NOT begins) AS BIGINT) AS short_ns,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes) AS computed_ns,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE utid IN (FROM main)) AS own_ns,
@@ -215,14 +222,12 @@ SELECT count(*) FILTER (WHERE begins) AS phases,
       - greatest(0, max(end_ts) - max(s.last_ts))) AS BIGINT)
     FROM processes, spans s WHERE upid IN (SELECT upid FROM wanders)) AS wandering_ns,
   (SELECT max(ns) FROM beside) AS beside_ns,
-  CAST(max(end_ts) - min(ts) - sum(pause) FILTER (WHERE begins) AS BIGINT) AS busy_ns,
+  CAST(max(end_ts) - min(ts) - coalesce(sum(pause) FILTER (WHERE begins), 0) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,
   max(end_ts - ts) AS longest_ns, count(bytes) AS requests,
   CAST(sum(end_ts - ts) FILTER (WHERE bytes > 0 OR is_sync) AS BIGINT) AS large_ns,
   CAST(sum(bytes) AS BIGINT) AS bytes, count(*) FILTER (WHERE jumps AND bytes > 0) AS jumping
-FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)
-HAVING count(*) < {settings.most_requests}
-  AND count(*) FILTER (WHERE begins) > 1"""
+FROM pauses, (SELECT median(pause) FILTER (WHERE begins) AS usual FROM pauses)"""
 
 
 # What other tasks computed between the first large request and the end of the last one, at least: before and
