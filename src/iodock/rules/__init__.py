@@ -19,6 +19,7 @@ _NOT_RULES = {
     "places",
     "programs",
     "thread_turns",
+    "tracing",
     "transfers",
     "typical",
     "workers",
