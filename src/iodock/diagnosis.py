@@ -218,7 +218,7 @@ def _is_tracing(candidate: Candidate, facts: Facts, wall: float | None) -> bool:
 
 
 def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
-    """What the calls at fault would take without a tracer, with the work around those that go. Where they take
+    """What the calls at fault would take without a tracer, with the work around those that go. If they take
     hardly longer than calls that do nothing, nothing more is known of them than their number."""
     time_ns, added = candidate.time_ns or 0, candidate.count * facts.within_ns
     work = round(candidate.count * facts.work_ns) if candidate.gain == costs.CALLS_GO and added else 0
