@@ -90,6 +90,8 @@ GROUP BY file_id, upid"""
     after=("uses",),
 )
 
+# A shell starts another one for each $(...), and so does who runs a line by `sh -c`: the commands in it have
+# a parent of their own each time.
 SIBLINGS = Derived(
     "processes that one process started to run the same program: a shell loop's commands, a pool's workers",
     {
@@ -100,15 +102,20 @@ SIBLINGS = Derived(
         "end_ts": "end",
         "alike": "how many of them there are, itself included",
         "median_ns": "the median of their lifetimes; NULL where not known",
+        "owner": "-> processes.upid: who has the loop: the parent; of many parents alike, who started these",
+        "alike_of_owner": "how many of its program there are with the same owner, itself included",
     },
     lambda store: (
         """WITH first AS (SELECT upid, min_by(parent_utid, utid) AS parent_utid, min(start_ts) AS start_ts,
     max(end_ts) AS end_ts FROM processes GROUP BY upid),
 made AS (SELECT f.upid, q.upid AS parent, CASE WHEN g.own THEN g.program END AS program, f.start_ts, f.end_ts
   FROM first f JOIN processes q ON q.utid = f.parent_utid JOIN programs g ON g.upid = f.upid
-  WHERE q.upid <> f.upid)
-SELECT *, count(*) OVER w AS alike, CAST(median(end_ts - start_ts) OVER w AS BIGINT) AS median_ns FROM made
-WINDOW w AS (PARTITION BY parent, program)"""
+  WHERE q.upid <> f.upid),
+counted AS (SELECT *, count(*) OVER w AS alike, CAST(median(end_ts - start_ts) OVER w AS BIGINT) AS median_ns
+  FROM made WINDOW w AS (PARTITION BY parent, program)),
+owned AS (SELECT c.*, CASE WHEN s.alike >= 10 THEN s.parent ELSE c.parent END AS owner
+  FROM counted c LEFT JOIN counted s ON s.upid = c.parent)
+SELECT *, count(*) OVER (PARTITION BY owner, program) AS alike_of_owner FROM owned"""
     ),
     after=("programs",),
 )

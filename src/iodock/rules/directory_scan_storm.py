@@ -49,8 +49,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 # A listing begins with an open, or with a seek back to the start (rewinddir). Libraries make more calls on
 # the open folder: fstat, and Go's runtime four of fcntl.
 def _sql(settings: Settings) -> str:
-    return f"""WITH teams AS (SELECT upid, min(upid) OVER (PARTITION BY parent, program) AS first
-  FROM siblings WHERE program IS NOT NULL AND alike >= {settings.least_scans_elsewhere}),
+    return f"""WITH teams AS (SELECT upid, min(upid) OVER (PARTITION BY owner, program) AS first
+  FROM siblings WHERE program IS NOT NULL AND alike_of_owner >= {settings.least_scans_elsewhere}),
 listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
     bool_or(t.first IS NOT NULL OR {programs.is_tool("g.program")} OR {_SYSTEM}) AS elsewhere,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
@@ -58,7 +58,8 @@ listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
       + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
     sum(u.time_ns) AS time_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id
-    JOIN processes s ON s.utid = u.utid LEFT JOIN teams t ON t.upid = s.upid
+    JOIN processes s ON s.utid = u.utid
+    LEFT JOIN teams t ON t.upid = s.upid AND NOT {_MODULES}
     LEFT JOIN programs g ON g.upid = s.upid
   WHERE f.kind = 'directory' GROUP BY u.file_id, coalesce(t.first, s.upid))
 SELECT p.name, count(DISTINCT l.file_id) AS file_count, CAST(sum(l.scans) AS BIGINT) AS scans,
@@ -72,6 +73,8 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 # Libraries look through them when a program starts: for processors, devices and modules.
 _SYSTEM = "regexp_matches(f.name, '^/(proc|sys|dev|usr|lib|lib32|lib64|etc|opt)(/|$)')"
+# Each process that is started looks there for what it needs, whatever it does then.
+_MODULES = "regexp_matches(f.name, '/(s?bin|lib|lib32|lib64|libexec|site-packages|node_modules)(/|$)')"
 _QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call
 ORDER BY count DESC"""
@@ -101,6 +104,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     tables=("uses", "places", "siblings", "programs"),
-    yields_to=("process-storm", "slow-call"),
+    yields_to=("slow-call",),
     case="stat-storm",
 )

@@ -26,11 +26,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places whose files are written by one worker each."""
-    if not workers.side_by_side(facts):
-        return
-    faults = Faults(
-        [row for row in facts.rows(_sql(settings)) if _objects(facts, row) >= settings.least_files]
-    )
+    faults = faults_of(facts, settings)
     count = faults.total("count")
     if not faults or not costs.worth_a_word(facts, faults.time_ns, count):
         return
@@ -55,6 +51,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         confidence=0.75,
         gain=(0.3, 0.9),
     )
+
+
+def faults_of(facts: Facts, settings: Settings) -> Faults:
+    """All patterns of names whose files are written by one worker each, and are many; with `workers`. Needs
+    the derived tables `file_work` and `workers`."""
+    if not workers.side_by_side(facts):
+        return Faults([])
+    rows = facts.rows(_sql(settings))
+    return Faults([row for row in rows if _objects(facts, row) >= settings.least_files])
 
 
 def _stripes(facts: Facts, mount_point: str | None) -> int | None:

@@ -11,6 +11,8 @@ from iodock.rules import costs, redundant_writes, transfers, unaligned_requests
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
+PAGE_BYTES = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -24,6 +26,11 @@ class Settings:
     """Share that must not begin where the access before it ended."""
     below_bytes: int = 262144
     """Requests of this mean size and above pay for their jump."""
+    least_passes: int = 16
+    """So often a file must be gone through in jumps of a page or more, a part of it each time, as a column of
+    a matrix is that is stored row by row."""
+    most_piece_bytes: int = 16384
+    """The requests of such a pass are smaller than this on average."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -59,8 +66,22 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
     """Places that are read (DIRECTION 1) or written (2) at random."""
-    faults = Faults(facts.rows(_sql(direction, settings)))
+    faults = _without_near(facts, Faults(facts.rows(_sql(direction, settings))), direction, settings)
     return faults if faults.total("count") >= settings.least_count else Faults([])
+
+
+def _without_near(facts: Facts, faults: Faults, direction: int, settings: Settings) -> Faults:
+    """The places without those gone through in passes whose pieces lie together, many in each page."""
+    passes = ", ".join(str(row["place"]) for row in faults.rows if not row["is_to_and_fro"])
+    if not passes:
+        return faults
+    far = facts.rows(
+        f"""SELECT p.place FROM events e JOIN places p ON p.file_id = e.file_id
+WHERE p.place IN ({passes}) AND e.direction = {direction} AND e.bytes > 0 GROUP BY p.place
+HAVING count(*) FILTER (WHERE abs(e.gap_bytes) >= {PAGE_BYTES}) >= {settings.least_jumps} * count(*)"""
+    )
+    kept = {row["place"] for row in far}
+    return Faults([row for row in faults.rows if row["is_to_and_fro"] or row["place"] in kept])
 
 
 def _sql(direction: int, settings: Settings) -> str:
@@ -69,11 +90,14 @@ def _sql(direction: int, settings: Settings) -> str:
     fro = "coalesce(sum(t.back) FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"
     to = "coalesce(sum(t.count - t.back) FILTER (WHERE t.pattern IN (3, 4)), 0)"
     jumps = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0)"
+    is_to_and_fro = f"greatest({back}, least({to}, {fro})) >= {settings.least_back} * sum(t.count)"
+    # Most steps of a pass go on, and one goes back to begin the next.
+    passes = f"""{fro} BETWEEN {settings.least_passes} AND 0.5 * {to}
+    AND sum(t.bytes) < {settings.most_piece_bytes} * sum(t.count)"""
     return transfers.by_place(
-        transfers.moved() | {"jumps": jumps},
+        transfers.moved() | {"jumps": jumps, "is_to_and_fro": is_to_and_fro},
         where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
-        having=f"""sum(t.count) >= {transfers.FEW}
-  AND greatest({back}, least({to}, {fro})) >= {settings.least_back} * sum(t.count)
+        having=f"""sum(t.count) >= {transfers.FEW} AND ({is_to_and_fro} OR {passes})
   AND {jumps} >= {settings.least_jumps} * sum(t.count)
   AND sum(t.bytes) < {settings.below_bytes} * sum(t.count)""",
     )

@@ -29,8 +29,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     count, cost = faults.total("count"), faults.time_ns
     handed = Faults(facts.rows(_handed_sql(settings)))
     scratch = _scratch(facts, faults)
+    text_ns = costs.text_ns(facts, faults, 1)
     if cost is not None:
-        cost += max(handed.total("time_ns"), scratch.total("time_ns"))
+        cost += max(handed.total("time_ns"), scratch.total("time_ns")) + text_ns
     own = faults.total("again")
     if own < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
         return
@@ -44,6 +45,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             "own_bytes": own,
             "read_bytes": faults.total("bytes"),
             "rewrites": handed.total("count"),
+            "text_ns": text_ns,
             "time_ns": cost,
         },
         query=_QUERY,

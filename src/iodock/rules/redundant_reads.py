@@ -8,7 +8,7 @@ from typing import Any
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import backward_access, costs, random_access, seek_storm, transfers
+from iodock.rules import backward_access, costs, programs, random_access, seek_storm, transfers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
@@ -43,7 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for what processes read again themselves, one for what each of many reads once."""
     for shared in (False, True):
         faults = _without_random(facts, Faults(facts.rows(_sql(shared, settings))), settings)
-        faults = _read_alike(facts, faults, settings) if shared else faults
+        faults = _read_alike(facts, faults, settings) if shared else _without_builders(facts, faults)
         count, cost = faults.total("count"), faults.time_ns
         text_ns = costs.text_ns(facts, faults, 1)
         if cost is not None:
@@ -104,10 +104,12 @@ def _most(faults: Faults) -> int:
 
 def _without_random(facts: Facts, faults: Faults, settings: Settings) -> Faults:
     """The places without those of which parts are looked up here and there, none of them above all."""
-    jumping = {row["place"] for row in _jumping(facts).rows} if faults else set()
+    jumping = {row["place"]: row.get("is_to_and_fro", 1) for row in _jumping(facts).rows} if faults else {}
     places = ", ".join(str(row["place"]) for row in faults.rows if row["place"] in jumping)
     if not places or not facts.sees(Need.OFFSETS):
         return faults
+    # Who goes through a file in passes may come back to the same pieces in each.
+    to_and_fro = ", ".join(str(place) for place, is_so in jumping.items() if is_so) or "NULL"
     rows = facts.rows(
         f"""WITH begun AS (SELECT p.place, e.file_id, count(*) AS count
   FROM events e JOIN places p ON p.file_id = e.file_id
@@ -117,7 +119,8 @@ by_file AS (SELECT place, sum(count) AS count, count(*) AS offsets, max(count) A
   GROUP BY place, file_id)
 SELECT place FROM by_file GROUP BY place
 HAVING sum(offsets) >= {settings.least_distinct} * sum(count)
-  OR sum(most) <= {settings.most_same} * sum(count) AND sum(count) <= {settings.most_often} * sum(offsets)"""
+  OR place IN ({to_and_fro}) AND sum(most) <= {settings.most_same} * sum(count)
+    AND sum(count) <= {settings.most_often} * sum(offsets)"""
     )
     scattered = {row["place"] for row in rows}
     return Faults([row for row in faults.rows if row["place"] not in scattered])
@@ -128,6 +131,20 @@ def _jumping(facts: Facts) -> Faults:
     back = facts.settings.of_rule("backward-access", backward_access.Settings)
     found = (random_access.faults_of(facts, 1, chosen), backward_access.faults_of(facts, 1, back))
     return Faults([row for one in found for row in one.rows])
+
+
+def _without_builders(facts: Facts, faults: Faults) -> Faults:
+    """The places that anyone but compilers and build tools reads: these look at what they have made, to sign
+    or to link it, and the user can't change them."""
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    if not places or not facts.rows(f"SELECT 1 FROM programs WHERE {programs.builds('program')} LIMIT 1"):
+        return faults
+    left = facts.rows(
+        f"""SELECT DISTINCT l.place FROM uses u JOIN places l ON l.file_id = u.file_id
+  JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
+WHERE l.place IN ({places}) AND u.direction = 1 AND u.bytes > 0 AND NOT {programs.builds("g.program")}"""
+    )
+    return Faults([row for row in faults.rows if {"place": row["place"]} in left])
 
 
 def _read_alike(facts: Facts, faults: Faults, settings: Settings) -> Faults:

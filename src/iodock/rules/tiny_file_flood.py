@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, programs
+from iodock.rules import costs, file_per_process, programs
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -27,7 +27,7 @@ class Settings:
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: the numbered small files of all places. Source trees, whose files have names of their
     own, and tools that go through trees are left out."""
-    faults = Faults(facts.rows(_sql(settings)))
+    faults = Faults(facts.rows(_sql(settings, _of_workers(facts, settings))))
     if faults.file_count < settings.least_files:
         return
     opens = faults.total("count")
@@ -53,10 +53,22 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def _of_workers(facts: Facts, settings: Settings) -> str:
+    """SQL list of the patterns of names that are many only because workers are: `file-per-process` names
+    them."""
+    chosen = facts.settings.of_rule("file-per-process", file_per_process.Settings)
+    few = [
+        str(row["name"])
+        for row in file_per_process.faults_of(facts, chosen).rows
+        if int(row["file_count"]) < settings.least_files * int(row["workers"])
+    ]
+    return ", ".join("'" + name.replace("'", "''") + "'" for name in few) or "NULL"
+
+
 # Files of one folder with names of one length are numbered too, if by letters, as `split` does it; and so are
 # those of numbered folders that are named alike.
 # In one file the small pieces would be buffered: their calls go too, though not all of their time.
-def _sql(settings: Settings) -> str:
+def _sql(settings: Settings, of_workers: str) -> str:
     return f"""WITH lengths AS (SELECT file_id, count(*) OVER (PARTITION BY length(name), {_FOLDER}) AS alike
   FROM files f WHERE {costs.files("f")}),
 folders AS (SELECT file_id, count(*) OVER (PARTITION BY pattern, length({_LAST})) AS alike FROM files f
@@ -74,6 +86,7 @@ WHERE w.opens BETWEEN 1 AND {settings.most_opens} AND w.reads + w.writes > 0
   AND w.read_bytes + w.written_bytes <= {settings.most_bytes}
   AND {costs.data_files("f")} AND ({_NUMBERED} OR w.file_id IN (FROM series))
   AND NOT {programs.is_tool("g.program")}
+  AND coalesce(coalesce(f.pattern, f.name) NOT IN ({of_workers}), true)
 GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
 
 
@@ -117,7 +130,7 @@ RULE = Rule(
     fine_when=N_("The files are wanted one by one, and they are few at a time."),
     settings=Settings,
     find=find,
-    tables=("file_work", "places", "programs"),
-    yields_to=("file-per-process", "process-storm", "sync-heavy", "slow-call"),
+    tables=("file_work", "places", "programs", "workers"),
+    yields_to=("process-storm", "sync-heavy", "slow-call"),
     case="tiny-files",
 )

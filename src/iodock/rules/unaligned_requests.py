@@ -32,7 +32,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     more. Of each request's time the share of the page that an aligned one would not touch is the cost; where
     a file is overwritten, what the requests take beyond copying, for they wait for pages from the disk."""
     for direction, verb in ((1, "read"), (2, "write")):
-        slow = _waiting(facts, settings) if direction == 2 else []
+        slow = _without_tools(facts, _waiting(facts, settings), 2) if direction == 2 else []
         known = {row["place"] for row in slow}
         rows = _without_tools(facts, facts.rows(_sql(direction, settings, facts)), direction)
         if direction == 2:
@@ -93,14 +93,14 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
 
 
 def _without_tools(facts: Facts, rows: list[dict[str, Any]], direction: int) -> list[dict[str, Any]]:
-    """The places that anyone but tools (tar with its blocks of 10 KiB) moved bytes of."""
+    """The places that anyone but tools (tar with its blocks of 10 KiB, compilers) moved bytes of."""
     if not rows:
         return rows
     places = ", ".join(str(row["place"]) for row in rows)
     left = facts.rows(
         f"""SELECT DISTINCT l.place FROM uses u JOIN places l ON l.file_id = u.file_id
   JOIN processes q ON q.utid = u.utid LEFT JOIN programs g ON g.upid = q.upid
-WHERE l.place IN ({places}) AND u.direction = {direction} AND NOT {programs.walks("g.program")}"""
+WHERE l.place IN ({places}) AND u.direction = {direction} AND NOT {programs.is_tool("g.program")}"""
     )
     return [row for row in rows if {"place": row["place"]} in left]
 

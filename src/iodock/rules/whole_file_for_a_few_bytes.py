@@ -215,7 +215,7 @@ flows AS (SELECT q.upid,
   GROUP BY q.upid),
 absorbed AS (SELECT coalesce(sum(o.fetched), 0) AS bytes FROM flows o JOIN siblings s ON s.upid = o.upid
   WHERE s.program IS NOT NULL AND NOT regexp_matches(s.program, '{SHELLS}')
-    AND s.alike >= {settings.least_times} AND o.given <= {settings.most_output} * o.fetched),
+    AND s.alike_of_owner >= {settings.least_times} AND o.given <= {settings.most_output} * o.fetched),
 output AS (SELECT o.upid, o.taken,
     o.given - o.piped * least(1.0, a.bytes / nullif(sum(o.piped) OVER (), 0)) AS written
   FROM flows o, absorbed a),
