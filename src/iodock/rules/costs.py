@@ -67,6 +67,11 @@ def data_files(place: str) -> str:
     return f"({files(place)} AND NOT regexp_matches({place}.name, '{_SYSTEM}'))"
 
 
+def program_files(place: str) -> str:
+    """SQL condition: PLACE is a file of the system or of a program."""
+    return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{_SYSTEM}'))"
+
+
 def descriptors(place: str) -> str:
     """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is read: mostly a
     pipe."""

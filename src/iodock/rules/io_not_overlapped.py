@@ -218,9 +218,9 @@ SELECT count(*) AS seen, count(*) FILTER (WHERE begins) AS phases,
   CAST(sum(pause) FILTER (WHERE pause > 0 AND NOT begins) AS BIGINT) AS short_ns,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes) AS computed_ns,
   (SELECT CAST(sum(cpu_user_ns) AS BIGINT) FROM processes WHERE utid IN (FROM main)) AS own_ns,
-  (SELECT CAST(greatest(0, sum(cpu_user_ns) - greatest(0, min(s.first_ts) - min(start_ts))
-      - greatest(0, max(end_ts) - max(s.last_ts))) AS BIGINT)
-    FROM processes, spans s WHERE upid IN (SELECT upid FROM wanders)) AS wandering_ns,
+  (SELECT CASE WHEN count(*) > 0 THEN CAST(greatest(0, sum(cpu_user_ns)
+      - greatest(0, min(s.first_ts) - min(start_ts)) - greatest(0, max(end_ts) - max(s.last_ts))) AS BIGINT)
+    END FROM processes, spans s WHERE upid IN (SELECT upid FROM wanders)) AS wandering_ns,
   (SELECT max(ns) FROM beside) AS beside_ns,
   CAST(max(end_ts) - min(ts) - coalesce(sum(pause) FILTER (WHERE begins), 0) AS BIGINT) AS busy_ns,
   CAST(sum(pause) FILTER (WHERE begins AND pause BETWEEN usual / 2 AND usual * 2) AS BIGINT) AS regular_ns,

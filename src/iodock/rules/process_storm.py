@@ -20,6 +20,16 @@ class Settings:
     """Processes that one process started to run the same program, from which on it is a storm."""
     least_of_kind: int = 10
     """The same program so often, where a loop starts several: together they are `least_alike`."""
+    least_few: int = 20
+    """The same program so often, where most of these lives goes into the start: interpreters take as long to
+    start as many small commands."""
+    least_few_start: float = 0.5
+    """Of their lives together, up to the last call on the program's own files and the system's."""
+    least_few_calls: int = 60
+    """Calls on the program's own files and the system's, which each of them makes on average: a command in C
+    starts with a dozen."""
+    least_few_share: float = 0.2
+    """Of the run's wall time that such starts must take together."""
     most_life_seconds: float = 0.1
     """Their median lifetime; who lives longer does real work."""
     least_listings: int = 50
@@ -34,9 +44,9 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all short processes of which there are many alike. Compilers are left out."""
-    facts.store.keep("storm", _members_sql(settings))
+    facts.store.keep("storm", _members_sql(settings, facts.wall_ns or 0))
     (row,) = facts.rows(_sql(settings))
-    if row["processes"] < settings.least_alike:
+    if not row["processes"]:
         return
     lived = _starting_ns(row) / 1e9 if row["union_ns"] else None
     if lived is not None and row["union_ns"] < settings.least_share * (facts.wall_ns or 0):
@@ -77,7 +87,7 @@ def _names(rows: list[dict[str, Any]]) -> tuple[str, ...]:
 
 
 # A pass of a loop may start several programs, or a shell that does: who started that shell has the loop.
-def _members_sql(settings: Settings) -> str:
+def _members_sql(settings: Settings, wall_ns: int) -> str:
     life = settings.most_life_seconds * 1e9
     return f"""WITH listing AS (SELECT p.upid FROM uses u JOIN processes p ON p.utid = u.utid
   JOIN calls c ON c.id = u.call_id WHERE c.family = 'getdents' GROUP BY p.upid
@@ -90,17 +100,30 @@ kinds AS (SELECT owner, program FROM owned WHERE NOT {programs.builds("program")
   HAVING count(*) >= {settings.least_of_kind} AND median(life) <= {life}),
 mixed AS (SELECT o.upid FROM owned o JOIN kinds k ON k.owner = o.owner AND k.program = o.program
     LEFT JOIN programs g ON g.upid = o.owner WHERE NOT {programs.builds("g.program")}
-  QUALIFY count(*) OVER (PARTITION BY o.owner) >= {settings.least_alike})
+  QUALIFY count(*) OVER (PARTITION BY o.owner) >= {settings.least_alike}),
+loaded AS (SELECT p.upid, max(u.last_ts) AS ts, sum(u.count) AS calls FROM uses u
+    JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
+  WHERE {costs.program_files("f")} GROUP BY p.upid),
+few AS (SELECT s.upid FROM siblings s LEFT JOIN loaded l ON l.upid = s.upid LEFT JOIN programs g
+    ON g.upid = s.parent
+  WHERE s.program IS NOT NULL AND s.alike >= {settings.least_few}
+    AND NOT {programs.is_tool("s.program")} AND NOT {programs.builds("g.program")}
+  WINDOW w AS (PARTITION BY s.parent, s.program)
+  QUALIFY sum(least(l.ts, s.end_ts) - s.start_ts) OVER w >= greatest({settings.least_few_share * wall_ns},
+    {settings.least_few_start} * sum(s.end_ts - s.start_ts) OVER w)
+    AND avg(coalesce(l.calls, 0)) OVER w >= {settings.least_few_calls})
 SELECT upid, program, start_ts, end_ts FROM siblings
-WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR (
+WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR upid IN (FROM few) OR (
   alike >= {settings.least_alike} AND NOT {programs.builds("program")}
   AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
 # Processes of one pipeline run at the same time: their time counts once. Syncs, the reading of much data with
-# the look at it, and waiting for what processes that are no part of the storm write into a pipe are not what
-# the start takes.
+# the look at it, or passing it on through pipes, and waiting for what processes that are no part of the storm
+# write into a pipe are not what the start takes.
 def _sql(settings: Settings) -> str:
+    passed = "coalesce(f.kind IN ('pipe', 'fifo') AND u.direction > 0 AND u.bytes > 0, false)"
+    looked_at = f"(u.direction = 1 AND {costs.data_files('f')} OR {passed})"
     return f"""WITH ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM storm WHERE end_ts >= start_ts),
 lived AS (SELECT CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(before, start_ts)))) AS BIGINT)
@@ -109,14 +132,15 @@ fed AS (SELECT u.file_id FROM uses u JOIN files f ON f.file_id = u.file_id
     JOIN processes p ON p.utid = u.utid
   WHERE f.kind IN ('pipe', 'fifo') AND u.direction = 2 AND u.bytes > 0
   GROUP BY u.file_id HAVING count(*) FILTER (WHERE p.upid IN (SELECT upid FROM storm)) = 0),
-used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life, sum(u.time_ns) AS ns,
-    coalesce(sum(u.bytes) FILTER (WHERE u.direction = 1 AND {costs.data_files("f")}), 0) AS bytes,
-    max(u.last_ts) FILTER (WHERE u.direction = 1 AND {costs.data_files("f")})
-      - min(u.first_ts) FILTER (WHERE u.direction = 1 AND {costs.data_files("f")}) AS reading_ns
+used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life,
+    coalesce(sum(u.time_ns) FILTER (WHERE NOT {passed} OR u.direction = 1 AND u.file_id IN (FROM fed)), 0)
+      AS ns,
+    coalesce(sum(u.bytes) FILTER (WHERE {looked_at}), 0) AS bytes,
+    max(u.last_ts) FILTER (WHERE {looked_at}) - min(u.first_ts) FILTER (WHERE {looked_at}) AS reading_ns
   FROM uses u JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid
     JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
   WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND {costs.data_files("f")}
-    OR u.direction = 1 AND u.file_id IN (FROM fed))
+    OR {passed})
   GROUP BY s.upid),
 data AS (SELECT CAST(sum(least(life, CASE WHEN bytes >= {settings.least_data_bytes}
     THEN greatest(ns + {settings.look_ns} * bytes, coalesce(reading_ns, 0)) ELSE ns END)) AS BIGINT)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.rules import serial_phases, workers
+from iodock.rules import costs, serial_phases, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.workers import Team, Worker
 
@@ -23,6 +23,14 @@ class Settings:
     (`straggler`)."""
     least_seconds: float = 0.02
     """Time beyond the mean; less says nothing."""
+    least_late_share: float = 0.15
+    """Of the run, by which a process or rank that has more goes on after the others, where so little of the
+    time lies inside calls that these tell nothing: it takes apart what it reads, or puts together what it
+    writes."""
+    least_late_seconds: float = 0.05
+    """The same in seconds."""
+    most_worked_ns: float = 500.0
+    """Of its time, for each byte that it reads or writes: more is another work."""
     least_busy_ratio: float = 1.4
     """Computing and I/O of the busiest thread over the mean of all: threads of one process may share the work
     by its kind, so that the others compute while one does the I/O."""
@@ -35,6 +43,9 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         busiest, mean = team.most(_time), team.mean(_time)
         excess = (busiest.time_ns - mean) / 1e9
         if excess < settings.least_seconds or not _is_unequal(team, busiest, settings):
+            busiest = team.most(_bytes)
+            excess = 0.0 if team.are_threads else _late_seconds(facts, team, busiest, settings)
+        if not excess:
             continue
         if _is_own_kind(facts, team, busiest, settings, alone):
             continue
@@ -68,6 +79,26 @@ def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
     if team.mean(_bytes) > 0:
         return busiest.bytes >= ratio * team.mean(_bytes)
     return busiest.calls >= ratio * team.mean(_calls)
+
+
+def _late_seconds(facts: Facts, team: Team, most: Worker, settings: Settings) -> float:
+    """How much longer than the others the one with most bytes works on them, which is no time inside calls; 0
+    where it does not, or has hardly more than they."""
+    others = sorted(_worked(one) for one in team.workers if one is not most and one.last_ts is not None)
+    if len(others) < 2 or most.bytes < settings.least_work_ratio * team.mean(_bytes):
+        return 0.0
+    worked = _worked(most)
+    late = (most.last_ts or 0) - max(one.last_ts or 0 for one in team.workers if one is not most)
+    least = max(settings.least_late_share * (facts.wall_ns or 0), settings.least_late_seconds * 1e9)
+    is_text = costs.TEXT_NS * most.bytes <= worked <= settings.most_worked_ns * most.bytes
+    if late < least or not is_text or worked < settings.least_work_ratio * others[len(others) // 2]:
+        return 0.0
+    return late / 1e9
+
+
+def _worked(one: Worker) -> int:
+    """From its first call to its last, ns."""
+    return (one.last_ts or 0) - (one.first_ts or 0)
 
 
 def _is_own_kind(

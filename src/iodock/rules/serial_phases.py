@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar, Severity
 from iodock.language import N_
-from iodock.rules import alone, costs, io_not_overlapped, thread_turns, workers
+from iodock.rules import alone, costs, io_not_overlapped, prepared, thread_turns, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.workers import Team, Worker
 
@@ -38,6 +38,15 @@ class Settings:
     """Up from this length it is a stretch, and so is the pause between two."""
     most_beside_threads: float = 0.1
     """Of the time of these stretches, in which the threads may live already, or still."""
+    least_prepared: float = 0.1
+    """Of the run, that helpers could spare which don't work while one reads and takes apart what it reads, or
+    puts together what it writes."""
+    least_prepared_cpu: float = 0.2
+    """Of that time, that the one must compute; processors are shared on a busy machine."""
+    least_worked: float = 0.6
+    """Of that time, that must be spent beside the calls: who mostly waits for the disk is told by those."""
+    most_worked_ns: float = 500.0
+    """Of that time, for each byte that is read or written: to take its text apart. More is another work."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -60,8 +69,13 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if not found:
         for part in alone.of_parents(facts, settings):
             if _is_long(facts, part, settings):
+                found = True
                 yield _of_part(part, _PARENT)
-        yield from _of_threads(facts, settings)
+        for candidate in _of_threads(facts, settings):
+            found = True
+            yield candidate
+    if not found:
+        yield from map(_of_prepared, prepared.of_helpers(facts, settings))
 
 
 def _of_all(facts: Facts, team: Team, busiest: Worker) -> Candidate:
@@ -94,6 +108,18 @@ def _of_threads(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         yield _candidate(_THREADS, values, one, one.alone_ns * (1 - 1 / one.threads), 0.4)
 
 
+def _of_prepared(one: prepared.Prepared) -> Candidate:
+    values: dict[str, Scalar] = {
+        "worker": one.maker,
+        "workers": one.helpers + 1,
+        "alone_ns": one.alone_ns,
+        "alone_share": one.share,
+        "moved_bytes": one.bytes,
+    }
+    text = _PREPARES if one.are_threads else _PARENT
+    return _candidate(text, values, one, one.alone_ns * (1 - 1 / one.helpers), 0.5)
+
+
 def _is_long(facts: Facts, part: alone.Part | thread_turns.Stretches, settings: Settings) -> bool:
     is_long = part.alone_ns >= settings.least_wall * (facts.wall_ns or 0)
     return is_long and part.bytes >= settings.least_bytes
@@ -113,7 +139,7 @@ def _of_part(part: alone.Part, text: str, at_most: Severity = Severity.HIGH) -> 
 def _candidate(
     text: str,
     values: Mapping[str, Scalar],
-    of: Worker | alone.Part | thread_turns.Stretches,
+    of: Worker | alone.Part | thread_turns.Stretches | prepared.Prepared,
     waited_ns: float,
     confidence: float,
     at_most: Severity = Severity.HIGH,
@@ -145,17 +171,18 @@ def works_alone(facts: Facts, team: Team, one: Worker, settings: Settings) -> bo
 
 
 def _partners_sql(team: Team, one: Worker, least_bytes: float) -> str:
-    """How many others have moved so much of the files that hold what ONE has moved."""
+    """How many others have moved so much of the kinds of files that hold what ONE has moved, the same way."""
     numbers = ", ".join(str(other.number) for other in team.workers)
     return f"""WITH members AS (SELECT DISTINCT worker, upid FROM workers
   WHERE (team = -1) = {team.are_ranks} AND worker IN ({numbers})),
-parts AS (SELECT m.worker, w.file_id, sum(w.read_bytes + w.written_bytes) AS bytes
+parts AS (SELECT m.worker, coalesce(f.pattern, f.name) AS kind, w.written_bytes > w.read_bytes AS writes,
+    sum(w.read_bytes + w.written_bytes) AS bytes
   FROM members m JOIN file_work w ON w.upid = m.upid JOIN files f ON f.file_id = w.file_id
-  WHERE {costs.data_files("f")} GROUP BY m.worker, w.file_id),
-mine AS (SELECT file_id, bytes, sum(bytes) OVER () AS whole FROM parts WHERE worker = {one.number}),
-others AS (SELECT worker FROM parts WHERE worker <> {one.number}
-    AND file_id IN (SELECT file_id FROM mine WHERE bytes > 0 AND bytes >= 0.1 * whole)
-  GROUP BY worker HAVING sum(bytes) > 0 AND sum(bytes) >= {least_bytes})
+  WHERE {costs.data_files("f")} GROUP BY ALL),
+mine AS (SELECT kind, writes, bytes, sum(bytes) OVER () AS whole FROM parts WHERE worker = {one.number}),
+others AS (SELECT p.worker FROM parts p JOIN mine m ON m.kind = p.kind AND m.writes = p.writes
+  WHERE p.worker <> {one.number} AND m.bytes > 0 AND m.bytes >= 0.1 * m.whole
+  GROUP BY p.worker HAVING sum(p.bytes) > 0 AND sum(p.bytes) >= {least_bytes})
 SELECT count(*) AS partners FROM others"""
 
 
@@ -213,12 +240,17 @@ _THREADS = N_(
     "{stretches} times one thread did I/O alone, {moved_bytes} in {alone_ns}, and started {threads} threads "
     "that compute only when it had ended."
 )
+_PREPARES = N_(
+    "One thread alone read or wrote {moved_bytes}, {alone_share} of the bytes of its process, and worked on "
+    "them for {alone_ns}, while no other thread computed."
+)
 _TITLES = {
     _PROCESSES: N_("One process does all the I/O"),
     _PROCESS_PART: N_("One process does some of the I/O alone"),
     _RANK_PART: N_("One rank does some of the I/O alone"),
     _PARENT: N_("One process does the I/O of its workers"),
     _THREADS: N_("One thread does the I/O while no other computes"),
+    _PREPARES: N_("One thread does the I/O while no other computes"),
 }
 
 RULE = Rule(

@@ -18,6 +18,12 @@ class Settings:
 
     least_bytes: int = 1048576
     """So much must have been written in vain, in all files together."""
+    least_small_bytes: int = 262144
+    """The same where making and deleting the files costs more than writing them."""
+    least_small_each: int = 512
+    """So much must be in each file on average then: a lock or a mark holds less."""
+    least_small_share: float = 0.05
+    """Of the run's wall time that they must take then."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -25,7 +31,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     facts.store.keep("moved_on", _MOVED_SQL if facts.rows(_HAS_MOVES) else _NONE_MOVED)
     faults = Faults(facts.rows(_sql()))
     moved, count, cost = faults.total("bytes"), faults.total("count"), faults.time_ns
-    if moved < settings.least_bytes or not costs.worth_a_word(facts, cost, count):
+    if not _is_much(facts, faults, settings) or not costs.worth_a_word(facts, cost, count):
         return
     values = {"written_bytes": moved, "files": faults.file_count}
     yield Candidate(
@@ -40,6 +46,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         confidence=0.85,
         gain=(0.5, 1.0),
     )
+
+
+def _is_much(facts: Facts, faults: Faults, settings: Settings) -> bool:
+    moved = faults.total("bytes")
+    spent = facts.wall_of(faults.time_ns)
+    if moved >= settings.least_bytes or spent is None:
+        return moved >= settings.least_bytes
+    are_small = moved >= max(settings.least_small_bytes, settings.least_small_each * faults.file_count)
+    return are_small and spent >= settings.least_small_share * (facts.wall_seconds or 0.0)
 
 
 # A file that is linked, mapped or executed lives on elsewhere or is read without a read; so does one that is

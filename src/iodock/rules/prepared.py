@@ -1,0 +1,274 @@
+"""What one process or thread reads and takes apart before those that compute are at work, or puts together
+and writes when they have ended. Little of that time lies inside calls: most of it goes into the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from iodock.rules import costs, programs
+from iodock.rules.facts import Facts
+
+if TYPE_CHECKING:
+    from iodock.rules.serial_phases import Settings
+
+_MOST_CALLS = 200_000
+"""Who makes more calls makes them small, which other rules tell."""
+_MOST_HELPERS = 1024
+_MOST_MAKERS = 4
+"""Of the processes and threads that move most bytes, so many are looked at."""
+_EDGE = 0.01
+"""Of the bytes: what was moved before and after."""
+_HELPS = 0.2
+"""Of the CPU time of the helper that computes most: who has less is a runtime's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What one does while its helpers don't work yet, or no more."""
+
+    maker: int
+    """upid, or utid of the thread."""
+    are_threads: bool
+    helpers: int
+    """That work at the same time."""
+    calls: int
+    bytes: int
+    share: float
+    """Of the bytes of all of them."""
+    time_ns: int
+    """Inside calls."""
+    alone_ns: int
+    """From the first call that reads to the helpers' begin, and from their end to the last that writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Who may have helpers: a process and those that it started, or a thread and others of its process."""
+
+    number: int
+    are_threads: bool
+    own: str
+    """SQL: its utids."""
+    others: str
+    """SQL: those of all its helpers."""
+    first_ts: int
+    last_ts: int
+    """Of its calls on data."""
+    cpu_ns: int
+
+
+def of_helpers(facts: Facts, settings: Settings) -> list[Prepared]:
+    """What processes and threads prepare or gather for at least two helpers, in so little of the time inside
+    calls that other measures miss it. Needs the derived tables `siblings`, `file_work`, `thread_io` and
+    `programs`; CPU times, else nothing is found."""
+    found = []
+    for maker, helpers in [*_with_processes(facts, settings), *_with_threads(facts, settings)]:
+        spans, many = _side_by_side(helpers)
+        if many < 2 or not spans:
+            continue
+        one = _prepared(facts, settings, maker, spans, many)
+        if one is not None:
+            found.append(one)
+    return found
+
+
+def _with_processes(facts: Facts, settings: Settings) -> list[tuple[_Maker, list[dict[str, Any]]]]:
+    found = []
+    for row in facts.rows(_parents_sql(settings)):
+        parent = int(row["upid"])
+        helpers = facts.rows(_children_sql(parent))
+        if not 2 <= len(helpers) <= _MOST_HELPERS:
+            continue
+        numbers = ", ".join(str(one["upid"]) for one in helpers)
+        maker = _Maker(
+            parent,
+            False,
+            f"SELECT utid FROM processes WHERE upid = {parent}",
+            f"SELECT utid FROM processes WHERE upid IN ({numbers})",
+            int(row["first_ts"]),
+            int(row["last_ts"]),
+            int(row["cpu_ns"] or 0),
+        )
+        handed = {int(one["upid"]): one for one in facts.rows(_handed_sql(maker))}
+        for one in helpers:
+            at = handed.get(int(one["upid"]), {})
+            one["start_ts"] = max(one["start_ts"], at.get("first_ts") or 0)
+            one["end_ts"] = max(one["start_ts"], min(one["end_ts"], at.get("last_ts") or one["end_ts"]))
+        found.append((maker, helpers))
+    return found
+
+
+def _with_threads(facts: Facts, settings: Settings) -> list[tuple[_Maker, list[dict[str, Any]]]]:
+    found = []
+    for row in facts.rows(_one_thread_sql(settings)):
+        upid, utid = int(row["upid"]), int(row["utid"])
+        first, last = int(row["first_ts"]), int(row["last_ts"])
+        threads = facts.rows(_threads_sql(upid, utid))
+        middle = facts.one(_middle_sql(utid))["ts"]
+        # Who is there while most is moved may compute meanwhile, or belong to the runtime.
+        beside = [one for one in threads if middle and one["start_ts"] <= middle < one["end_ts"]]
+        helpers = [one for one in threads if one not in beside]
+        if sum(one["cpu_ns"] for one in beside) > sum(one["cpu_ns"] for one in helpers):
+            continue
+        others = f"SELECT utid FROM processes WHERE upid = {upid} AND utid <> {utid}"
+        maker = _Maker(utid, True, f"SELECT {utid}", others, first, last, int(row["cpu_ns"] or 0))
+        found.append((maker, _busy(helpers)))
+    return found
+
+
+def _busy(helpers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those of the threads that compute, if they are not too many."""
+    most = max((int(one["cpu_ns"] or 0) for one in helpers), default=0)
+    if not most or len(helpers) > _MOST_HELPERS:
+        return []
+    return [one for one in helpers if int(one["cpu_ns"] or 0) >= _HELPS * most]
+
+
+def _side_by_side(helpers: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], int]:
+    """The times in which any of them works, and how many do at most at the same time."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted((int(one["start_ts"]), int(one["end_ts"])) for one in helpers):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    steps = [(int(one["start_ts"]), 1) for one in helpers] + [(int(one["end_ts"]), -1) for one in helpers]
+    live = most = 0
+    for _, step in sorted(steps):
+        live += step
+        most = max(most, live)
+    return spans, most
+
+
+def _prepared(
+    facts: Facts, settings: Settings, maker: _Maker, spans: list[tuple[int, int]], many: int
+) -> Prepared | None:
+    wall = facts.wall_ns or 0
+    worked = sum(end - start for start, end in spans)
+    edges = [maker.first_ts - 1, *(edge for span in spans for edge in span), maker.last_ts + wall]
+    gaps = [(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end > begin]
+    gaps = [gap for gap in gaps if gap[1] - gap[0] >= settings.least_stretch_ns][:_MOST_HELPERS]
+    if worked < settings.least_wall * wall or not gaps:
+        return None
+    calls = moved = spent = alone = 0
+    for row in facts.rows(_gaps_sql(maker, gaps, settings)):
+        begin, end = gaps[int(row["number"])]
+        length = _length(row, begin, end, is_first=begin < spans[0][0], is_last=end > spans[-1][1])
+        inside = int(row["time_ns"] or 0) + int(row["calls"]) * facts.tracing_ns
+        for one in length:
+            if _is_work(one, inside, row["bytes"], settings):
+                alone += one
+                calls, moved = calls + int(row["calls"]), moved + int(row["bytes"])
+                spent += int(row["time_ns"] or 0)
+                break
+    is_long = alone * (1 - 1 / many) >= settings.least_prepared * wall
+    if not is_long or moved < settings.least_bytes or maker.cpu_ns < settings.least_prepared_cpu * alone:
+        return None
+    whole = int(facts.one(_whole_sql(maker))["bytes"] or 0)
+    return Prepared(
+        maker.number, maker.are_threads, many, calls, moved, moved / max(1, whole, moved), spent, alone
+    )
+
+
+def _is_work(length: int, inside: int, moved: int, settings: Settings) -> bool:
+    """Whether so much time may go into so many bytes, and INSIDE calls only the smaller part of it."""
+    is_text = costs.TEXT_NS * moved <= length <= settings.most_worked_ns * moved
+    return is_text and inside <= (1 - settings.least_worked) * length
+
+
+def _length(row: dict[str, Any], begin: int, end: int, is_first: bool, is_last: bool) -> tuple[int, ...]:
+    """How long the work on what was read or written may have taken: with what goes before the helpers' begin
+    and after their end, or from the first to the last call."""
+    first, last = int(row["first_ts"]), int(row["last_ts"])
+    before = first if is_first or row["read"] >= row["written"] else begin
+    after = last if is_last or row["written"] > row["read"] else end
+    return after - before, last - first
+
+
+def _parents_sql(settings: Settings) -> str:
+    """Who started others and moved data itself: `upid first_ts last_ts cpu_ns`."""
+    return f"""WITH moved AS (SELECT w.upid, sum(w.read_bytes + w.written_bytes) AS bytes,
+    sum(w.reads + w.writes) AS calls, min(w.first_ts) AS first_ts, max(w.last_ts) AS last_ts
+  FROM file_work w JOIN files f ON f.file_id = w.file_id
+  WHERE {costs.data_files("f")} AND w.upid IN (SELECT parent FROM siblings) GROUP BY w.upid),
+busy AS (SELECT upid, sum(cpu_user_ns) AS cpu_ns FROM processes GROUP BY upid)
+SELECT m.*, b.cpu_ns FROM moved m JOIN busy b ON b.upid = m.upid JOIN programs g ON g.upid = m.upid
+WHERE m.bytes >= {settings.least_bytes} AND m.calls <= {_MOST_CALLS} AND b.cpu_ns > 0
+  AND m.first_ts IS NOT NULL AND NOT {programs.is_tool("g.program")}
+ORDER BY m.bytes DESC LIMIT {_MOST_MAKERS}"""
+
+
+# Of one program: a pipeline's stages are no workers.
+def _children_sql(parent: int) -> str:
+    return f"""SELECT upid, start_ts, end_ts FROM siblings
+WHERE parent = {parent} AND start_ts IS NOT NULL AND end_ts IS NOT NULL
+  AND coalesce(program, '') = (SELECT coalesce(program, '') FROM siblings WHERE parent = {parent}
+    GROUP BY program ORDER BY sum(end_ts - start_ts) DESC NULLS LAST LIMIT 1)"""
+
+
+# A pool may be there before its work is: a worker begins when it has been handed data, and ends with its last
+# answer.
+def _handed_sql(maker: _Maker) -> str:
+    return f"""WITH shared AS (SELECT DISTINCT u.file_id FROM uses u JOIN files f ON f.file_id = u.file_id
+  WHERE f.kind IN ('pipe', 'fifo', 'socket') AND u.utid IN ({maker.own}))
+SELECT p.upid, min(u.first_ts + coalesce(u.longest_ns, 0)) FILTER (WHERE u.direction = 1) AS first_ts,
+  max(u.last_ts) FILTER (WHERE u.direction = 2) AS last_ts
+FROM uses u JOIN processes p ON p.utid = u.utid
+WHERE u.file_id IN (FROM shared) AND u.utid IN ({maker.others}) AND u.bytes > 0 GROUP BY p.upid"""
+
+
+def _one_thread_sql(settings: Settings) -> str:
+    """Threads that move most of what their processes move: `upid utid first_ts last_ts cpu_ns`."""
+    return f"""SELECT t.upid, t.utid, t.first_ts, t.last_ts, t.user_ns AS cpu_ns
+FROM thread_io t JOIN programs g ON g.upid = t.upid
+WHERE t.bytes >= {settings.least_bytes} AND t.calls <= {_MOST_CALLS} AND t.user_ns > 0
+  AND t.first_ts IS NOT NULL AND NOT {programs.is_tool("g.program")}
+QUALIFY row_number() OVER (PARTITION BY t.upid ORDER BY t.bytes DESC, t.utid) = 1
+ORDER BY t.bytes DESC LIMIT {_MOST_MAKERS}"""
+
+
+def _middle_sql(utid: int) -> str:
+    """When the thread has made half of its calls that move data."""
+    return f"""SELECT quantile_disc(e.ts, 0.5) AS ts FROM events e JOIN files f ON f.file_id = e.file_id
+WHERE e.utid = {utid} AND e.direction IN (1, 2) AND e.bytes > 0 AND {costs.data_files("f")}"""
+
+
+def _threads_sql(upid: int, utid: int) -> str:
+    return f"""SELECT utid, start_ts, end_ts, coalesce(user_ns, 0) AS cpu_ns FROM thread_io
+WHERE upid = {upid} AND utid <> {utid} AND NOT is_main AND start_ts IS NOT NULL AND end_ts IS NOT NULL"""
+
+
+# Kinds of files that helpers read or write alike are shared out. A few bytes at the edges may be settings,
+# which are read long before, or a last line of a log.
+def _gaps_sql(maker: _Maker, gaps: list[tuple[int, int]], settings: Settings) -> str:
+    values = ", ".join(f"({number}, {begin}, {end})" for number, (begin, end) in enumerate(gaps))
+    return f"""WITH gaps(number, begin_ts, end_ts) AS (VALUES {values}),
+moved AS (SELECT coalesce(f.pattern, f.name) AS kind, u.file_id, u.direction,
+    sum(u.bytes) FILTER (WHERE u.utid IN ({maker.own})) AS mine,
+    sum(u.bytes) FILTER (WHERE u.utid IN ({maker.others})) AS theirs
+  FROM uses u JOIN files f ON f.file_id = u.file_id
+  WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")} GROUP BY ALL),
+kinds AS (SELECT kind, direction FROM moved GROUP BY kind, direction
+  HAVING sum(mine) >= {settings.least_alone} * (sum(mine) + coalesce(sum(theirs), 0))),
+own AS (SELECT m.file_id, m.direction FROM moved m
+    JOIN kinds k ON k.kind = m.kind AND k.direction = m.direction WHERE m.mine > 0),
+made AS (SELECT e.ts, e.dur, e.bytes, e.direction FROM events e
+    JOIN own o ON o.file_id = e.file_id AND o.direction = e.direction
+  WHERE e.utid IN ({maker.own}) AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.bytes > 0),
+placed AS (SELECT g.number, m.*,
+    sum(m.bytes) OVER (PARTITION BY g.number ORDER BY m.ts) / sum(m.bytes) OVER (PARTITION BY g.number)
+      AS done,
+    m.bytes / sum(m.bytes) OVER (PARTITION BY g.number) AS part
+  FROM gaps g JOIN made m ON m.ts >= g.begin_ts AND m.ts < g.end_ts)
+SELECT number, count(*) AS calls, CAST(sum(bytes) AS BIGINT) AS bytes,
+  CAST(coalesce(sum(bytes) FILTER (WHERE direction = 1), 0) AS BIGINT) AS read,
+  CAST(coalesce(sum(bytes) FILTER (WHERE direction = 2), 0) AS BIGINT) AS written,
+  CAST(sum(dur) AS BIGINT) AS time_ns, min(ts) AS first_ts, max(ts + dur) AS last_ts
+FROM placed WHERE done > {_EDGE} AND done - part < {1 - _EDGE} GROUP BY number"""
+
+
+def _whole_sql(maker: _Maker) -> str:
+    return f"""SELECT CAST(sum(u.bytes) AS BIGINT) AS bytes FROM uses u JOIN files f ON f.file_id = u.file_id
+WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")}
+  AND (u.utid IN ({maker.own}) OR u.utid IN ({maker.others}))"""

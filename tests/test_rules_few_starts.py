@@ -1,0 +1,66 @@
+"""Processes whose start is what they take: few of a slow interpreter; and stages of pipelines, which are no
+storm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metadata_log import FIRST, Trace, diagnosed, of_rule
+
+
+def started(log: Trace, count: int, modules: int, start_us: int, work_us: int) -> None:
+    """COUNT commands, one after the other, that load MODULES of their own and then work."""
+    for number in range(count):
+        pid = 1000 + number
+        log.start(pid, "/usr/bin/python3")
+        for module in range(modules):
+            log.open(f"/usr/lib/python3/m{module}.pyc", pid=pid)
+            log.read(2000, 0, pid=pid)
+            log.close(pid=pid)
+            log.pause(start_us // modules, pid)
+        log.open(f"/usr/lib/python3/last{number}.pyc", pid=pid)
+        log.pause(work_us, pid)
+        log.end(pid)
+        log.clocks[FIRST] = log.clocks[pid] + 1000
+
+
+@pytest.mark.parametrize(
+    ("count", "modules", "start_us", "work_us", "found"),
+    [
+        (25, 40, 150_000, 20_000, True),
+        (12, 40, 150_000, 20_000, False),
+        (25, 4, 150_000, 20_000, False),
+        (25, 40, 150_000, 300_000, False),
+    ],
+    ids=["an interpreter's", "too few", "a command in C on a busy machine", "they work for longer"],
+)
+def test_few_starts_that_take_long(
+    tmp_path: Path, count: int, modules: int, start_us: int, work_us: int, found: bool
+) -> None:
+    log = Trace()
+    started(log, count, modules, start_us, work_us)
+    findings = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm")
+    assert [one.message.values["processes"] for one in findings] == ([count] if found else [])
+
+
+@pytest.mark.parametrize(("passed", "worth"), [(40 * 65536, False), (4096, True)], ids=["much", "a line"])
+def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path, passed: int, worth: bool) -> None:
+    log = Trace()
+    for number in range(30):
+        fd, first, second = 10 + 2 * number, 1000 + 2 * number, 1001 + 2 * number
+        log.call(f"pipe2([{fd}, {fd + 1}], 0)")
+        log.start(first, "/usr/bin/cat")
+        log.start(second, "/usr/bin/cat")
+        pieces = max(2, passed // 65536)
+        for _ in range(pieces):
+            log.pause(20_000 // pieces, first)
+            log.write(passed // pieces, 10, fd + 1, first)
+            log.clocks[second] = log.clocks[first]
+            log.read(passed // pieces, 10, fd, second)
+        log.end(first)
+        log.end(second)
+        log.clocks[FIRST] = log.clocks[second] + 100
+    found = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm")
+    assert any((one.cost_share or 0) > 0.5 for one in found) == worth
