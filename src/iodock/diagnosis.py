@@ -26,7 +26,7 @@ from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
 from iodock.relations.selection import select
-from iodock.rules import costs, slow_call, typical
+from iodock.rules import costs, slow_call, tracing, typical
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
@@ -206,11 +206,25 @@ def _severity(candidate: Candidate, cost: float | None, facts: Facts, wall: floa
 
 
 def _is_tracing(candidate: Candidate, facts: Facts, wall: float | None) -> bool:
-    """Whether the calls themselves would take next to nothing of the run without recording."""
-    alone, tracing = facts.wall_of(candidate.time_ns), facts.wall_of(facts.calls * facts.tracing_ns)
-    if alone is None or not wall or candidate.wall_seconds is not None or not tracing:
+    """Whether the calls themselves would take next to nothing of the run without a tracer."""
+    if candidate.time_ns is None or not wall or candidate.wall_seconds is not None:
         return False
-    return alone < facts.settings.severity.low * max(wall - tracing, LEAST_UNTRACED * wall)
+    # A tracer stops the program twice for each call: of logs only what one stop takes is known.
+    each = facts.within_ns + (facts.tracing_ns or facts.within_ns)
+    alone, added = facts.wall_of(_untraced_ns(candidate, facts)), facts.wall_of(facts.calls * each)
+    if alone is None or not added:
+        return False
+    return alone < facts.settings.severity.low * max(wall - added, LEAST_UNTRACED * wall)
+
+
+def _untraced_ns(candidate: Candidate, facts: Facts) -> int:
+    """What the calls at fault would take without a tracer, with the work around those that go. If they take
+    hardly longer than calls that do nothing, nothing more is known of them than their number."""
+    time_ns, added = candidate.time_ns or 0, candidate.count * facts.within_ns
+    work = round(candidate.count * facts.work_ns) if candidate.gain == costs.CALLS_GO and added else 0
+    if time_ns < 2 * added:
+        return min(time_ns, candidate.count * tracing.UNTRACED_NS) + work
+    return time_ns - added + work
 
 
 def _by_share(share: float, limits: SeverityLimits) -> Severity:

@@ -20,6 +20,7 @@ _NOT_RULES = {
     "programs",
     "prepared",
     "thread_turns",
+    "tracing",
     "transfers",
     "typical",
     "workers",

@@ -12,6 +12,7 @@ from iodock.findings import Message
 from iodock.language import N_
 from iodock.relations.faults import sees_page_faults
 from iodock.relations.profile import Profile
+from iodock.rules import tracing
 from iodock.settings import FileSystem, FileSystemKind, Settings, kind_of
 from iodock.store import Store
 
@@ -92,13 +93,14 @@ class Facts:
 
     @cached_property
     def tracing_ns(self) -> int:
-        """What tracing adds around each call of a live recording, beyond the call's own duration: the pause
-        that few calls of a thread are closer than, in the run or while its programs started, whose calls
-        follow at once. 0 for logs, of which it is not known."""
-        how = (self.store.manifest.raw.get("captured") or {}).get("how")
-        if how != "ptrace" or not self.durations:
-            return 0
-        return int(self.one(_PAUSES_SQL)["pause"] or 0)
+        """What tracing adds around each call of a live recording, beyond the call's own duration: see
+        `tracing.around_ns`."""
+        return tracing.around_ns(self.store)
+
+    @cached_property
+    def within_ns(self) -> int:
+        """What tracing adds to each call's own duration: see `tracing.within_ns`."""
+        return tracing.within_ns(self.store)
 
     @cached_property
     def work_ns(self) -> float:
@@ -180,21 +182,11 @@ FROM processes"""
         return frozenset(row["language"] for row in self.rows(_LANGUAGES_SQL) if row["language"] is not None)
 
 
-# The first calls will do: stops cost the same all along. In a loop that computes between its calls all pauses
-# are longer than what tracing adds; those of the loader before it are not.
 _WORK_SQL = f"""WITH own AS (SELECT upid, sum(cpu_user_ns) AS cpu_ns FROM processes GROUP BY upid),
 made AS (SELECT p.upid, sum(u.count) AS calls FROM uses u JOIN processes p ON p.utid = u.utid
   WHERE u.side IN (0, 1, 3) GROUP BY p.upid)
 SELECT sum(least(o.cpu_ns, {MOST_WORK_NS} * m.calls)) / nullif(sum(m.calls), 0) AS work
 FROM made m JOIN own o ON o.upid = m.upid"""
-
-_PAUSES_SQL = """WITH seen AS (SELECT utid, ts, coalesce(end_ts, ts + dur) AS ended FROM events
-    WHERE dur IS NOT NULL AND ts IS NOT NULL AND side IN (0, 1, 3) LIMIT 100000),
-pauses AS (SELECT ts - lag(ended) OVER w AS pause, row_number() OVER w <= 16 AS first FROM seen
-  WINDOW w AS (PARTITION BY utid ORDER BY ts))
-SELECT CAST(least(quantile_disc(pause, 0.25), quantile_disc(pause, 0.25) FILTER (WHERE first)) AS BIGINT)
-  AS pause
-FROM pauses WHERE pause >= 0"""
 
 # Of what a program is made shows in the interpreters it runs and the libraries it opens.
 _LANGUAGES_SQL = r"""SELECT DISTINCT language FROM (
