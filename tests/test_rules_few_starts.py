@@ -45,6 +45,27 @@ def test_few_starts_that_take_long(
     assert [one.message.values["processes"] for one in findings] == ([count] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("work_us", "at_once"), [(300_000, False), (20_000, True)], ids=["a late library", "side by side"]
+)
+def test_what_is_loaded_late_or_side_by_side_is_no_start(tmp_path: Path, work_us: int, at_once: bool) -> None:
+    log = Trace()
+    begin = log.clocks[FIRST]
+    for pid in range(1000, 1025):
+        log.clocks[FIRST] = begin if at_once else log.clocks[FIRST]
+        log.start(pid, "/usr/bin/python3")
+        for module in range(40):
+            log.open(f"/usr/lib/python3/m{module}.pyc", pid=pid)
+            log.read(2000, 0, pid=pid)
+            log.close(pid=pid)
+            log.pause(150_000 // 40 if at_once else 500, pid)
+        log.pause(work_us, pid)
+        log.open("/usr/share/zoneinfo/Asia/Tokyo", pid=pid)
+        log.end(pid)
+        log.clocks[FIRST] = log.clocks[pid] + 1000
+    assert of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm") == []
+
+
 @pytest.mark.parametrize(("passed", "worth"), [(40 * 65536, False), (4096, True)], ids=["much", "a line"])
 def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path, passed: int, worth: bool) -> None:
     log = Trace()

@@ -50,6 +50,16 @@ def test_passes_that_cost_no_new_page_for_each_piece(tmp_path: Path, given: dict
     assert not of_rule(columns(tmp_path, **given), "random-access")
 
 
+def test_a_footer_of_each_of_many_files_makes_no_passes(tmp_path: Path) -> None:
+    log = Trace()
+    for number in range(300):
+        log.open(f"/data/part-{number:04}.parquet")
+        for at in (900_000, *range(4, 800_000, 100_000)):
+            log.call(f'pread64(3, ""..., 8000, {at})', "8000", 300)
+        log.close()
+    assert not of_rule(diagnosed(log.imported(tmp_path)), "random-access")
+
+
 def test_passes_over_the_same_pieces_read_them_again(tmp_path: Path) -> None:
     diagnosis = columns(tmp_path, size=4096, step=0)
     (found,) = of_rule(diagnosis, "redundant-reads")

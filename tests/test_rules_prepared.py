@@ -118,3 +118,78 @@ def test_a_thread_takes_apart_what_it_reads_before_others_start(tmp_path: Path, 
     log.call("exit(0)", "?", 0, 200)
     costs = found_in(log, tmp_path, [400, meanwhile_ms, 300, 300, 300])
     assert costs == ([pytest.approx(0.4 * 2 / 3, rel=0.03)] if meanwhile_ms == 20 else [])
+
+
+def test_a_list_of_what_to_do_is_no_work_of_the_workers(tmp_path: Path) -> None:
+    log = Trace()
+    taken_apart(log, 10_000)
+    for pid in WORKERS:
+        log.start(pid)
+        log.open(f"/data/slices/{pid}.bin", pid=pid)
+        for _ in range(30):
+            log.read(4 * PIECE, 20, pid=pid)
+            log.pause(10_000, pid)
+        log.end(pid)
+    log.pause(300_000)
+    assert found_in(log, tmp_path, [400, 300, 300, 300]) == []
+
+
+def test_commands_of_another_program_are_handed_nothing(tmp_path: Path) -> None:
+    log = Trace()
+    taken_apart(log, 10_000)
+    for pid in WORKERS:
+        log.start(pid, "/usr/bin/gzip")
+        log.clocks[pid] += 300_000
+        log.end(pid)
+    log.pause(300_000)
+    assert found_in(log, tmp_path, [400, 300, 300, 300]) == []
+
+
+@pytest.mark.parametrize(("name", "found"), [("stars.bin", False), ("stars.csv", True)])
+def test_only_text_is_taken_apart_behind_the_last_call(tmp_path: Path, name: str, found: bool) -> None:
+    log = Trace()
+    log.open(f"/data/{name}")
+    for _ in range(100):
+        log.read(PIECE, 20)
+    log.pause(600_000)
+    computed(log)
+    assert found_in(log, tmp_path, [600, 300, 300, 300]) == ([pytest.approx(0.4, rel=0.03)] if found else [])
+
+
+@pytest.mark.parametrize(("ends", "found"), [("stdout", False), ("answer", True)])
+def test_workers_end_with_their_answer_not_with_what_they_print(
+    tmp_path: Path, ends: str, found: bool
+) -> None:
+    log = Trace()
+    for number in range(3):
+        log.call(f"pipe2([{10 + 2 * number}, {11 + 2 * number}], 0)")
+    log.call("pipe2([4, 5], 0)")
+    log.write(10, 10, 5)
+    for number, pid in enumerate(WORKERS):
+        log.start(pid)
+        log.clocks[pid] += 200_000
+        log.write(100, 10, 5 if ends == "stdout" else 11 + 2 * number, pid)
+    log.pause(210_000)
+    if ends == "answer":
+        for number in range(3):
+            log.read(100, 10, 10 + 2 * number)
+    taken_apart(log, 7_000, verb="write")
+    for pid in WORKERS:
+        log.clocks[pid] = log.clocks[FIRST]
+        log.end(pid)
+    assert bool(found_in(log, tmp_path, [300, 400, 400, 400])) == found
+
+
+def test_the_first_thread_may_compute_meanwhile(tmp_path: Path) -> None:
+    log = Trace()
+    log.call(THREAD, "200")
+    log.clocks[200] = log.clocks[FIRST]
+    taken_apart(log, 10_000, pid=200)
+    log.clocks[FIRST] = log.clocks[200]
+    for pid in WORKERS:
+        log.call(THREAD, str(pid))
+        log.clocks[pid] = log.clocks[FIRST] + 300_000
+        log.call("exit(0)", "?", 0, pid)
+    log.call("exit(0)", "?", 0, 200)
+    log.pause(300_000)
+    assert found_in(log, tmp_path, [400, 400, 300, 300, 300]) == []

@@ -49,6 +49,23 @@ def test_one_of_a_pool_takes_apart_far_more(tmp_path: Path, most: int, work_us: 
         assert one.cost_seconds == pytest.approx(0.2, rel=0.05)
 
 
+def test_one_of_a_pool_that_reads_more_and_writes_a_summary_late(tmp_path: Path) -> None:
+    log = Trace()
+    for number in range(4):
+        pid = FIRST + 1 + number
+        log.start(pid)
+        log.open(f"/data/part-{number}.bin", pid=pid)
+        for _ in range(180 if number == 0 else 60):
+            log.read(131072, 20, pid=pid)
+        log.close(pid=pid)
+        log.pause(3_000_000, pid)
+        if number == 0:
+            log.open("/data/summary.txt", flags="O_WRONLY|O_CREAT", pid=pid)
+            log.write(800, 20, pid=pid)
+        log.end(pid)
+    assert not of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "rank-imbalance")
+
+
 @pytest.mark.parametrize(("user_ms", "found"), [(300, True), (100, False)], ids=["half", "hardly"])
 def test_turns_of_one_thread_that_got_half_of_a_processor(tmp_path: Path, user_ms: int, found: bool) -> None:
     log = Trace()

@@ -55,3 +55,15 @@ def test_calls_that_do_nothing_show_what_strace_adds(tmp_path: Path) -> None:
     with Store.open(log.imported(tmp_path, 1)) as store:
         assert tracing.within_ns(store) == 10_000
         assert tracing.around_ns(store) == 0
+
+
+def test_one_stop_that_took_long_says_nothing_of_the_others(tmp_path: Path) -> None:
+    log = Trace()
+    for number in range(40):
+        log.call("getpid()", "100", 500_000 if number == 7 else STOP_US)
+    log.open("/data/log", flags="O_WRONLY|O_CREAT")
+    for _ in range(100):
+        log.write(100, STOP_US)
+        log.call("fsync(3)", took_us=20_000)
+    (finding,) = of_rule(diagnosed(log.imported(tmp_path, 1)), "sync-heavy")
+    assert finding.severity is Severity.HIGH

@@ -72,6 +72,11 @@ def program_files(place: str) -> str:
     return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{_SYSTEM}'))"
 
 
+def text_files(place: str) -> str:
+    """SQL condition: PLACE is named as text is."""
+    return f"regexp_matches({place}.name, '{_TEXT}')"
+
+
 def descriptors(place: str) -> str:
     """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is read: mostly a
     pipe."""

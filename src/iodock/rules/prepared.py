@@ -19,6 +19,8 @@ _MOST_MAKERS = 4
 """Of the processes and threads that move most bytes, so many are looked at."""
 _EDGE = 0.01
 """Of the bytes: what was moved before and after."""
+_AFTER_CALLS_NS = 100
+"""Work on a byte of a named text, before the helpers' begin, or after their end, with no call between."""
 _HELPS = 0.2
 """Of the CPU time of the helper that computes most: who has less is a runtime's own."""
 
@@ -90,13 +92,19 @@ def _with_processes(facts: Facts, settings: Settings) -> list[tuple[_Maker, list
             int(row["last_ts"]),
             int(row["cpu_ns"] or 0),
         )
-        handed = {int(one["upid"]): one for one in facts.rows(_handed_sql(maker))}
-        for one in helpers:
-            at = handed.get(int(one["upid"]), {})
-            one["start_ts"] = max(one["start_ts"], at.get("first_ts") or 0)
-            one["end_ts"] = max(one["start_ts"], min(one["end_ts"], at.get("last_ts") or one["end_ts"]))
-        found.append((maker, helpers))
+        found.append((maker, _at_work(helpers, facts.rows(_handed_sql(maker)))))
     return found
+
+
+def _at_work(helpers: list[dict[str, Any]], handed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The processes with the times of their work; without those of other programs that are handed nothing."""
+    handed_to = {int(row["upid"]): row for row in handed}
+    working = [one for one in helpers if one["is_alike"] or int(one["upid"]) in handed_to]
+    for one in working:
+        at = handed_to.get(int(one["upid"]), {})
+        one["start_ts"] = max(one["start_ts"], at.get("first_ts") or 0)
+        one["end_ts"] = max(one["start_ts"], min(one["end_ts"], at.get("last_ts") or one["end_ts"]))
+    return working
 
 
 def _with_threads(facts: Facts, settings: Settings) -> list[tuple[_Maker, list[dict[str, Any]]]]:
@@ -110,6 +118,9 @@ def _with_threads(facts: Facts, settings: Settings) -> list[tuple[_Maker, list[d
         beside = [one for one in threads if middle and one["start_ts"] <= middle < one["end_ts"]]
         helpers = [one for one in threads if one not in beside]
         if sum(one["cpu_ns"] for one in beside) > sum(one["cpu_ns"] for one in helpers):
+            continue
+        # The first thread ends with the process: what it computed may have been at any time.
+        if row["main_ns"] and row["main_ns"] >= _HELPS * row["cpu_ns"]:
             continue
         others = f"SELECT utid FROM processes WHERE upid = {upid} AND utid <> {utid}"
         maker = _Maker(utid, True, f"SELECT {utid}", others, first, last, int(row["cpu_ns"] or 0))
@@ -165,10 +176,10 @@ def _prepared(
     is_long = alone * (1 - 1 / many) >= settings.least_prepared * wall
     if not is_long or moved < settings.least_bytes or maker.cpu_ns < settings.least_prepared_cpu * alone:
         return None
-    whole = int(facts.one(_whole_sql(maker))["bytes"] or 0)
-    return Prepared(
-        maker.number, maker.are_threads, many, calls, moved, moved / max(1, whole, moved), spent, alone
-    )
+    share = moved / max(1, int(facts.one(_whole_sql(maker))["bytes"] or 0), moved)
+    if share < settings.least_prepared_share:
+        return None
+    return Prepared(maker.number, maker.are_threads, many, calls, moved, share, spent, alone)
 
 
 def _is_work(length: int, inside: int, moved: int, settings: Settings) -> bool:
@@ -178,12 +189,13 @@ def _is_work(length: int, inside: int, moved: int, settings: Settings) -> bool:
 
 
 def _length(row: dict[str, Any], begin: int, end: int, is_first: bool, is_last: bool) -> tuple[int, ...]:
-    """How long the work on what was read or written may have taken: with what goes before the helpers' begin
-    and after their end, or from the first to the last call."""
+    """How long the work on what was read or written may have taken: of named texts with what goes before the
+    helpers' begin and after their end, or from the first to the last call."""
     first, last = int(row["first_ts"]), int(row["last_ts"])
     before = first if is_first or row["read"] >= row["written"] else begin
     after = last if is_last or row["written"] > row["read"] else end
-    return after - before, last - first
+    most = last - first + _AFTER_CALLS_NS * int(row["text_bytes"])
+    return min(after - before, most), last - first
 
 
 def _parents_sql(settings: Settings) -> str:
@@ -199,28 +211,38 @@ WHERE m.bytes >= {settings.least_bytes} AND m.calls <= {_MOST_CALLS} AND b.cpu_n
 ORDER BY m.bytes DESC LIMIT {_MOST_MAKERS}"""
 
 
-# Of one program: a pipeline's stages are no workers.
+# Of one program: a pipeline's stages are no workers. Who began before it ran was a wrapper's.
 def _children_sql(parent: int) -> str:
-    return f"""SELECT upid, start_ts, end_ts FROM siblings
-WHERE parent = {parent} AND start_ts IS NOT NULL AND end_ts IS NOT NULL
+    return f"""SELECT upid, start_ts, end_ts,
+  program IS NULL OR program = (SELECT any_value(program) FROM programs WHERE upid = {parent}) AS is_alike
+FROM siblings
+WHERE parent = {parent} AND end_ts IS NOT NULL AND start_ts >= coalesce((SELECT max(c.ts) FROM commands c
+    JOIN processes p ON p.utid = c.utid WHERE p.upid = {parent}), start_ts)
   AND coalesce(program, '') = (SELECT coalesce(program, '') FROM siblings WHERE parent = {parent}
-    GROUP BY program ORDER BY sum(end_ts - start_ts) DESC NULLS LAST LIMIT 1)"""
+    GROUP BY program ORDER BY sum(end_ts - start_ts) DESC NULLS LAST LIMIT 1)
+LIMIT {_MOST_HELPERS + 1}"""
 
 
 # A pool may be there before its work is: a worker begins when it has been handed data, and ends with its last
 # answer.
 def _handed_sql(maker: _Maker) -> str:
-    return f"""WITH shared AS (SELECT DISTINCT u.file_id FROM uses u JOIN files f ON f.file_id = u.file_id
-  WHERE f.kind IN ('pipe', 'fifo', 'socket') AND u.utid IN ({maker.own}))
-SELECT p.upid, min(u.first_ts + coalesce(u.longest_ns, 0)) FILTER (WHERE u.direction = 1) AS first_ts,
-  max(u.last_ts) FILTER (WHERE u.direction = 2) AS last_ts
-FROM uses u JOIN processes p ON p.utid = u.utid
-WHERE u.file_id IN (FROM shared) AND u.utid IN ({maker.others}) AND u.bytes > 0 GROUP BY p.upid"""
+    return f"""WITH own AS (SELECT DISTINCT u.file_id, u.direction FROM uses u
+    JOIN files f ON f.file_id = u.file_id
+  WHERE f.kind IN ('pipe', 'fifo', 'socket') AND u.direction IN (1, 2) AND u.bytes > 0
+    AND u.utid IN ({maker.own})),
+ends AS (SELECT p.upid, e.direction, e.ts, e.ts + coalesce(e.dur, 0) AS end_ts FROM events e
+    JOIN own o ON o.file_id = e.file_id AND o.direction = 3 - e.direction JOIN processes p ON p.utid = e.utid
+  WHERE e.utid IN ({maker.others}) AND e.bytes > 0)
+SELECT upid, min(end_ts) FILTER (WHERE direction = 1) AS first_ts,
+  max(ts) FILTER (WHERE direction = 2) AS last_ts
+FROM ends GROUP BY upid"""
 
 
 def _one_thread_sql(settings: Settings) -> str:
-    """Threads that move most of what their processes move: `upid utid first_ts last_ts cpu_ns`."""
-    return f"""SELECT t.upid, t.utid, t.first_ts, t.last_ts, t.user_ns AS cpu_ns
+    """Threads that move most of what their processes move: `upid utid first_ts last_ts cpu_ns`, and what the
+    first thread computed, if that is another: `main_ns`."""
+    return f"""SELECT t.upid, t.utid, t.first_ts, t.last_ts, t.user_ns AS cpu_ns,
+  (SELECT max(m.user_ns) FROM thread_io m WHERE m.upid = t.upid AND m.is_main AND m.utid <> t.utid) AS main_ns
 FROM thread_io t JOIN programs g ON g.upid = t.upid
 WHERE t.bytes >= {settings.least_bytes} AND t.calls <= {_MOST_CALLS} AND t.user_ns > 0
   AND t.first_ts IS NOT NULL AND NOT {programs.is_tool("g.program")}
@@ -245,15 +267,16 @@ def _gaps_sql(maker: _Maker, gaps: list[tuple[int, int]], settings: Settings) ->
     values = ", ".join(f"({number}, {begin}, {end})" for number, (begin, end) in enumerate(gaps))
     return f"""WITH gaps(number, begin_ts, end_ts) AS (VALUES {values}),
 moved AS (SELECT coalesce(f.pattern, f.name) AS kind, u.file_id, u.direction,
+    {costs.text_files("f")} AS is_text,
     sum(u.bytes) FILTER (WHERE u.utid IN ({maker.own})) AS mine,
     sum(u.bytes) FILTER (WHERE u.utid IN ({maker.others})) AS theirs
   FROM uses u JOIN files f ON f.file_id = u.file_id
   WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")} GROUP BY ALL),
 kinds AS (SELECT kind, direction FROM moved GROUP BY kind, direction
   HAVING sum(mine) >= {settings.least_alone} * (sum(mine) + coalesce(sum(theirs), 0))),
-own AS (SELECT m.file_id, m.direction FROM moved m
+own AS (SELECT m.file_id, m.direction, m.is_text FROM moved m
     JOIN kinds k ON k.kind = m.kind AND k.direction = m.direction WHERE m.mine > 0),
-made AS (SELECT e.ts, e.dur, e.bytes, e.direction FROM events e
+made AS (SELECT e.ts, e.dur, e.bytes, e.direction, o.is_text FROM events e
     JOIN own o ON o.file_id = e.file_id AND o.direction = e.direction
   WHERE e.utid IN ({maker.own}) AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.bytes > 0),
 placed AS (SELECT g.number, m.*,
@@ -264,6 +287,7 @@ placed AS (SELECT g.number, m.*,
 SELECT number, count(*) AS calls, CAST(sum(bytes) AS BIGINT) AS bytes,
   CAST(coalesce(sum(bytes) FILTER (WHERE direction = 1), 0) AS BIGINT) AS read,
   CAST(coalesce(sum(bytes) FILTER (WHERE direction = 2), 0) AS BIGINT) AS written,
+  CAST(coalesce(sum(bytes) FILTER (WHERE is_text), 0) AS BIGINT) AS text_bytes,
   CAST(sum(dur) AS BIGINT) AS time_ns, min(ts) AS first_ts, max(ts + dur) AS last_ts
 FROM placed WHERE done > {_EDGE} AND done - part < {1 - _EDGE} GROUP BY number"""
 

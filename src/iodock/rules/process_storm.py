@@ -24,7 +24,11 @@ class Settings:
     """The same program so often, where most of these lives goes into the start: interpreters take as long to
     start as many small commands."""
     least_few_start: float = 0.5
-    """Of their lives together, up to the last call on the program's own files and the system's."""
+    """Of their lives together, until nine in ten of these files have been used."""
+    most_few_life_seconds: float = 1.0
+    """Their median lifetime."""
+    most_few_at_once: float = 2.0
+    """So many of them may live at the same time on average: a loop starts its commands in turn."""
     least_few_calls: int = 60
     """Calls on the program's own files and the system's, which each of them makes on average: a command in C
     starts with a dozen."""
@@ -101,7 +105,7 @@ kinds AS (SELECT owner, program FROM owned WHERE NOT {programs.builds("program")
 mixed AS (SELECT o.upid FROM owned o JOIN kinds k ON k.owner = o.owner AND k.program = o.program
     LEFT JOIN programs g ON g.upid = o.owner WHERE NOT {programs.builds("g.program")}
   QUALIFY count(*) OVER (PARTITION BY o.owner) >= {settings.least_alike}),
-loaded AS (SELECT p.upid, max(u.last_ts) AS ts, sum(u.count) AS calls FROM uses u
+loaded AS (SELECT p.upid, quantile_disc(u.first_ts, 0.9) AS ts, sum(u.count) AS calls FROM uses u
     JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
   WHERE {costs.program_files("f")} GROUP BY p.upid),
 few AS (SELECT s.upid FROM siblings s LEFT JOIN loaded l ON l.upid = s.upid LEFT JOIN programs g
@@ -109,8 +113,11 @@ few AS (SELECT s.upid FROM siblings s LEFT JOIN loaded l ON l.upid = s.upid LEFT
   WHERE s.program IS NOT NULL AND s.alike >= {settings.least_few}
     AND NOT {programs.is_tool("s.program")} AND NOT {programs.builds("g.program")}
   WINDOW w AS (PARTITION BY s.parent, s.program)
-  QUALIFY sum(least(l.ts, s.end_ts) - s.start_ts) OVER w >= greatest({settings.least_few_share * wall_ns},
-    {settings.least_few_start} * sum(s.end_ts - s.start_ts) OVER w)
+  QUALIFY sum(coalesce(l.ts, s.start_ts) - s.start_ts) OVER w >= greatest(
+    {settings.least_few_share * wall_ns}, {settings.least_few_start} * sum(s.end_ts - s.start_ts) OVER w)
+    AND s.median_ns <= {settings.most_few_life_seconds * 1e9}
+    AND sum(s.end_ts - s.start_ts) OVER w
+      <= {settings.most_few_at_once} * (max(s.end_ts) OVER w - min(s.start_ts) OVER w)
     AND avg(coalesce(l.calls, 0)) OVER w >= {settings.least_few_calls})
 SELECT upid, program, start_ts, end_ts FROM siblings
 WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR upid IN (FROM few) OR (

@@ -29,8 +29,8 @@ class Settings:
     least_passes: int = 16
     """So often a file must be gone through in jumps of a page or more, a part of it each time, as a column of
     a matrix is that is stored row by row."""
-    most_piece_bytes: int = 16384
-    """The requests of such a pass are smaller than this on average."""
+    most_piece_bytes: int = 8192
+    """The requests of such a pass are of this size on average, or smaller: what libraries buffer at least."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -92,8 +92,8 @@ def _sql(direction: int, settings: Settings) -> str:
     jumps = "coalesce(sum(t.count) FILTER (WHERE t.pattern IN (3, 4, 5, 6)), 0)"
     is_to_and_fro = f"greatest({back}, least({to}, {fro})) >= {settings.least_back} * sum(t.count)"
     # Most steps of a pass go on, and one goes back to begin the next.
-    passes = f"""{fro} BETWEEN {settings.least_passes} AND 0.5 * {to}
-    AND sum(t.bytes) < {settings.most_piece_bytes} * sum(t.count)"""
+    passes = f"""{fro} BETWEEN {settings.least_passes} * p.file_count AND 0.5 * {to}
+    AND sum(t.bytes) <= {settings.most_piece_bytes} * sum(t.count)"""
     return transfers.by_place(
         transfers.moved() | {"jumps": jumps, "is_to_and_fro": is_to_and_fro},
         where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from statistics import median
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
@@ -31,6 +32,8 @@ class Settings:
     """The same in seconds."""
     most_worked_ns: float = 500.0
     """Of its time, for each byte that it reads or writes: more is another work."""
+    most_rate_ratio: float = 2.0
+    """Of that time a byte, over the others' and under: they do the same work."""
     least_busy_ratio: float = 1.4
     """Computing and I/O of the busiest thread over the mean of all: threads of one process may share the work
     by its kind, so that the others compute while one does the I/O."""
@@ -93,12 +96,19 @@ def _late_seconds(facts: Facts, team: Team, most: Worker, settings: Settings) ->
     is_text = costs.TEXT_NS * most.bytes <= worked <= settings.most_worked_ns * most.bytes
     if late < least or not is_text or worked < settings.least_work_ratio * others[len(others) // 2]:
         return 0.0
-    return late / 1e9
+    ratio = _ns_per_byte(most) / max(
+        1e-9, median(_ns_per_byte(one) for one in team.workers if one is not most)
+    )
+    return late / 1e9 if 1 / settings.most_rate_ratio <= ratio <= settings.most_rate_ratio else 0.0
 
 
 def _worked(one: Worker) -> int:
     """From its first call to its last, ns."""
     return (one.last_ts or 0) - (one.first_ts or 0)
+
+
+def _ns_per_byte(one: Worker) -> float:
+    return _worked(one) / max(1, one.bytes)
 
 
 def _is_own_kind(

@@ -43,6 +43,8 @@ class Settings:
     puts together what it writes."""
     least_prepared_cpu: float = 0.2
     """Of that time, that the one must compute; processors are shared on a busy machine."""
+    least_prepared_share: float = 0.5
+    """Of the bytes that the one and its helpers move, that it must work on: less is a list of what to do."""
     least_worked: float = 0.6
     """Of that time, that must be spent beside the calls: who mostly waits for the disk is told by those."""
     most_worked_ns: float = 500.0
@@ -116,7 +118,7 @@ def _of_prepared(one: prepared.Prepared) -> Candidate:
         "alone_share": one.share,
         "moved_bytes": one.bytes,
     }
-    text = _PREPARES if one.are_threads else _PARENT
+    text = _PREPARES_THREAD if one.are_threads else _PREPARES_PROCESS
     return _candidate(text, values, one, one.alone_ns * (1 - 1 / one.helpers), 0.5)
 
 
@@ -240,9 +242,13 @@ _THREADS = N_(
     "{stretches} times one thread did I/O alone, {moved_bytes} in {alone_ns}, and started {threads} threads "
     "that compute only when it had ended."
 )
-_PREPARES = N_(
+_PREPARES_PROCESS = N_(
+    "One process alone read or wrote {moved_bytes}, {alone_share} of the bytes of it and its workers, and "
+    "worked on them for {alone_ns} before these were at work, or after."
+)
+_PREPARES_THREAD = N_(
     "One thread alone read or wrote {moved_bytes}, {alone_share} of the bytes of its process, and worked on "
-    "them for {alone_ns}, while no other thread computed."
+    "them for {alone_ns} before other threads were at work, or after."
 )
 _TITLES = {
     _PROCESSES: N_("One process does all the I/O"),
@@ -250,7 +256,8 @@ _TITLES = {
     _RANK_PART: N_("One rank does some of the I/O alone"),
     _PARENT: N_("One process does the I/O of its workers"),
     _THREADS: N_("One thread does the I/O while no other computes"),
-    _PREPARES: N_("One thread does the I/O while no other computes"),
+    _PREPARES_PROCESS: N_("One process does the I/O of its workers"),
+    _PREPARES_THREAD: N_("One thread does the I/O while no other computes"),
 }
 
 RULE = Rule(

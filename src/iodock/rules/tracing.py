@@ -36,7 +36,8 @@ def around_ns(store: Store) -> int:
 def within_ns(store: Store) -> int:
     """What tracing adds to each call's own duration. In live recordings as much as around it, for the tracer
     stops the program before a call and after it; in logs the mean of the calls that do nothing else, which
-    holds what the tracer waits for a processor on a busy machine. 0 where a log has too few of them."""
+    holds what the tracer waits for a processor on a busy machine, and few outliers. 0 where a log has too few
+    of them."""
     if LOGS.isdisjoint(how(store).split("+")) or not store.manifest.durations:
         return around_ns(store)
     (row,) = store.rows(_TRIVIAL_SQL)
@@ -53,6 +54,6 @@ SELECT CAST(least(quantile_disc(pause, 0.25), quantile_disc(pause, 0.25) FILTER 
   AS pause
 FROM pauses WHERE pause >= 0"""
 
-_TRIVIAL_SQL = f"""SELECT count(*) AS count, avg(dur) AS mean FROM events
+_TRIVIAL_SQL = f"""SELECT count(*) AS count, least(avg(dur), 3 * median(dur)) AS mean FROM events
 WHERE dur IS NOT NULL AND side IN (0, 1, 3)
   AND call_id IN (SELECT id FROM calls WHERE name IN ({", ".join(f"'{name}'" for name in _TRIVIAL)}))"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from iodock.findings import Message
+from iodock.findings import Message, Severity
 from iodock.language import N_
 from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Rule, advise
@@ -45,6 +45,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="write",
         confidence=0.85,
         gain=(0.5, 1.0),
+        # Of small files it is the making and deleting that costs, which the program may need otherwise.
+        at_most=Severity.HIGH if moved >= settings.least_bytes else Severity.LOW,
     )
 
 
