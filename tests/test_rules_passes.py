@@ -52,10 +52,10 @@ def test_passes_that_cost_no_new_page_for_each_piece(tmp_path: Path, given: dict
 
 def test_a_footer_of_each_of_many_files_makes_no_passes(tmp_path: Path) -> None:
     log = Trace()
-    for number in range(300):
+    for number in range(600):
         log.open(f"/data/part-{number:04}.parquet")
-        for at in (900_000, *range(4, 800_000, 100_000)):
-            log.call(f'pread64(3, ""..., 8000, {at})', "8000", 300)
+        for at in (901_120, *(98_304 * piece + 8192 * (piece * piece % 7) for piece in range(9))):
+            log.call(f'pread64(3, ""..., 8192, {at})', "8192", 300)
         log.close()
     assert not of_rule(diagnosed(log.imported(tmp_path)), "random-access")
 
