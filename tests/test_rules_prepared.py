@@ -134,15 +134,25 @@ def test_a_list_of_what_to_do_is_no_work_of_the_workers(tmp_path: Path) -> None:
     assert found_in(log, tmp_path, [400, 300, 300, 300]) == []
 
 
-def test_commands_of_another_program_are_handed_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_shared", [False, True], ids=["other files", "what was made for it"])
+def test_commands_of_another_program_are_workers_where_they_share_files(
+    tmp_path: Path, is_shared: bool
+) -> None:
     log = Trace()
     taken_apart(log, 10_000)
     for pid in WORKERS:
-        log.start(pid, "/usr/bin/gzip")
+        if is_shared:
+            log.open(f"/data/job{pid}.in", flags="O_WRONLY|O_CREAT")
+            log.write(500, 10)
+            log.close()
+        log.start(pid, "/opt/solver")
+        log.open(f"/data/job{pid}.in", pid=pid)
+        log.read(500, 10, pid=pid)
+        log.close(pid=pid)
         log.clocks[pid] += 300_000
         log.end(pid)
     log.pause(300_000)
-    assert found_in(log, tmp_path, [400, 300, 300, 300]) == []
+    assert bool(found_in(log, tmp_path, [400, 300, 300, 300])) == is_shared
 
 
 @pytest.mark.parametrize(("name", "found"), [("stars.bin", False), ("stars.csv", True)])

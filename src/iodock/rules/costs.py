@@ -38,6 +38,11 @@ _SYSTEM = (
 
 
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
+_BINARY = (
+    r"\.(bin|raw|npy|npz|h5|hdf5?|he5|nc4?|cdf|grib2?|grb2?|fits?|mat|parquet|arrow|feather|avro|orc|pkl|pickle"
+    r"|pb|pt|pth|onnx|tfrecord|png|jpe?g|tiff?|gif|bmp|webp|dcm|nii|mp[34]|wav|flac|pdf|zip|gz|bz2|xz|zst|lz4"
+    r"|7z|tar|tgz|bam|bcf|cram|sra|bw|2bit|o|a|exe|class|jar)$"
+)
 
 
 MOVES = """moves AS (SELECT o.file_id AS source, n.file_id AS target, o.ts
@@ -72,9 +77,9 @@ def program_files(place: str) -> str:
     return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{_SYSTEM}'))"
 
 
-def text_files(place: str) -> str:
-    """SQL condition: PLACE is named as text is."""
-    return f"regexp_matches({place}.name, '{_TEXT}')"
+def maybe_text(place: str) -> str:
+    """SQL condition: PLACE is not named as what no text is kept in."""
+    return f"NOT regexp_matches(lower({place}.name), '{_BINARY}')"
 
 
 def descriptors(place: str) -> str:

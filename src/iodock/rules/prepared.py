@@ -19,8 +19,8 @@ _MOST_MAKERS = 4
 """Of the processes and threads that move most bytes, so many are looked at."""
 _EDGE = 0.01
 """Of the bytes: what was moved before and after."""
-_AFTER_CALLS_NS = 100
-"""Work on a byte of a named text, before the helpers' begin, or after their end, with no call between."""
+_AFTER_CALLS_NS = 200
+"""Work on a byte of what may be text, before the helpers' begin or after their end, with no call between."""
 _HELPS = 0.2
 """Of the CPU time of the helper that computes most: who has less is a runtime's own."""
 
@@ -92,14 +92,20 @@ def _with_processes(facts: Facts, settings: Settings) -> list[tuple[_Maker, list
             int(row["last_ts"]),
             int(row["cpu_ns"] or 0),
         )
-        found.append((maker, _at_work(helpers, facts.rows(_handed_sql(maker)))))
+        found.append(
+            (maker, _at_work(helpers, facts.rows(_handed_sql(maker)), facts.rows(_shared_sql(maker))))
+        )
     return found
 
 
-def _at_work(helpers: list[dict[str, Any]], handed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The processes with the times of their work; without those of other programs that are handed nothing."""
+def _at_work(
+    helpers: list[dict[str, Any]], handed: list[dict[str, Any]], sharing: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The processes with the times of their work; without those of other programs that are HANDED nothing by a
+    pipe, and are not SHARING a file."""
     handed_to = {int(row["upid"]): row for row in handed}
-    working = [one for one in helpers if one["is_alike"] or int(one["upid"]) in handed_to]
+    partners = {*handed_to, *(int(row["upid"]) for row in sharing)}
+    working = [one for one in helpers if one["is_alike"] or int(one["upid"]) in partners]
     for one in working:
         at = handed_to.get(int(one["upid"]), {})
         one["start_ts"] = max(one["start_ts"], at.get("first_ts") or 0)
@@ -162,7 +168,7 @@ def _prepared(
     gaps = [gap for gap in gaps if gap[1] - gap[0] >= settings.least_stretch_ns][:_MOST_HELPERS]
     if worked < settings.least_wall * wall or not gaps:
         return None
-    calls = moved = spent = alone = 0
+    calls = moved = spent = alone = read = 0
     for row in facts.rows(_gaps_sql(maker, gaps, settings)):
         begin, end = gaps[int(row["number"])]
         length = _length(row, begin, end, is_first=begin < spans[0][0], is_last=end > spans[-1][1])
@@ -171,14 +177,17 @@ def _prepared(
             if _is_work(one, inside, row["bytes"], settings):
                 alone += one
                 calls, moved = calls + int(row["calls"]), moved + int(row["bytes"])
+                read += int(row["read"])
                 spent += int(row["time_ns"] or 0)
                 break
     is_long = alone * (1 - 1 / many) >= settings.least_prepared * wall
     if not is_long or moved < settings.least_bytes or maker.cpu_ns < settings.least_prepared_cpu * alone:
         return None
-    share = moved / max(1, int(facts.one(_whole_sql(maker))["bytes"] or 0), moved)
-    if share < settings.least_prepared_share:
+    whole = facts.one(_whole_sql(maker))
+    way, same = (read, whole["read"]) if 2 * read >= moved else (moved - read, whole["written"])
+    if way < settings.least_prepared_share * int(same or 0):
         return None
+    share = moved / max(1, moved, int(whole["bytes"] or 0))
     return Prepared(maker.number, maker.are_threads, many, calls, moved, share, spent, alone)
 
 
@@ -189,8 +198,8 @@ def _is_work(length: int, inside: int, moved: int, settings: Settings) -> bool:
 
 
 def _length(row: dict[str, Any], begin: int, end: int, is_first: bool, is_last: bool) -> tuple[int, ...]:
-    """How long the work on what was read or written may have taken: of named texts with what goes before the
-    helpers' begin and after their end, or from the first to the last call."""
+    """How long the work on what was read or written may have taken: of texts with what goes before the begin of
+    the helpers and after their end, or from the first to the last call."""
     first, last = int(row["first_ts"]), int(row["last_ts"])
     before = first if is_first or row["read"] >= row["written"] else begin
     after = last if is_last or row["written"] > row["read"] else end
@@ -238,6 +247,15 @@ SELECT upid, min(end_ts) FILTER (WHERE direction = 1) AS first_ts,
 FROM ends GROUP BY upid"""
 
 
+def _shared_sql(maker: _Maker) -> str:
+    """Helpers that read what the maker wrote, or wrote what it reads."""
+    return f"""WITH own AS (SELECT DISTINCT u.file_id, u.direction FROM uses u
+    JOIN files f ON f.file_id = u.file_id
+  WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")} AND u.utid IN ({maker.own}))
+SELECT DISTINCT p.upid FROM uses u JOIN own o ON o.file_id = u.file_id AND o.direction = 3 - u.direction
+  JOIN processes p ON p.utid = u.utid WHERE u.bytes > 0 AND u.utid IN ({maker.others})"""
+
+
 def _one_thread_sql(settings: Settings) -> str:
     """Threads that move most of what their processes move: `upid utid first_ts last_ts cpu_ns`, and what the
     first thread computed, if that is another: `main_ns`."""
@@ -267,7 +285,7 @@ def _gaps_sql(maker: _Maker, gaps: list[tuple[int, int]], settings: Settings) ->
     values = ", ".join(f"({number}, {begin}, {end})" for number, (begin, end) in enumerate(gaps))
     return f"""WITH gaps(number, begin_ts, end_ts) AS (VALUES {values}),
 moved AS (SELECT coalesce(f.pattern, f.name) AS kind, u.file_id, u.direction,
-    {costs.text_files("f")} AS is_text,
+    {costs.maybe_text("f")} AS is_text,
     sum(u.bytes) FILTER (WHERE u.utid IN ({maker.own})) AS mine,
     sum(u.bytes) FILTER (WHERE u.utid IN ({maker.others})) AS theirs
   FROM uses u JOIN files f ON f.file_id = u.file_id
@@ -293,6 +311,9 @@ FROM placed WHERE done > {_EDGE} AND done - part < {1 - _EDGE} GROUP BY number""
 
 
 def _whole_sql(maker: _Maker) -> str:
-    return f"""SELECT CAST(sum(u.bytes) AS BIGINT) AS bytes FROM uses u JOIN files f ON f.file_id = u.file_id
+    return f"""SELECT CAST(sum(u.bytes) AS BIGINT) AS bytes,
+  CAST(sum(u.bytes) FILTER (WHERE u.direction = 1) AS BIGINT) AS read,
+  CAST(sum(u.bytes) FILTER (WHERE u.direction = 2) AS BIGINT) AS written
+FROM uses u JOIN files f ON f.file_id = u.file_id
 WHERE u.direction IN (1, 2) AND u.bytes > 0 AND {costs.data_files("f")}
   AND (u.utid IN ({maker.own}) OR u.utid IN ({maker.others}))"""

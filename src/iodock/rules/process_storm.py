@@ -24,7 +24,7 @@ class Settings:
     """The same program so often, where most of these lives goes into the start: interpreters take as long to
     start as many small commands."""
     least_few_start: float = 0.5
-    """Of their lives together, until nine in ten of these files have been used."""
+    """Of their lives together, until 19 of 20 of these files have been used."""
     most_few_life_seconds: float = 1.0
     """Their median lifetime."""
     most_few_at_once: float = 2.0
@@ -105,7 +105,7 @@ kinds AS (SELECT owner, program FROM owned WHERE NOT {programs.builds("program")
 mixed AS (SELECT o.upid FROM owned o JOIN kinds k ON k.owner = o.owner AND k.program = o.program
     LEFT JOIN programs g ON g.upid = o.owner WHERE NOT {programs.builds("g.program")}
   QUALIFY count(*) OVER (PARTITION BY o.owner) >= {settings.least_alike}),
-loaded AS (SELECT p.upid, quantile_disc(u.first_ts, 0.9) AS ts, sum(u.count) AS calls FROM uses u
+loaded AS (SELECT p.upid, quantile_disc(u.first_ts, 0.95) AS ts, sum(u.count) AS calls FROM uses u
     JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
   WHERE {costs.program_files("f")} GROUP BY p.upid),
 few AS (SELECT s.upid FROM siblings s LEFT JOIN loaded l ON l.upid = s.upid LEFT JOIN programs g

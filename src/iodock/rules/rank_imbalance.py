@@ -32,7 +32,7 @@ class Settings:
     """The same in seconds."""
     most_worked_ns: float = 500.0
     """Of its time, for each byte that it reads or writes: more is another work."""
-    most_rate_ratio: float = 2.0
+    most_rate_ratio: float = 3.0
     """Of that time a byte, over the others' and under: they do the same work."""
     least_busy_ratio: float = 1.4
     """Computing and I/O of the busiest thread over the mean of all: threads of one process may share the work

@@ -44,7 +44,7 @@ class Settings:
     least_prepared_cpu: float = 0.2
     """Of that time, that the one must compute; processors are shared on a busy machine."""
     least_prepared_share: float = 0.5
-    """Of the bytes that the one and its helpers move, that it must work on: less is a list of what to do."""
+    """Of what the one and its helpers read, or write, that it must work on: less is a list of what to do."""
     least_worked: float = 0.6
     """Of that time, that must be spent beside the calls: who mostly waits for the disk is told by those."""
     most_worked_ns: float = 500.0
