@@ -101,8 +101,8 @@ def _with_processes(facts: Facts, settings: Settings) -> list[tuple[_Maker, list
 def _at_work(
     helpers: list[dict[str, Any]], handed: list[dict[str, Any]], sharing: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The processes with the times of their work; without those of other programs that are HANDED nothing by a
-    pipe, and are not SHARING a file."""
+    """The processes with the times of their work; without those of other programs that are HANDED nothing by
+    a pipe, and are not SHARING a file."""
     handed_to = {int(row["upid"]): row for row in handed}
     partners = {*handed_to, *(int(row["upid"]) for row in sharing)}
     working = [one for one in helpers if one["is_alike"] or int(one["upid"]) in partners]
@@ -198,8 +198,8 @@ def _is_work(length: int, inside: int, moved: int, settings: Settings) -> bool:
 
 
 def _length(row: dict[str, Any], begin: int, end: int, is_first: bool, is_last: bool) -> tuple[int, ...]:
-    """How long the work on what was read or written may have taken: of texts with what goes before the begin of
-    the helpers and after their end, or from the first to the last call."""
+    """How long the work on what was read or written may have taken: of texts with what goes before the begin
+    of the helpers and after their end, or from the first to the last call."""
     first, last = int(row["first_ts"]), int(row["last_ts"])
     before = first if is_first or row["read"] >= row["written"] else begin
     after = last if is_last or row["written"] > row["read"] else end
