@@ -203,3 +203,24 @@ def test_the_first_thread_may_compute_meanwhile(tmp_path: Path) -> None:
     log.call("exit(0)", "?", 0, 200)
     log.pause(300_000)
     assert found_in(log, tmp_path, [400, 400, 300, 300, 300]) == []
+
+
+def test_workers_that_are_fed_as_it_comes_wait_only_for_the_end(tmp_path: Path) -> None:
+    log = Trace()
+    for number in range(3):
+        log.call(f"pipe2([{10 + 2 * number}, {11 + 2 * number}], 0)")
+    for pid in WORKERS:
+        log.start(pid)
+    log.open("/data/events.csv", fd=4)
+    for _ in range(40):
+        log.read(PIECE, 20, 4)
+        log.pause(10_000)
+        for number, pid in enumerate(WORKERS):
+            log.write(100, 10, 11 + 2 * number)
+            log.read(100, max(10, log.clocks[FIRST] - log.clocks[pid]), 10 + 2 * number, pid)
+    log.pause(600_000)
+    for number, pid in enumerate(WORKERS):
+        log.close(fd=11 + 2 * number)
+        log.read(0, log.clocks[FIRST] - log.clocks[pid], 10 + 2 * number, pid)
+        log.end(pid)
+    assert found_in(log, tmp_path, [1000, 300, 300, 300]) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from iodock.findings import Severity
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 from test_rules_phases import with_processor_times
 
@@ -24,7 +25,8 @@ def test_small_files_that_nobody_reads(tmp_path: Path, size: int, took_us: int, 
         log.write(size, took_us)
         log.close()
         log.call(f'unlink("/data/tmp/iteration{number}.txt")', "0", took_us)
-    assert bool(of_rule(diagnosed(log.imported(tmp_path)), "unused-output")) == found
+    findings = of_rule(diagnosed(log.imported(tmp_path)), "unused-output")
+    assert [one.severity for one in findings] == ([Severity.LOW] if found else [])
 
 
 @pytest.mark.parametrize(
