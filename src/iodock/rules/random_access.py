@@ -11,8 +11,6 @@ from iodock.rules import costs, redundant_writes, transfers, unaligned_requests
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.places import Faults
 
-PAGE_BYTES = 4096
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -78,7 +76,8 @@ def _without_near(facts: Facts, faults: Faults, direction: int, settings: Settin
     far = facts.rows(
         f"""SELECT p.place FROM events e JOIN places p ON p.file_id = e.file_id
 WHERE p.place IN ({passes}) AND e.direction = {direction} AND e.bytes > 0 GROUP BY p.place
-HAVING count(*) FILTER (WHERE abs(e.gap_bytes) >= {PAGE_BYTES}) >= {settings.least_jumps} * count(*)"""
+HAVING count(*) FILTER (WHERE abs(e.gap_bytes) >= {unaligned_requests.PAGE_BYTES})
+  >= {settings.least_jumps} * count(*)"""
     )
     kept = {row["place"] for row in far}
     return Faults([row for row in faults.rows if row["is_to_and_fro"] or row["place"] in kept])
