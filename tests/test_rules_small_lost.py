@@ -49,6 +49,8 @@ def test_one_of_a_pool_takes_apart_far_more(tmp_path: Path, most: int, work_us: 
     assert bool(findings) == found
     for one in findings:
         assert one.cost_seconds == pytest.approx(0.2, rel=0.05)
+        assert one.message.values["excess_s"] == one.cost_seconds
+        assert "after all others" in one.message.text
 
 
 def test_one_of_a_pool_that_reads_more_and_writes_a_summary_late(tmp_path: Path) -> None:

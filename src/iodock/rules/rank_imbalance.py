@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_high
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
@@ -43,34 +43,46 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team whose busiest worker has far more than the mean."""
     alone = facts.settings.of_rule("serial-phases", serial_phases.Settings)
     for team in (*workers.teams(facts), *workers.thread_teams(facts)):
-        busiest, mean = team.most(_time), team.mean(_time)
-        excess = (busiest.time_ns - mean) / 1e9
-        if excess < settings.least_seconds or not _is_unequal(team, busiest, settings):
-            busiest = team.most(_bytes)
-            excess = 0.0 if team.are_threads else _late_seconds(facts, team, busiest, settings)
-        if not excess:
-            continue
-        if _is_own_kind(facts, team, busiest, settings, alone):
-            continue
-        values: dict[str, Scalar] = {
-            "worker": busiest.number,
-            "workers": len(team.workers),
-            "longest_ns": busiest.time_ns,
-            "mean_ns": round(mean),
-            "most_bytes": busiest.bytes,
-            "mean_bytes": team.mean(_bytes),
-        }
-        yield Candidate(
-            message=Message(_text(team), values),
-            count=busiest.calls,
-            time_ns=busiest.time_ns,
-            evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
-            query=_QUERY,
-            confidence=0.75,
-            wall_seconds=excess,
-            gain=(0.35, 1.0),
-            title=None if team.are_ranks else _TITLE_THREADS if team.are_threads else _TITLE_PROCESSES,
-        )
+        for busiest, excess, text in _busiest(facts, team, settings):
+            if not _is_own_kind(facts, team, busiest, settings, alone):
+                yield _candidate(team, busiest, excess, text)
+
+
+def _busiest(facts: Facts, team: Team, settings: Settings) -> Iterator[tuple[Worker, float, str]]:
+    """The one that has far more than the others, if there is one: with how many seconds longer it takes, and
+    the text that says so."""
+    busiest = team.most(_time)
+    excess = (busiest.time_ns - team.mean(_time)) / 1e9
+    if excess >= settings.least_seconds and _is_unequal(team, busiest, settings):
+        yield busiest, excess, _text(team)
+    elif not team.are_threads:
+        most = team.most(_bytes)
+        late = _late_seconds(facts, team, most, settings)
+        if late:
+            yield most, late, _LATE_RANKS if team.are_ranks else _LATE_PROCESSES
+
+
+def _candidate(team: Team, busiest: Worker, excess: float, text: str) -> Candidate:
+    values: dict[str, Scalar] = {
+        "worker": busiest.number,
+        "workers": len(team.workers),
+        "longest_ns": busiest.time_ns,
+        "mean_ns": round(team.mean(_time)),
+        "most_bytes": busiest.bytes,
+        "mean_bytes": team.mean(_bytes),
+        "excess_s": excess,
+    }
+    return Candidate(
+        message=Message(text, values),
+        count=busiest.calls,
+        time_ns=busiest.time_ns,
+        evidence={"count": busiest.calls, "time_ns": busiest.time_ns, **values},
+        query=_QUERY,
+        confidence=0.75,
+        wall_seconds=excess,
+        gain=(0.35, 1.0),
+        title=None if team.are_ranks else _TITLE_THREADS if team.are_threads else _TITLE_PROCESSES,
+    )
 
 
 def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
@@ -86,20 +98,20 @@ def _is_unequal(team: Team, busiest: Worker, settings: Settings) -> bool:
 
 def _late_seconds(facts: Facts, team: Team, most: Worker, settings: Settings) -> float:
     """How much longer than the others the one with most bytes works on them, which is no time inside calls; 0
-    where it does not, or has hardly more than they."""
-    others = sorted(_worked(one) for one in team.workers if one is not most and one.last_ts is not None)
-    if len(others) < 2 or most.bytes < settings.least_work_ratio * team.mean(_bytes):
+    where it does not, or has hardly more than they, or does another work."""
+    others = [one for one in team.workers if one is not most and one.last_ts is not None]
+    if len(others) < 2 or most.last_ts is None:
         return 0.0
-    worked = _worked(most)
-    late = (most.last_ts or 0) - max(one.last_ts or 0 for one in team.workers if one is not most)
+    late = most.last_ts - max(one.last_ts or 0 for one in others)
     least = max(settings.least_late_share * (facts.wall_ns or 0), settings.least_late_seconds * 1e9)
-    is_text = costs.TEXT_NS * most.bytes <= worked <= settings.most_worked_ns * most.bytes
-    if late < least or not is_text or worked < settings.least_work_ratio * others[len(others) // 2]:
+    has_more = most.bytes >= settings.least_work_ratio * team.mean(_bytes)
+    works_more = _worked(most) >= settings.least_work_ratio * median_high(map(_worked, others))
+    is_text = costs.TEXT_NS <= _ns_per_byte(most) <= settings.most_worked_ns
+    if late < least or not (has_more and works_more and is_text):
         return 0.0
-    ratio = _ns_per_byte(most) / max(
-        1e-9, median(_ns_per_byte(one) for one in team.workers if one is not most)
-    )
-    return late / 1e9 if 1 / settings.most_rate_ratio <= ratio <= settings.most_rate_ratio else 0.0
+    usual = median(map(_ns_per_byte, others))
+    is_alike = usual / settings.most_rate_ratio <= _ns_per_byte(most) <= usual * settings.most_rate_ratio
+    return late / 1e9 if is_alike else 0.0
 
 
 def _worked(one: Worker) -> int:
@@ -160,6 +172,14 @@ _PROCESSES = N_(
 _THREADS = N_(
     "One thread spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} threads side by "
     "side is {mean_ns} and {mean_bytes}."
+)
+_LATE_RANKS = N_(
+    "Rank {worker} moved {most_bytes}, the mean of {workers} ranks is {mean_bytes}; it was at work on them "
+    "for {excess_s} after all others had ended theirs."
+)
+_LATE_PROCESSES = N_(
+    "One process moved {most_bytes}, the mean of {workers} processes side by side is {mean_bytes}; it was at "
+    "work on them for {excess_s} after all others had ended theirs."
 )
 _TITLE_PROCESSES = N_("Unequal I/O among the processes")
 _TITLE_THREADS = N_("Unequal I/O among the threads")
