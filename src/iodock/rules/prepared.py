@@ -15,14 +15,9 @@ if TYPE_CHECKING:
 _MOST_CALLS = 200_000
 """Who makes more calls makes them small, which other rules tell."""
 _MOST_HELPERS = 1024
+"""And so many stretches between them."""
 _MOST_MAKERS = 4
 """Of the processes and threads that move most bytes, so many are looked at."""
-_EDGE = 0.01
-"""Of the bytes: what was moved before and after."""
-_AFTER_CALLS_NS = 200
-"""Work on a byte of what may be text, before the helpers' begin or after their end, with no call between."""
-_HELPS = 0.2
-"""Of the CPU time of the helper that computes most: who has less is a runtime's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +121,20 @@ def _with_threads(facts: Facts, settings: Settings) -> list[tuple[_Maker, list[d
         if sum(one["cpu_ns"] for one in beside) > sum(one["cpu_ns"] for one in helpers):
             continue
         # The first thread ends with the process: what it computed may have been at any time.
-        if row["main_ns"] and row["main_ns"] >= _HELPS * row["cpu_ns"]:
+        if row["main_ns"] and row["main_ns"] >= settings.least_helping * row["cpu_ns"]:
             continue
         others = f"SELECT utid FROM processes WHERE upid = {upid} AND utid <> {utid}"
         maker = _Maker(utid, True, f"SELECT {utid}", others, first, last, int(row["cpu_ns"] or 0))
-        found.append((maker, _busy(helpers)))
+        found.append((maker, _busy(helpers, settings)))
     return found
 
 
-def _busy(helpers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _busy(helpers: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
     """Those of the threads that compute, if they are not too many."""
     most = max((int(one["cpu_ns"] or 0) for one in helpers), default=0)
     if not most or len(helpers) > _MOST_HELPERS:
         return []
-    return [one for one in helpers if int(one["cpu_ns"] or 0) >= _HELPS * most]
+    return [one for one in helpers if int(one["cpu_ns"] or 0) >= settings.least_helping * most]
 
 
 def _side_by_side(helpers: list[dict[str, Any]]) -> tuple[list[tuple[int, int]], int]:
@@ -162,24 +157,17 @@ def _prepared(
     facts: Facts, settings: Settings, maker: _Maker, spans: list[tuple[int, int]], many: int
 ) -> Prepared | None:
     wall = facts.wall_ns or 0
-    worked = sum(end - start for start, end in spans)
-    edges = [maker.first_ts - 1, *(edge for span in spans for edge in span), maker.last_ts + wall]
-    gaps = [(begin, end) for begin, end in zip(edges[::2], edges[1::2], strict=True) if end > begin]
-    gaps = [gap for gap in gaps if gap[1] - gap[0] >= settings.least_stretch_ns][:_MOST_HELPERS]
-    if worked < settings.least_wall * wall or not gaps:
+    gaps = _gaps(maker, spans, wall, settings)
+    if not gaps or sum(end - start for start, end in spans) < settings.least_wall * wall:
         return None
-    calls = moved = spent = alone = read = 0
+    worked = []
     for row in facts.rows(_gaps_sql(maker, gaps, settings)):
-        begin, end = gaps[int(row["number"])]
-        length = _length(row, begin, end, is_first=begin < spans[0][0], is_last=end > spans[-1][1])
-        inside = int(row["time_ns"] or 0) + int(row["calls"]) * facts.tracing_ns
-        for one in length:
-            if _is_work(one, inside, row["bytes"], settings):
-                alone += one
-                calls, moved = calls + int(row["calls"]), moved + int(row["bytes"])
-                read += int(row["read"])
-                spent += int(row["time_ns"] or 0)
-                break
+        gap = gaps[int(row["number"])]
+        length = _length(facts, row, gap, (spans[0][0], spans[-1][1]), settings)
+        if length:
+            worked.append((row, length))
+    alone = sum(length for _, length in worked)
+    calls, moved, read, spent = (_sum(worked, name) for name in ("calls", "bytes", "read", "time_ns"))
     is_long = alone * (1 - 1 / many) >= settings.least_prepared * wall
     if not is_long or moved < settings.least_bytes or maker.cpu_ns < settings.least_prepared_cpu * alone:
         return None
@@ -191,20 +179,38 @@ def _prepared(
     return Prepared(maker.number, maker.are_threads, many, calls, moved, share, spent, alone)
 
 
+def _sum(worked: list[tuple[dict[str, Any], int]], name: str) -> int:
+    return sum(int(row[name] or 0) for row, _ in worked)
+
+
+def _gaps(
+    maker: _Maker, spans: list[tuple[int, int]], wall_ns: int, settings: Settings
+) -> list[tuple[int, int]]:
+    """When no helper works: from the maker's first call on, and to the end of the run."""
+    edges = [maker.first_ts - 1, *(edge for span in spans for edge in span), maker.last_ts + wall_ns]
+    gaps = zip(edges[::2], edges[1::2], strict=True)
+    return [gap for gap in gaps if gap[1] - gap[0] >= settings.least_stretch_ns][:_MOST_HELPERS]
+
+
+def _length(
+    facts: Facts, row: dict[str, Any], gap: tuple[int, int], helped: tuple[int, int], settings: Settings
+) -> int:
+    """How long the work on what was read or written in a GAP took, ns: of texts with what goes before the
+    helpers' begin and after their end (HELPED: the first and the last), or from the first to the last call. 0
+    where that is too long or too short for so many bytes, or mostly inside calls."""
+    first, last = int(row["first_ts"]), int(row["last_ts"])
+    before = first if gap[0] < helped[0] or row["read"] >= row["written"] else gap[0]
+    after = last if gap[1] > helped[1] or row["written"] > row["read"] else gap[1]
+    with_text = last - first + settings.text_after_ns * int(row["text_bytes"])
+    inside = int(row["time_ns"] or 0) + int(row["calls"]) * facts.tracing_ns
+    lengths = (round(min(after - before, with_text)), last - first)
+    return next((one for one in lengths if _is_work(one, inside, int(row["bytes"]), settings)), 0)
+
+
 def _is_work(length: int, inside: int, moved: int, settings: Settings) -> bool:
     """Whether so much time may go into so many bytes, and INSIDE calls only the smaller part of it."""
     is_text = costs.TEXT_NS * moved <= length <= settings.most_worked_ns * moved
     return is_text and inside <= (1 - settings.least_worked) * length
-
-
-def _length(row: dict[str, Any], begin: int, end: int, is_first: bool, is_last: bool) -> tuple[int, ...]:
-    """How long the work on what was read or written may have taken: of texts with what goes before the begin
-    of the helpers and after their end, or from the first to the last call."""
-    first, last = int(row["first_ts"]), int(row["last_ts"])
-    before = first if is_first or row["read"] >= row["written"] else begin
-    after = last if is_last or row["written"] > row["read"] else end
-    most = last - first + _AFTER_CALLS_NS * int(row["text_bytes"])
-    return min(after - before, most), last - first
 
 
 def _parents_sql(settings: Settings) -> str:
@@ -307,7 +313,7 @@ SELECT number, count(*) AS calls, CAST(sum(bytes) AS BIGINT) AS bytes,
   CAST(coalesce(sum(bytes) FILTER (WHERE direction = 2), 0) AS BIGINT) AS written,
   CAST(coalesce(sum(bytes) FILTER (WHERE is_text), 0) AS BIGINT) AS text_bytes,
   CAST(sum(dur) AS BIGINT) AS time_ns, min(ts) AS first_ts, max(ts + dur) AS last_ts
-FROM placed WHERE done > {_EDGE} AND done - part < {1 - _EDGE} GROUP BY number"""
+FROM placed WHERE done > {settings.most_edge} AND done - part < {1 - settings.most_edge} GROUP BY number"""
 
 
 def _whole_sql(maker: _Maker) -> str:

@@ -47,6 +47,13 @@ class Settings:
     """Of what the one and its helpers read, or write, that it must work on: less is a list of what to do."""
     least_worked: float = 0.6
     """Of that time, that must be spent beside the calls: who mostly waits for the disk is told by those."""
+    text_after_ns: float = 200.0
+    """Of that time, for each byte of what may be text by its name: what lies between the last call and the
+    helpers' begin, or between their end and the first call."""
+    least_helping: float = 0.2
+    """Of the CPU time of the thread that computes most: who has less is a runtime's own."""
+    most_edge: float = 0.01
+    """Of the bytes: what was moved long before and after, as settings and a last line of a log."""
     most_worked_ns: float = 500.0
     """Of that time, for each byte that is read or written: to take its text apart. More is another work."""
 
