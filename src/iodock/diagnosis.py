@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from iodock import rules
@@ -21,7 +22,6 @@ from iodock.findings import (
     Verdict,
 )
 from iodock.language import N_
-from iodock.probe.seen import during
 from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
@@ -31,6 +31,8 @@ from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
 
+RULES_AT_ONCE = 2
+"""So many rules ask side by side: the engine plans a question with one thread, and most are small."""
 LEAST_UNTRACED = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
 
@@ -45,22 +47,14 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     """The same for one who needs a run's facts and derived tables too."""
     known = rules.every()
     _check_names(facts.settings)
-    usual = typical.compare(facts)
-    found: list[tuple[Finding, frozenset[str]]] = []
-    silent: list[Silence] = []
-    slow = _slow(facts)
-    for rule in known:
-        missing = [need for need in rule.needs if not facts.sees(need)]
-        if missing:
-            silent.append(Silence(rule.name, missing[0].why))
-            continue
-        found.extend(_findings(rule, facts, usual, slow))
+    missing = {rule.name: [need for need in rule.needs if not facts.sees(need)] for rule in known}
+    found, usual = _found(facts, [rule for rule in known if not missing[rule.name]])
     kept = _without_symptoms(found)
     return Diagnosis(
         store=facts.store.name,
         verdict=_verdict(facts, kept),
         findings=_ranked(kept, known),
-        silent=tuple(silent),
+        silent=tuple(Silence(name, needs[0].why) for name, needs in missing.items() if needs),
         remarks=(*_remarks(facts, kept), *usual.remarks(), *_probes(facts)),
         next_step=_next_step(facts, kept),
         losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
@@ -114,25 +108,31 @@ def _check_names(settings: Settings) -> None:
             raise RequestError(f"{settings.source}: [rules.{name}]: {error}", error.hint) from None
 
 
-def _findings(
-    rule: Rule, facts: Facts, usual: typical.Comparison, slow: Sequence[Candidate]
-) -> Iterable[tuple[Finding, frozenset[str]]]:
-    """Findings, each with the names of all its files."""
-    for candidate in slow if rule is slow_call.RULE else _candidates(rule, facts):
-        is_beside = slow_call.RULE.name in rule.yields_to
-        spared = _without_hung(candidate, _metadata(slow, facts)) if is_beside and slow else candidate
-        yield _finding(rule, spared, facts, usual), frozenset(candidate.files)
+def _found(
+    facts: Facts, asked: Sequence[Rule]
+) -> tuple[list[tuple[Finding, frozenset[str]]], typical.Comparison]:
+    """Findings in the order of their rules, each with the names of all its files; and what is usual."""
+    pool = ThreadPoolExecutor(RULES_AT_ONCE, "rules")
+    try:
+        answers = pool.map(lambda rule: _candidates(rule, facts), asked)
+        usual = typical.compare(facts)
+        candidates = list(zip(asked, answers, strict=True))
+    finally:
+        pool.shutdown(cancel_futures=True)
+    slow = next((hung for rule, hung in candidates if rule is slow_call.RULE), [])
+    metadata = _metadata(slow, facts) if slow else []
+    found = []
+    for rule, of_rule in candidates:
+        hung = metadata if slow_call.RULE.name in rule.yields_to else []
+        for candidate in of_rule:
+            spared = _without_hung(candidate, hung) if hung else candidate
+            found.append((_finding(rule, spared, facts, usual), frozenset(candidate.files)))
+    return found, usual
 
 
-def _candidates(rule: Rule, facts: Facts) -> Iterable[Candidate]:
+def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
     facts.profile.need(rule.tables)
-    return rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
-
-
-def _slow(facts: Facts) -> list[Candidate]:
-    """The calls that hung, which other rules' costs are told without."""
-    is_seen = all(facts.sees(need) for need in slow_call.RULE.needs)
-    return list(_candidates(slow_call.RULE, facts)) if is_seen else []
+    return list(rule.find(facts, facts.settings.of_rule(rule.name, rule.settings)))
 
 
 def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:
@@ -359,6 +359,8 @@ def _probes(facts: Facts) -> Iterable[Message]:
     run = facts.store.manifest
     if not known or run.clock != "epoch" or run.first_ts is None or run.last_ts is None:
         return ()
+    from iodock.probe.seen import during
+
     used = {row["mount_point"] for row in facts.rows("SELECT DISTINCT mount_point FROM files")} - {None}
     # Logs of other programs do not say what lies where.
     stores = {mount: folder for mount, folder in known.items() if mount in used or not used}

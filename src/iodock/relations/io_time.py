@@ -6,8 +6,9 @@ without these numbers. tests/test_io_time.py compares both.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from iodock.relations.selection import Selection
-from iodock.relations.sweep import Unions, unions
 from iodock.store import Store
 
 WAITED_FOR = "'pipe', 'socket', 'fifo', 'eventfd', 'epoll', 'timerfd', 'signalfd', 'inotify', 'pidfd'"
@@ -16,6 +17,14 @@ WAITING_CALLS = "'poll', 'select', 'epoll_wait', 'accept', 'connect'"
 """Families that wait whatever their file."""
 IO_CALLS = f"class IN ('data', 'metadata', 'seek', 'sync') OR family IN ({WAITING_CALLS})"
 """Condition on `calls`: I/O even without a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unions:
+    """Wall time in any call, and in one of a subset, ns."""
+
+    any_ns: int
+    subset_ns: int
 
 
 def io_time(store: Store, selection: Selection) -> Unions | None:
@@ -31,7 +40,10 @@ def io_time(store: Store, selection: Selection) -> Unions | None:
 
 def swept(store: Store, selection: Selection) -> Unions:
     """The same from the events, one by one."""
-    return unions(store.reader(intervals_sql(store, selection)))
+    # What Arrow computes with takes long to load, and is seldom asked.
+    from iodock.relations.sweep import unions
+
+    return Unions(*unions(store.reader(intervals_sql(store, selection))))
 
 
 def intervals_sql(store: Store, selection: Selection) -> str:

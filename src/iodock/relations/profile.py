@@ -8,6 +8,7 @@ names.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -126,7 +127,7 @@ _TRANSFERS = Derived(
     },
     lambda store: (
         f"""SELECT p.place, e.call_id, e.direction, e.pattern,
-  CASE WHEN e.bytes > 0 THEN CAST(ceil(log2(e.bytes)) AS TINYINT) ELSE -1 END AS size_bin,
+  CAST(ceil(log2(greatest(CAST(e.bytes AS DOUBLE), 0.5::DOUBLE))) AS TINYINT) AS size_bin,
   count(*) AS count, CAST(sum(coalesce(e.dur, e.sys_cpu_ns)) AS BIGINT) AS time_ns,
   CAST(count(*) * exp(avg(ln(coalesce(e.dur, e.sys_cpu_ns) + 1))) AS BIGINT) AS typical_ns,
   CAST(sum(e.bytes) AS BIGINT) AS bytes,
@@ -135,9 +136,9 @@ _TRANSFERS = Derived(
   CAST(sum(e.any_read_bytes) AS BIGINT) AS any_read_bytes,
   CAST(sum(e.own_written_bytes) AS BIGINT) AS own_written_bytes,
   CAST(sum(e.any_written_bytes) AS BIGINT) AS any_written_bytes,
-  count(*) FILTER (WHERE e.offset_bytes % 4096 <> 0) AS unaligned, count(e.offset_bytes) AS known,
-  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping,
-  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes >= e.requested_bytes) AS back
+  count_if(e.offset_bytes & 4095 <> 0) AS unaligned, count(e.offset_bytes) AS known,
+  count_if(e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping,
+  count_if(e.gap_bytes < 0 AND -e.gap_bytes >= e.requested_bytes) AS back
 FROM events e LEFT JOIN places p ON p.file_id = e.file_id
 WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     ),
@@ -270,20 +271,26 @@ DERIVED: Mapping[str, Derived] = {
 
 @dataclass
 class Profile:
-    """The derived tables of one store, each made when first asked for."""
+    """The derived tables of one store, each made when first asked for, by whichever thread."""
 
     store: Store
     _made: set[str] = field(default_factory=set)
+    _making: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     def need(self, names: Iterable[str]) -> None:
         """Makes the tables of these names, unless they are there. KeyError for an unknown one."""
         for name in names:
-            if name in self._made:
-                continue
-            derived = DERIVED[name]
-            self.need(derived.after)
-            self.store.keep(name, derived.sql(self.store))
-            self._made.add(name)
+            if name not in self._made:
+                with self._making:
+                    self._make(name)
+
+    def _make(self, name: str) -> None:
+        if name in self._made:
+            return
+        derived = DERIVED[name]
+        self.need(derived.after)
+        self.store.keep(name, derived.sql(self.store))
+        self._made.add(name)
 
 
 def tables_in(sql: str) -> tuple[str, ...]:

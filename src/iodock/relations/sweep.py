@@ -7,23 +7,14 @@ calls ended, or nearly so (stamps of several threads may be some µs apart from 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-@dataclass(frozen=True, slots=True)
-class Unions:
-    """Union of all intervals, and of those in a subset, ns."""
-
-    any_ns: int
-    subset_ns: int
-
-
-def unions(batches: Iterable[pa.RecordBatch]) -> Unions:
-    """The unions of intervals (from_ts, to_ts, in_subset), whatever their order; the nearer it is to that of
-    their ends, the faster.
+def unions(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
+    """The union of all intervals (from_ts, to_ts, in_subset) and that of those in the subset, ns, whatever
+    their order; the nearer it is to that of their ends, the faster.
 
     Gone through by falling ends, an interval adds what lies before the earliest start so far: what came
     before it reaches from there at least to the interval's own end. That is a running minimum.
@@ -34,7 +25,7 @@ def unions(batches: Iterable[pa.RecordBatch]) -> Unions:
         starts, ends, wanted = (ready.column(name) for name in ("from_ts", "to_ts", "in_subset"))
         every.add(starts, ends)
         subset.add(starts.filter(wanted), ends.filter(wanted))
-    return Unions(every.total_ns, subset.total_ns)
+    return every.total_ns, subset.total_ns
 
 
 def _by_falling_end(batches: list[pa.RecordBatch]) -> Iterable[pa.Table]:

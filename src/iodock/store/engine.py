@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
 
 MEMORY_LIMIT = "600MB"
 THREADS = 2
+KEPT = "kept"
+"""The schema of tables that are kept for later questions; one hides the store's own of the same name."""
 
 
 # One row per event with its names, for people who ask in SQL.
@@ -34,6 +37,7 @@ FROM events e LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id
 # aside until there are more, which others then overtake.
 KEEP_ORDER = """SET disabled_optimizers = 'join_order,build_side_probe_side';
 SET enable_caching_operators = false"""
+KEPT_FIRST = f"SET search_path = '{KEPT},main'"
 FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 
 # What rows of the tables made at import look like: bytes that changed in them need not be noticed otherwise.
@@ -64,22 +68,15 @@ def interrupt_all() -> None:
 
 
 class Engine:
-    """DuckDB in memory, with one view per table of the store."""
+    """DuckDB in memory, with one view per table of the store. Several threads may ask side by side."""
 
     def __init__(self, folder: Path | None, rows: Mapping[str, int]) -> None:
         """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
         each table has, as the manifest says."""
         spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
-        self._connection = duckdb.connect(
-            config={
-                "memory_limit": MEMORY_LIMIT,
-                "threads": THREADS,
-                "temp_directory": str(spill),
-                # Parquet is built in; nothing may be fetched from the network.
-                "autoinstall_known_extensions": False,
-                "preserve_insertion_order": True,
-            }
-        )
+        self._own = threading.local()
+        self._connections = [self._connect(spill)]
+        self._own.connection = self._connections[0]
         _engines.add(self)
         self._folds: dict[str, bool] = {}
         self._stored: StoredTables | None = None
@@ -92,6 +89,31 @@ class Engine:
                 with contextlib.suppress(StoreError):
                     self._make_view(table, self._stored.view(table, rows))
             self._connection.execute(CALLS_SEEN)
+        self._connection.execute(f"CREATE SCHEMA {KEPT}; {KEPT_FIRST}")
+
+    @staticmethod
+    def _connect(spill: Path) -> duckdb.DuckDBPyConnection:
+        return duckdb.connect(
+            config={
+                "memory_limit": MEMORY_LIMIT,
+                "threads": THREADS,
+                "temp_directory": str(spill),
+                # Parquet is built in; nothing may be fetched from the network.
+                "autoinstall_known_extensions": False,
+                "preserve_insertion_order": True,
+            }
+        )
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """This thread's own: a connection answers one question at a time."""
+        if not hasattr(self._own, "connection"):
+            connection = self._connections[0].cursor()
+            connection.execute(KEPT_FIRST)
+            self._connections.append(connection)
+            self._own.connection = connection
+        found: duckdb.DuckDBPyConnection = self._own.connection
+        return found
 
     def _make_view(self, table: StoreTable, select: str | None) -> None:
         if select is not None:
@@ -150,13 +172,18 @@ class Engine:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """A small answer as dictionaries."""
-        rows: list[dict[str, Any]] = self.table(sql).to_pylist()
-        return rows
+        try:
+            # Arrow's way plans each question twice.
+            answer = self._connection.execute(sql)
+            names = [column[0] for column in answer.description]
+            return [dict(zip(names, row, strict=True)) for row in answer.fetchall()]
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
 
     def keep(self, name: str, sql: str) -> None:
         """Keeps the answer to a SELECT as a table of that name, for the queries that follow."""
         try:
-            self._connection.execute(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {sql}')
+            self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
         except duckdb.Error as error:
             raise self._query_error(error) from error
 
@@ -186,12 +213,14 @@ class Engine:
     def interrupt(self) -> None:
         """Stops the query that runs, from another thread."""
         # An engine that is just being closed has none.
-        with contextlib.suppress(duckdb.Error):
-            self._connection.interrupt()
+        for connection in list(self._connections):
+            with contextlib.suppress(duckdb.Error):
+                connection.interrupt()
 
     def close(self) -> None:
         """Frees the engine's memory."""
-        self._connection.close()
+        for connection in reversed(self._connections):
+            connection.close()
         if self._stored is not None:
             self._stored.close()
 
