@@ -24,7 +24,7 @@ static inline u64 mix(u64 hash, u64 word)
 	return hash ^ hash >> 32;
 }
 
-static u64 hash_of(const u8 *text, u64 count)
+static inline u64 hash_of(const u8 *text, u64 count)
 {
 	u64 hash = 0x9e3779b97f4a7c15ul ^ count, last = 0;
 	if (count < 8) {
@@ -61,7 +61,7 @@ static void keep_last(struct state *state, const u8 *text, u64 shared, u64 count
 
 /* Where it is new in this chunk: 0, how much is as in the last new one, how many bytes follow, and these (it gets the next number, from
  * 1). Else its number. */
-static u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 count)
+static __attribute__((noinline)) u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 count)
 {
 	struct stream *stream = &state->streams[level];
 	struct cached *cached = 0;
@@ -161,7 +161,7 @@ struct fields {
 	u8 stat_type;
 };
 
-static void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result)
+static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result)
 {
 	switch (role) {
 	case ROLE_OFFSET_POINTER:
@@ -210,49 +210,53 @@ static inline void nothing_yet(struct fields *f)
 	f->path_bytes = f->path2_bytes = f->text_bytes = 0;
 }
 
-static inline void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
+/* What one argument says. Of a vector the one behind it is looked at, too. */
+static inline ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argument, int readable, s64 result)
+{
+	u64 value = *argument;
+	switch (role) {
+	case ROLE_NONE:
+		break;
+	case ROLE_FD:
+		f->has |= HAS_FD, f->fd = (s32)value;
+		break;
+	case ROLE_FD2:
+		f->always |= MORE_FD2, f->fd2 = (s32)value;
+		break;
+	case ROLE_SIZE:
+		f->has |= HAS_SIZE, f->size = value;
+		break;
+	case ROLE_OFFSET:
+		f->has |= HAS_OFFSET, f->offset = (s64)value;
+		break;
+	case ROLE_FLAGS:
+		f->always |= MORE_FLAGS, f->flags = value;
+		break;
+	case ROLE_ARGUMENT:
+		f->always |= MORE_ARGUMENT, f->argument = (s64)value;
+		break;
+	case ROLE_PATH:
+		if (value && readable)
+			f->more |= MORE_PATH, f->path = (const u8 *)value;
+		break;
+	case ROLE_PATH2:
+		if (value && readable)
+			f->more |= MORE_PATH2, f->path2 = (const u8 *)value;
+		break;
+	default:
+		/* Behind a pointer: only what the kernel itself has just read or written. */
+		if (value && result >= 0)
+			pointed(f, role, (const u8 *)value, argument + 1, result);
+	}
+}
+
+static void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
 {
 	/* One byte a role, behind kind and code. */
 	u64 roles = *(const u64 *)shape >> 16;
 	int readable = path_was_read((u64)(shape - session->shapes), result);
-	for (; roles; roles >>= 8, arguments++) {
-		u64 value = *arguments;
-		u32 role = roles & 255;
-		switch (role) {
-		case ROLE_NONE:
-			break;
-		case ROLE_FD:
-			f->has |= HAS_FD, f->fd = (s32)value;
-			break;
-		case ROLE_FD2:
-			f->always |= MORE_FD2, f->fd2 = (s32)value;
-			break;
-		case ROLE_SIZE:
-			f->has |= HAS_SIZE, f->size = value;
-			break;
-		case ROLE_OFFSET:
-			f->has |= HAS_OFFSET, f->offset = (s64)value;
-			break;
-		case ROLE_FLAGS:
-			f->always |= MORE_FLAGS, f->flags = value;
-			break;
-		case ROLE_ARGUMENT:
-			f->always |= MORE_ARGUMENT, f->argument = (s64)value;
-			break;
-		case ROLE_PATH:
-			if (value && readable)
-				f->more |= MORE_PATH, f->path = (const u8 *)value;
-			break;
-		case ROLE_PATH2:
-			if (value && readable)
-				f->more |= MORE_PATH2, f->path2 = (const u8 *)value;
-			break;
-		default:
-			/* Behind a pointer: only what the kernel itself has just read or written. */
-			if (value && result >= 0)
-				pointed(f, role, (const u8 *)value, arguments + 1, result);
-		}
-	}
+	for (; roles; roles >>= 8, arguments++)
+		gather_one(f, roles & 255, arguments, readable, result);
 	f->more |= f->always;
 }
 
@@ -325,11 +329,11 @@ static inline u32 data_head(u64 number)
 }
 
 /* The result that is not written: what was asked for, the last descriptor that was opened, or 0. */
-static inline s64 likely_result(const struct stream *stream, const struct shape *shape, const struct fields *f)
+static inline s64 likely_result(const struct stream *stream, u32 kind, const struct fields *f)
 {
 	if (f->has & HAS_SIZE)
 		return (s64)f->size;
-	return shape->kind == KIND_OPEN ? stream->last_opened : 0;
+	return kind == KIND_OPEN ? stream->last_opened : 0;
 }
 
 /* A number of both, but for what no file has: such a size, a type of all ones. */
@@ -346,8 +350,8 @@ static inline u8 *put_stat(u8 *at, u64 size, u8 type)
 }
 
 /* Code, masks and times; then paths, and the other fields in the order of their bits. */
-static void write_fields(struct state *state, u32 level, const struct shape *shape, struct fields *f, u32 phase,
-			 u64 start, u64 end, s64 result)
+static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, u32 code, struct fields *f, u32 phase,
+				      u64 start, u64 end, s64 result)
 {
 	struct stream *stream = &state->streams[level];
 	if (f->path)
@@ -357,17 +361,17 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 	if (!room(state, level, PLAIN_LIMIT + f->path_bytes + f->path2_bytes + f->text_bytes, end))
 		return;
 	u8 *at = stream->at;
-	u32 more = level || phase ? f->more : what_is_new(&state->habits[shape->code % HABITS], f);
+	u32 more = level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
 	s32 *last_fd = f->path_bytes ? &stream->last_directory : &stream->last_fd;
 	if (f->has & HAS_FD && f->fd != *last_fd)
 		has |= HAS_FD;
-	if (phase != PHASE_NO_RETURN && result != likely_result(stream, shape, f))
+	if (phase != PHASE_NO_RETURN && result != likely_result(stream, kind, f))
 		has |= HAS_RESULT;
 	s64 gap = (s64)(start - stream->last_end);
 	if (gap < 0)
 		has |= STEP_BACK, gap = -gap;
-	*at++ = shape->code;
+	*at++ = (u8)code;
 	*at++ = (u8)has;
 	if (more)
 		*at++ = (u8)more;
@@ -401,10 +405,16 @@ static void write_fields(struct state *state, u32 level, const struct shape *sha
 		at = put(at, f->text_bytes);
 		at = put_bytes(at, f->text, f->text_bytes);
 	}
-	if (shape->kind == KIND_OPEN && result >= 0 && !phase)
+	if (kind == KIND_OPEN && result >= 0 && !phase)
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = end;
 	commit(stream, at);
+}
+
+static __attribute__((noinline)) void write_fields(struct state *state, u32 level, const struct shape *shape,
+						   struct fields *f, u32 phase, u64 start, u64 end, s64 result)
+{
+	write_these(state, level, shape->kind, shape->code, f, phase, start, end, result);
 }
 
 /* An error that may have come before the kernel read the paths: they are read as it would. Where they are put first is behind all that
