@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ import pytest
 from iodock import capture, rules
 from iodock.diagnosis import diagnose
 from iodock.errors import QueryError
-from iodock.rules.base import Candidate, Facts, Rule
+from iodock.rules.base import Candidate, Facts
 from iodock.store import Store
 
 ENDLESS = "SELECT count(*) AS n FROM range(1000000) a, range(1000000) b WHERE (a.range + b.range) % 7 = 3"
@@ -65,14 +67,14 @@ def test_an_interrupt_reaches_every_thread(store: Store) -> None:
 
     def asked() -> str:
         store.rows("SELECT 1")
-        started.wait()
+        started.wait(60)
         with pytest.raises(QueryError) as caught:
             store.rows(ENDLESS)
         return str(caught.value)
 
     with ThreadPoolExecutor(2) as pool:
         answers = [pool.submit(asked) for _ in range(2)]
-        started.wait()
+        started.wait(60)
         while not all(answer.done() for answer in answers):
             store.engine.interrupt()
             time.sleep(0.01)
@@ -86,11 +88,67 @@ def test_a_rule_that_fails_ends_the_diagnosis_with_its_error(
         facts.rows("SELECT nothing FROM nowhere")
         return []
 
-    known = rules.every()
-    broken: tuple[Rule, ...] = (*known[:9], replace(known[9], find=failing, needs=()), *known[10:])
+    broken = tuple(replace(rule, find=failing, needs=()) for rule in rules.every())
     monkeypatch.setattr(rules, "every", lambda: broken)
     with pytest.raises(QueryError, match="nowhere"):
         diagnose(store)
+
+
+def test_who_is_interrupted_twice_waits_for_what_was_asked(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ending, pressed = (threading.Event() for _ in range(3))
+
+    def endless(facts: Facts, settings: object) -> list[Candidate]:
+        asked.set()
+        try:
+            facts.rows(ENDLESS)
+        finally:
+            ending.set()
+            pressed.wait(60)
+        return []
+
+    def press() -> None:
+        for moment in (asked, ending):
+            moment.wait(60)
+            os.kill(os.getpid(), signal.SIGINT)
+        pressed.set()
+
+    slow = tuple(replace(rule, find=endless, needs=()) for rule in rules.every()[:4])
+    monkeypatch.setattr(rules, "every", lambda: slow)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    presser = threading.Thread(target=press)
+    presser.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            diagnose(store)
+        presser.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    # Nobody asks on.
+    assert store.rows("SELECT 1 AS one") == [{"one": 1}]
+    store.close()
+
+
+def test_damage_is_named_while_another_thread_asks(store: Store) -> None:
+    (part,) = (store.path / "events").glob("*.parquet")
+
+    def busy() -> None:
+        with pytest.raises(QueryError):
+            store.rows(ENDLESS)
+
+    with ThreadPoolExecutor(1) as pool:
+        # Its connection is the store's first one.
+        pool.submit(store.rows, "SELECT 1").result()
+        answer = pool.submit(busy)
+        content = part.read_bytes()
+        part.write_bytes(content[:4] + b"x" * (len(content) // 2) + content[len(content) // 2 + 4 :])
+        with pytest.raises(QueryError, match=part.name):
+            store.rows("SELECT sum(hash(COLUMNS(*))) FROM events")
+        while not answer.done():
+            store.engine.interrupt()
+            time.sleep(0.01)
+        answer.result()
 
 
 def test_a_diagnosis_is_the_same_each_time(store: Store) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import signal
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import replace
 
 from iodock import rules
@@ -113,10 +116,16 @@ def _found(
 ) -> tuple[list[tuple[Finding, frozenset[str]]], typical.Comparison]:
     """Findings in the order of their rules, each with the names of all its files; and what is usual."""
     pool = ThreadPoolExecutor(RULES_AT_ONCE, "rules")
+    answers: list[Future[list[Candidate]]] = []
     try:
-        answers = pool.map(lambda rule: _candidates(rule, facts), asked)
+        for rule in asked:
+            answers.append(pool.submit(_candidates, rule, facts))
         usual = typical.compare(facts)
-        candidates = list(zip(asked, answers, strict=True))
+        candidates = [(rule, answer.result()) for rule, answer in zip(asked, answers, strict=True)]
+    except BaseException:
+        with _uninterrupted():
+            _stop(answers, facts.store)
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
     slow = next((hung for rule, hung in candidates if rule is slow_call.RULE), [])
@@ -128,6 +137,27 @@ def _found(
             spared = _without_hung(candidate, hung) if hung else candidate
             found.append((_finding(rule, spared, facts, usual), frozenset(candidate.files)))
     return found, usual
+
+
+def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
+    """Lets no rule ask on: the store is closed next."""
+    for answer in answers:
+        answer.cancel()
+    while wait(answers, timeout=0.02).not_done:
+        store.engine.interrupt()
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Whoever presses Ctrl-C again waits for what the first one ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:

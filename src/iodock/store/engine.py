@@ -79,9 +79,10 @@ class Engine:
         self._own.connection = self._connections[0]
         _engines.add(self)
         self._folds: dict[str, bool] = {}
+        self._folding = threading.Lock()
         self._stored: StoredTables | None = None
         if folder is not None:
-            self._stored = StoredTables(folder, self._connection)
+            self._stored = StoredTables(folder, lambda: self._connection)
             for table in TABLES:
                 self._make_view(table, self._stored.view(table, rows))
             for table in FOLDS:
@@ -121,9 +122,10 @@ class Engine:
 
     def has_fold(self, name: str) -> bool:
         """Whether the store has this table of those made of events at import, and whole."""
-        if name not in self._folds:
-            self._folds[name] = self._take_fold(name)
-        return self._folds[name]
+        with self._folding:
+            if name not in self._folds:
+                self._folds[name] = self._take_fold(name)
+            return self._folds[name]
 
     def _take_fold(self, name: str) -> bool:
         seen = "SELECT count(*) FROM duckdb_views() WHERE view_name = "

@@ -4,7 +4,7 @@ the manifest says."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
@@ -18,7 +18,8 @@ AGAIN = "import or record again"
 class StoredTables:
     """The files of one store. Their names are given to the engine as it takes them: absolute, and UTF-8."""
 
-    def __init__(self, folder: Path, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, folder: Path, connection: Callable[[], duckdb.DuckDBPyConnection]) -> None:
+        """CONNECTION: of the thread that asks."""
         self.folder = folder
         self._connection = connection
         self._descriptor: int | None = None
@@ -62,7 +63,7 @@ class StoredTables:
         for table in sorted(tables, key=lambda one: "/" in one.files):
             for path in sorted(self._plain.glob(table.files)):
                 try:
-                    self._connection.execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
+                    self._connection().execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
                 except duckdb.InterruptException:
                     return None
                 except duckdb.Error:
@@ -79,7 +80,7 @@ class StoredTables:
             nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in wanted.items())
             return f"SELECT {nulls} WHERE false"
         source = _source(paths)
-        there = {row[0] for row in self._connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+        there = {row[0] for row in self._connection().execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
         missing = [f'NULL::{kind} AS "{name}"' for name, kind in wanted.items() if name not in there]
         return f"SELECT {', '.join(['*', *missing])} FROM {source}"
 
@@ -88,7 +89,7 @@ class StoredTables:
         if expected is None or not paths:
             return
         counted = f"SELECT sum(num_rows) FROM parquet_file_metadata({_list(paths)})"
-        found = self._connection.execute(counted).fetchall()[0][0]
+        found = self._connection().execute(counted).fetchall()[0][0]
         if found != expected:
             where = self.folder / table.files
             message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"

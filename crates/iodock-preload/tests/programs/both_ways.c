@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The recorder's own sources in a program: the same calls, of all shapes but those with memory that only a kernel fills, are written by the
+ * way of frequent shapes where it takes them, and then all of them by the general way. What is written, and what is remembered for
+ * the next call, must be the same. The table of shapes comes by standard input. */
+#include "../../native/record.c"
+
+extern int printf(const char *, ...), sprintf(char *, const char *, ...);
+extern void *aligned_alloc(u64, u64), *memset(void *, int, u64);
+extern int memcmp(const void *, const void *, u64);
+extern long read(int, void *, u64);
+
+void iodock_plain(void) {}
+void iodock_before(void) {}
+void iodock_after(void) {}
+
+#define CALLS 400000
+#define CHUNK_BYTES 65536
+#define CHUNKS 2048
+#define NAMES 150
+
+static struct header header;
+static struct state states[2];
+static u8 *memory[2];
+static char names[NAMES][300];
+static u8 stats[8][256];
+static u64 seed;
+
+static u64 any(u64 below)
+{
+	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+	return seed % below;
+}
+
+/* Small, sometimes as it was, sometimes of any size. */
+static u64 number(void)
+{
+	return any(3) ? any(5) : seed >> any(64);
+}
+
+static u64 argument(u32 role)
+{
+	switch (role) {
+	case ROLE_PATH: case ROLE_PATH2:
+		return any(12) ? (u64)names[any(NAMES)] : 0;
+	case ROLE_STAT: case ROLE_STATX:
+		return any(8) ? (u64)stats[any(8)] : 0;
+	case ROLE_FD: case ROLE_FD2:
+		return any(6) ? 3 + any(4) : any(2) ? (u64)AT_FDCWD : number();
+	case ROLE_NONE: case ROLE_SIZE: case ROLE_OFFSET: case ROLE_FLAGS: case ROLE_ARGUMENT:
+		return number();
+	default:
+		return 0;
+	}
+}
+
+static int is_possible(const struct shape *shape)
+{
+	if (shape == &header.shapes[SYS_io_uring_setup])
+		return 0;
+	if (shape->kind != KIND_GENERAL && shape->kind != KIND_OPEN && shape->kind != KIND_MAP)
+		return 0;
+	for (u32 i = 0; i < MOST_ROLES; i++)
+		if (shape->roles[i] == ROLE_RING || shape->roles[i] == ROLE_BLOCKS || shape->roles[i] == ROLE_EVENTS ||
+		    shape->roles[i] == ROLE_MESSAGES)
+			return 0;
+	return 1;
+}
+
+static struct plain_frame any_call(u64 now)
+{
+	static const s64 errors[] = {-2, -13, -14, -20, -61, -95, -9, -22};
+	struct plain_frame call = {0};
+	const struct shape *shape;
+	do
+		call.frame.number = any(CALL_NUMBERS);
+	while (shape = &header.shapes[call.frame.number], !is_possible(shape));
+	for (u32 i = 0; i < MOST_ROLES; i++)
+		call.frame.arguments[i] = argument(shape->roles[i]);
+	if (call.frame.number == SYS_ioctl && any(4) == 0)
+		call.frame.arguments[1] = TIOCGPTPEER;
+	call.result = any(3) == 0 ? errors[any(8)] : any(2) ? 0 : (s64)any(4000);
+	call.start = (any(30) ? now : now - 5000) << TIME_SHIFT;
+	return call;
+}
+
+/* Calls that the way of frequent shapes took. */
+static u64 written(u32 way)
+{
+	struct state *state = &states[way];
+	u64 taken = 0, now = 1000000;
+	seed = 88172645463325252ul;
+	window = memory[way], window_at = header.chunks_at, header.next_chunk = 0;
+	for (u64 i = 0; i < CALLS; i++) {
+		now += any(3) ? any(300) : any(1ul << any(40));
+		struct plain_frame call = any_call(now);
+		const struct shape *shape = &header.shapes[call.frame.number];
+		u64 end = (call.start >> TIME_SHIFT) + any(2000);
+		u32 level = enter(state);
+		u32 done = way && record_frequent(state, shape, &call, end);
+		taken += done;
+		if (!done)
+			record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result);
+		leave(state, level);
+	}
+	return taken;
+}
+
+/* What points into the memory of its own way is told from where that begins. */
+static void without_places(struct state *state, u32 way)
+{
+	struct stream *stream = &state->streams[0];
+	stream->at -= (u64)memory[way], stream->limit -= (u64)memory[way];
+	stream->chunk = (struct chunk *)((u8 *)stream->chunk - (u64)memory[way]);
+}
+
+int main(void)
+{
+	for (u64 have = 0; have < sizeof(header.shapes);) {
+		long more = read(0, (u8 *)header.shapes + have, sizeof(header.shapes) - have);
+		if (more <= 0)
+			return 2;
+		have += (u64)more;
+	}
+	session = &header, confined = 1;
+	header.chunk_bytes = CHUNK_BYTES, header.chunks_at = 1 << 20, header.file_bytes = header.chunks_at + (u64)CHUNKS * CHUNK_BYTES;
+	seed = 1234567;
+	for (u32 i = 0; i < NAMES; i++)
+		sprintf(names[i], "%s/%.*s%lu", any(2) ? "/usr/lib" : "a", (int)any(200),
+			"a long name of a file that lies in a folder of its own, and so on, and on, and on and on and on and on, "
+			"until it is as long as names are now and then, in the folders of people who like to say it all", any(1000));
+	for (u32 i = 0; i < sizeof(stats); i++)
+		((u8 *)stats)[i] = (u8)any(i % 256 < 200 ? 8 : 256);
+	for (u32 way = 0; way < 2; way++) {
+		memory[way] = aligned_alloc(4096, (u64)CHUNKS * CHUNK_BYTES);
+		memset(memory[way], 0, (u64)CHUNKS * CHUNK_BYTES);
+	}
+	u64 none = written(0), chunks = header.next_chunk, lost = header.lost_calls;
+	u64 taken = written(1);
+	for (u32 way = 0; way < 2; way++)
+		without_places(&states[way], way);
+	printf("%lu calls, %lu and %lu taken, %lu chunks, %lu lost\n", (u64)CALLS, none, taken, chunks, lost);
+	if (chunks != header.next_chunk || header.lost_calls != 2 * lost)
+		return 3;
+	if (memcmp(&states[0], &states[1], sizeof(struct state)))
+		return 4;
+	/* Behind what is whole there may be what a call that was not recorded left. */
+	for (u64 at = 0; at < chunks * CHUNK_BYTES; at += CHUNK_BYTES) {
+		u32 used = ((struct chunk *)(memory[0] + at))->used;
+		if (memcmp(memory[0] + at, memory[1] + at, used))
+			return 5;
+	}
+	return taken > CALLS / 10 ? 0 : 6;
+}
