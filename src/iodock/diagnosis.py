@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from iodock import rules
@@ -30,12 +26,11 @@ from iodock.relations.io_time import IO_CALLS, io_time
 from iodock.relations.profile import Profile
 from iodock.relations.selection import select
 from iodock.rules import costs, slow_call, tracing, typical
+from iodock.rules.asking import candidates_of
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
 
-RULES_AT_ONCE = 2
-"""So many rules ask side by side: the engine plans a question with one thread, and most are small."""
 LEAST_UNTRACED = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
 
@@ -51,8 +46,8 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
     known = rules.every()
     _check_names(facts.settings)
     missing = {rule.name: [need for need in rule.needs if not facts.sees(need)] for rule in known}
-    found, usual = _found(facts, [rule for rule in known if not missing[rule.name]])
-    kept = _without_symptoms(found)
+    usual = typical.compare(facts)
+    kept = _without_symptoms(_found(facts, [rule for rule in known if not missing[rule.name]], usual))
     return Diagnosis(
         store=facts.store.name,
         verdict=_verdict(facts, kept),
@@ -112,57 +107,19 @@ def _check_names(settings: Settings) -> None:
 
 
 def _found(
-    facts: Facts, asked: Sequence[Rule]
-) -> tuple[list[tuple[Finding, frozenset[str]]], typical.Comparison]:
-    """Findings in the order of their rules, each with the names of all its files; and what is usual."""
-    pool = ThreadPoolExecutor(RULES_AT_ONCE, "rules")
-    answers: list[Future[list[Candidate]]] = []
-    try:
-        for rule in asked:
-            answers.append(pool.submit(_candidates, rule, facts))
-        usual = typical.compare(facts)
-        candidates = [(rule, answer.result()) for rule, answer in zip(asked, answers, strict=True)]
-    except BaseException:
-        with _uninterrupted():
-            _stop(answers, facts.store)
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-    slow = next((hung for rule, hung in candidates if rule is slow_call.RULE), [])
+    facts: Facts, asked: Sequence[Rule], usual: typical.Comparison
+) -> list[tuple[Finding, frozenset[str]]]:
+    """Findings in the order of their rules, each with the names of all its files."""
+    answers = list(zip(asked, candidates_of(asked, facts), strict=True))
+    slow = next((hung for rule, hung in answers if rule is slow_call.RULE), [])
     metadata = _metadata(slow, facts) if slow else []
     found = []
-    for rule, of_rule in candidates:
+    for rule, candidates in answers:
         hung = metadata if slow_call.RULE.name in rule.yields_to else []
-        for candidate in of_rule:
+        for candidate in candidates:
             spared = _without_hung(candidate, hung) if hung else candidate
             found.append((_finding(rule, spared, facts, usual), frozenset(candidate.files)))
-    return found, usual
-
-
-def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:
-    """Lets no rule ask on: the store is closed next."""
-    for answer in answers:
-        answer.cancel()
-    while wait(answers, timeout=0.02).not_done:
-        store.engine.interrupt()
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Whoever presses Ctrl-C again waits for what the first one ends."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
-    facts.profile.need(rule.tables)
-    return list(rule.find(facts, facts.settings.of_rule(rule.name, rule.settings)))
+    return found
 
 
 def _metadata(slow: Sequence[Candidate], facts: Facts) -> list[Candidate]:

@@ -13,9 +13,11 @@ from iodock.rules.base import Rule
 
 _NOT_RULES = {
     "alone",
+    "asking",
     "base",
     "costs",
     "facts",
+    "phases",
     "places",
     "programs",
     "prepared",

@@ -4,15 +4,13 @@ wait: its own kinds of files, told by the pattern of their names and by whether 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iodock.relations.profile import MOMENTS
 from iodock.rules import costs
 from iodock.rules.facts import Facts
+from iodock.rules.phases import Settings
 from iodock.rules.workers import Team
-
-if TYPE_CHECKING:
-    from iodock.rules.serial_phases import Settings
 
 
 @dataclass(frozen=True, slots=True)

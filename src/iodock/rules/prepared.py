@@ -4,13 +4,11 @@ and writes when they have ended. Little of that time lies inside calls: most of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from iodock.rules import costs, programs
 from iodock.rules.facts import Facts
-
-if TYPE_CHECKING:
-    from iodock.rules.serial_phases import Settings
+from iodock.rules.phases import Settings
 
 _MOST_CALLS = 200_000
 """Who makes more calls makes them small, which other rules tell."""

@@ -8,7 +8,7 @@ from statistics import median, median_high
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.rules import costs, serial_phases, workers
+from iodock.rules import costs, phases, serial_phases, workers
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 from iodock.rules.workers import Team, Worker
 
@@ -41,7 +41,7 @@ class Settings:
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate for each team whose busiest worker has far more than the mean."""
-    alone = facts.settings.of_rule("serial-phases", serial_phases.Settings)
+    alone = facts.settings.of_rule("serial-phases", phases.Settings)
     for team in (*workers.teams(facts), *workers.thread_teams(facts)):
         for busiest, excess, text in _busiest(facts, team, settings):
             if not _is_own_kind(facts, team, busiest, settings, alone):
@@ -124,7 +124,7 @@ def _ns_per_byte(one: Worker) -> float:
 
 
 def _is_own_kind(
-    facts: Facts, team: Team, busiest: Worker, settings: Settings, alone: serial_phases.Settings
+    facts: Facts, team: Team, busiest: Worker, settings: Settings, alone: phases.Settings
 ) -> bool:
     """Whether the busiest has other work than the others, not more of the same."""
     if not team.are_threads:

@@ -7,13 +7,10 @@ and their CPU times say nothing on a busy machine.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from iodock.rules import costs
 from iodock.rules.facts import Facts
-
-if TYPE_CHECKING:
-    from iodock.rules.serial_phases import Settings
+from iodock.rules.phases import Settings
 
 _MOST_CALLS = 200_000
 """Who makes more calls makes them small, which other rules tell."""
