@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,11 +13,10 @@ import duckdb
 import pyarrow as pa
 
 from iodock.errors import QueryError, RequestError, StoreError
+from iodock.store.connection import MEMORY_LIMIT, connected
 from iodock.store.schema import FOLDS, TABLES, StoreTable
 from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
 
-MEMORY_LIMIT = "600MB"
-THREADS = 2
 KEPT = "kept"
 """The schema of tables that are kept for later questions; one hides the store's own of the same name."""
 
@@ -73,9 +70,8 @@ class Engine:
     def __init__(self, folder: Path | None, rows: Mapping[str, int]) -> None:
         """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
         each table has, as the manifest says."""
-        spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
         self._own = threading.local()
-        self._connections = [self._connect(spill)]
+        self._connections = [connected()]
         self._own.connection = self._connections[0]
         _engines.add(self)
         self._folds: dict[str, bool] = {}
@@ -91,19 +87,6 @@ class Engine:
                     self._make_view(table, self._stored.view(table, rows))
             self._connection.execute(CALLS_SEEN)
         self._connection.execute(f"CREATE SCHEMA {KEPT}; {KEPT_FIRST}")
-
-    @staticmethod
-    def _connect(spill: Path) -> duckdb.DuckDBPyConnection:
-        return duckdb.connect(
-            config={
-                "memory_limit": MEMORY_LIMIT,
-                "threads": THREADS,
-                "temp_directory": str(spill),
-                # Parquet is built in; nothing may be fetched from the network.
-                "autoinstall_known_extensions": False,
-                "preserve_insertion_order": True,
-            }
-        )
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:

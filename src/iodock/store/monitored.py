@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import duckdb
 import pyarrow as pa
 
 from iodock.errors import QueryError, StoreError
+from iodock.store.connection import connected
 from iodock.store.need import EVERYTHING, Need
 from iodock.store.tables import quoted
 
@@ -30,8 +30,6 @@ MOMENTS = ("losses", "events", "job_names")
 """Of those: rows have a moment `ts` and no interval, and are not summed up."""
 FORMAT = "iodock monitor store"
 VERSION = 1
-MEMORY_LIMIT = "600MB"
-THREADS = 2
 _COLUMNS_OF_PLACE = "begin_ts BIGINT, end_ts BIGINT, host TEXT, source TEXT, file_system TEXT, target TEXT"
 
 
@@ -200,17 +198,7 @@ class MonitorStore:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        spill = Path(tempfile.gettempdir()) / f"iodock-{os.getpid()}"
-        return duckdb.connect(
-            config={
-                "memory_limit": MEMORY_LIMIT,
-                "threads": THREADS,
-                "temp_directory": str(spill),
-                # Parquet is built in; nothing may be fetched from the network.
-                "autoinstall_known_extensions": False,
-                "preserve_insertion_order": True,
-            }
-        )
+        return connected()
 
 
 def between(table: str, begin: int, end: int) -> str:

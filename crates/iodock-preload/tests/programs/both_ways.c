@@ -1,4 +1,3 @@
-/* SPDX-License-Identifier: Apache-2.0 */
 /* The recorder's own sources in a program: the same calls, of all shapes but those with memory that only a kernel fills, are written by the
  * way of frequent shapes where it takes them, and then all of them by the general way. What is written, and what is remembered for
  * the next call, must be the same. The table of shapes comes by standard input. */

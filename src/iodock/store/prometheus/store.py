@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -12,7 +10,8 @@ import pyarrow as pa
 
 from iodock.errors import QueryError
 from iodock.language import N_
-from iodock.store.monitored import MEMORY_LIMIT, THREADS, Catalogue, between, tables_in
+from iodock.store.connection import connected
+from iodock.store.monitored import Catalogue, between, tables_in
 from iodock.store.need import EVERYTHING, Need
 from iodock.store.prometheus.client import SECOND, Client
 from iodock.store.prometheus.fetch import Fetch
@@ -72,12 +71,4 @@ class PrometheusStore:
 
     @cached_property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        return duckdb.connect(
-            config={
-                "memory_limit": MEMORY_LIMIT,
-                "threads": THREADS,
-                "temp_directory": f"{tempfile.gettempdir()}/iodock-{os.getpid()}",
-                "autoinstall_known_extensions": False,
-                "preserve_insertion_order": True,
-            }
-        )
+        return connected()
