@@ -144,7 +144,7 @@ def test_a_sequential_readers_bytes(program: Path, data: Path, tmp_path: Path, h
 
 
 def test_half_pages_read_at_random_are_amplified(program: Path, data: Path, tmp_path: Path) -> None:
-    store, found = recorded(tmp_path, program, "random", data, 500)
+    store, found = recorded_alike(tmp_path, data, program, "random", data, 500)
     assert pages_of(store, data) == found.pages
     (row,) = shown(store, data)
     assert row["amplification"] == pytest.approx(row["brought_bytes"] / row["read_bytes"])
@@ -169,7 +169,7 @@ def test_a_file_in_memory_brings_nothing_in(program: Path, data: Path, tmp_path:
 
 def test_pages_that_a_write_makes_are_told_apart(program: Path, data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
-    store, found = recorded(tmp_path, program, "copied", data, copy)
+    store, found = recorded_alike(tmp_path, data, program, "copied", data, copy)
     assert pages_of(store, data) == found.pages and len(found.pages) == SIZE // PAGE
     (source,), (target,) = shown(store, data), shown(store, copy)
     if not target["written_bytes"]:
@@ -235,7 +235,7 @@ def test_a_file_that_was_mapped_before_has_its_name(program: Path, data: Path, t
 
 
 def test_an_anonymous_copy_keeps_them(program: Path, data: Path, tmp_path: Path) -> None:
-    store, found = recorded(tmp_path, program, "touched", data, 100)
+    store, found = recorded_alike(tmp_path, data, program, "touched", data, 100)
     copy = iodock.open(anonymous_copy(store, tmp_path / "copy.iodock"))
     rows = copy.show("cache").to_arrow().to_pylist()
     assert rows[0]["pages"] == len(found.pages) and "data" not in rows[0]["file"]
