@@ -14,7 +14,7 @@ from iodock.relations.profile import Profile
 from iodock.store import Store
 from iodock.store.anonymous import anonymous_copy
 
-FOLDED = ("durations", "opens", "slow_calls")
+FOLDED = {"durations": "stored_durations", "opens": "stored_openings", "slow_calls": "stored_slow_calls"}
 MANY = 280_000
 """More lines than a run may have without such tables."""
 
@@ -63,11 +63,13 @@ def table_of(store: Path, name: str) -> list[tuple[object, ...]]:
     return [tuple(row.items()) for row in rows]
 
 
-@pytest.mark.parametrize("name", FOLDED)
-def test_a_table_made_at_import_is_what_the_events_say(large: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "stored"), FOLDED.items())
+def test_a_table_made_at_import_is_what_the_events_say(
+    large: Path, tmp_path: Path, name: str, stored: str
+) -> None:
     bare = tmp_path / "bare.iodock"
     shutil.copytree(large, bare, ignore=shutil.ignore_patterns("folds"))
-    assert (large / "folds" / f"stored_{name}.parquet").exists()
+    assert (large / "folds" / f"{stored}.parquet").exists()
     made = table_of(bare, name)
     assert len(made) > 10
     assert table_of(large, name) == made

@@ -2,6 +2,7 @@
 
 mod doorway;
 mod errors;
+mod fold;
 mod import;
 mod load;
 mod monitor;
@@ -14,6 +15,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
+    fold::register(module)?;
     import::register(module)?;
     load::register(module)?;
     monitor::register(module)?;

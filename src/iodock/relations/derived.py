@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from iodock.store import Store
+from iodock.store.folds import EventFold
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +18,5 @@ class Derived:
     """Name -> meaning with unit."""
     sql: Callable[[Store], str]
     after: tuple[str, ...] = ()
+    fold: EventFold | None = None
+    """How it is made faster than by SQL, where events are as iodock stores them."""

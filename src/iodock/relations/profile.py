@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from iodock.relations.derived import Derived
 from iodock.relations.processes import FILE_WORK, PROGRAMS, SIBLINGS, THREAD_IO, WORKER_IO, WORKERS
 from iodock.store import Store
+from iodock.store.folds import EventFold
 
 SINGLE_PLACES = 300
 """So many of the costliest files are places of their own."""
@@ -27,8 +28,8 @@ MOST_BYTES = 2**63 - 1
 SLOW_NS = 20_000_000
 """From this duration on a call is looked at singly."""
 MOST_SLOW = 20_000
-WRITING_FLAGS = 0o2000 | 0o10000 | 0o40000
-"""O_APPEND, O_DSYNC (O_SYNC contains it) and O_DIRECT of Linux."""
+WRITING_FLAGS = 0o3 | 0o2000 | 0o10000 | 0o40000
+"""O_ACCMODE, O_APPEND, O_DSYNC (O_SYNC contains it) and O_DIRECT of Linux."""
 
 # A call with two rows counts once: on the side it reads from or the old name.
 FIRST_SIDE = "e.side IN (0, 1, 3)"
@@ -55,6 +56,14 @@ _USES = Derived(
   CAST(sum(coalesce(dur, sys_cpu_ns)) AS BIGINT) AS time_ns, max(dur) AS longest_ns,
   CAST(sum(bytes) AS BIGINT) AS bytes, min(ts) AS first_ts, max(coalesce(ts, end_ts)) AS last_ts
 FROM events GROUP BY ALL"""
+    ),
+    fold=EventFold(
+        "uses",
+        """SELECT file_id, utid, call_id, CAST(errno_id AS USMALLINT) AS errno_id, direction, side,
+  CAST(sum(count) AS BIGINT) AS count, CAST(sum(time_ns) AS BIGINT) AS time_ns,
+  max(longest_ns) AS longest_ns, CAST(sum(bytes) AS BIGINT) AS bytes, min(first_ts) AS first_ts,
+  max(last_ts) AS last_ts
+FROM folded GROUP BY ALL""",
     ),
 )
 _PLACES = Derived(
@@ -136,27 +145,45 @@ _TRANSFERS = Derived(
   CAST(sum(e.any_read_bytes) AS BIGINT) AS any_read_bytes,
   CAST(sum(e.own_written_bytes) AS BIGINT) AS own_written_bytes,
   CAST(sum(e.any_written_bytes) AS BIGINT) AS any_written_bytes,
-  count_if(e.offset_bytes & 4095 <> 0) AS unaligned, count(e.offset_bytes) AS known,
-  count_if(e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping,
-  count_if(e.gap_bytes < 0 AND -e.gap_bytes >= e.requested_bytes) AS back
+  count(*) FILTER (WHERE e.offset_bytes & 4095 <> 0) AS unaligned, count(e.offset_bytes) AS known,
+  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes < e.requested_bytes) AS overlapping,
+  count(*) FILTER (WHERE e.gap_bytes < 0 AND -e.gap_bytes >= e.requested_bytes) AS back
 FROM events e LEFT JOIN places p ON p.file_id = e.file_id
 WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
     ),
     after=("places",),
+    fold=EventFold(
+        "transfers",
+        f"""SELECT CAST(place AS BIGINT) AS place, call_id, direction, pattern, size_bin,
+  CAST(sum(count) AS BIGINT) AS count,
+  CAST(sum(time_ns) AS BIGINT) AS time_ns,
+  CAST(sum(count) * exp(sum(logarithms) / nullif(sum(timed), 0)) AS BIGINT) AS typical_ns,
+  CAST(sum(bytes) AS BIGINT) AS bytes,
+  CAST(least(sum(requested_bytes), {MOST_BYTES}) AS BIGINT) AS requested_bytes,
+  CAST(sum(own_read_bytes) AS BIGINT) AS own_read_bytes,
+  CAST(sum(any_read_bytes) AS BIGINT) AS any_read_bytes,
+  CAST(sum(own_written_bytes) AS BIGINT) AS own_written_bytes,
+  CAST(sum(any_written_bytes) AS BIGINT) AS any_written_bytes,
+  CAST(sum(unaligned) AS BIGINT) AS unaligned, CAST(sum(known) AS BIGINT) AS known,
+  CAST(sum(overlapping) AS BIGINT) AS overlapping, CAST(sum(back) AS BIGINT) AS back
+FROM folded GROUP BY ALL""",
+        places="SELECT file_id, place FROM places",
+    ),
 )
-_OPENS_OF_EVENTS = f"""SELECT file_id, utid, flags, errno_id, count(*) AS count FROM events
-WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0 AND direction = 0 GROUP BY ALL"""
+_OPENS_OF_EVENTS = f"""SELECT file_id, utid, call_id, flags, errno_id, count(*) AS count
+FROM events WHERE flags IS NOT NULL AND flags & {WRITING_FLAGS} <> 0 AND direction = 0 GROUP BY ALL"""
 _OPENS = Derived(
-    "opens, and fcntl's F_SETFL, whose flags change how bytes are written (O_APPEND, O_DSYNC, O_SYNC, "
-    "O_DIRECT), by file, task and flags",
+    "opens for writing, and opens and fcntl's F_SETFL whose flags change how bytes are written (O_APPEND, "
+    "O_DSYNC, O_SYNC, O_DIRECT), by file, task, call and flags",
     {
         "file_id": "-> files",
         "utid": "-> processes",
+        "call_id": "-> calls",
         "flags": "open flags, Linux numbers",
         "errno_id": "-> errnos; NULL: did not fail",
         "count": "opens",
     },
-    lambda store: _folded(store, "stored_opens", _OPENS_OF_EVENTS),
+    lambda store: _folded(store, "stored_openings", _OPENS_OF_EVENTS),
 )
 
 
@@ -289,7 +316,8 @@ class Profile:
             return
         derived = DERIVED[name]
         self.need(derived.after)
-        self.store.keep(name, derived.sql(self.store))
+        if derived.fold is None or not self.store.fold(name, derived.fold):
+            self.store.keep(name, derived.sql(self.store))
         self._made.add(name)
 
 

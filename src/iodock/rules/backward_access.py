@@ -125,7 +125,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names", "places", "uses"),
+    tables=("transfers", "place_names", "places", "uses", "opens"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="header-reread",
 )

@@ -151,7 +151,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("transfers", "place_names", "places"),
+    tables=("transfers", "place_names", "places", "opens"),
     yields_to=("redundant-reads", "redundant-writes", "synchronous-flags"),
     case="reread-ranges",
 )

@@ -238,7 +238,7 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.COVERAGE,),
-    tables=("transfers", "place_names", "places", "uses", "opens", "programs", "file_work"),
+    tables=("transfers", "place_names", "places", "uses", "programs", "file_work"),
     yields_to=("whole-file-for-a-few-bytes", "read-after-write", "bytewise-read"),
     case="header-reread",
 )

@@ -135,9 +135,9 @@ def _waiting(facts: Facts, settings: Settings) -> list[dict[str, Any]]:
 _CALL_NS = 2000
 _MUCH_SLOWER = 2
 # Opened for writing, neither made nor emptied: O_ACCMODE, O_CREAT and O_TRUNC of Linux.
-_OVERWRITTEN = """SELECT DISTINCT p.place FROM events e JOIN places p ON p.file_id = e.file_id
-WHERE p.place IN ({places}) AND e.flags & 3 <> 0 AND e.flags & 576 = 0 AND e.errno_id IS NULL
-  AND e.call_id IN (SELECT id FROM calls WHERE family = 'open')"""
+_OVERWRITTEN = """SELECT DISTINCT p.place FROM opens o JOIN places p ON p.file_id = o.file_id
+WHERE p.place IN ({places}) AND o.flags & 3 <> 0 AND o.flags & 576 = 0 AND o.errno_id IS NULL
+  AND o.call_id IN (SELECT id FROM calls WHERE family = 'open')"""
 
 
 def _query(direction: int) -> str:
@@ -186,6 +186,6 @@ RULE = Rule(
     settings=Settings,
     find=find,
     needs=(Need.OFFSETS,),
-    tables=("uses", "programs", "transfers", "place_names", "places"),
+    tables=("uses", "programs", "transfers", "place_names", "places", "opens"),
     yields_to=("redundant-reads", "random-access", "backward-access", "direct-io-unaligned"),
 )

@@ -12,9 +12,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from iodock import _native
 from iodock.errors import QueryError, RequestError, StoreError
 from iodock.store.connection import MEMORY_LIMIT, connected
-from iodock.store.schema import FOLDS, TABLES, StoreTable
+from iodock.store.folds import EventFold, Folding
+from iodock.store.schema import EVENTS, FOLDS, TABLES, StoreTable
 from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
 
 KEPT = "kept"
@@ -41,7 +43,8 @@ FREE_ORDER = "RESET disabled_optimizers; RESET enable_caching_operators"
 _CREDIBLE = {
     "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
     "AND call_id IN (SELECT id FROM calls)",
-    "stored_opens": "count > 0 AND utid IN (SELECT utid FROM processes)",
+    "stored_openings": "count > 0 AND utid IN (SELECT utid FROM processes) "
+    "AND call_id IN (SELECT id FROM calls)",
     "stored_slow_calls": "dur > 0 AND direction <= 2 AND call_id IN (SELECT id FROM calls)",
 }
 
@@ -76,6 +79,7 @@ class Engine:
         _engines.add(self)
         self._folds: dict[str, bool] = {}
         self._folding = threading.Lock()
+        self._running: list[Folding] = []
         self._stored: StoredTables | None = None
         if folder is not None:
             self._stored = StoredTables(folder, lambda: self._connection)
@@ -172,11 +176,54 @@ class Engine:
         except duckdb.Error as error:
             raise self._query_error(error) from error
 
+    def fold(self, name: str, fold: EventFold) -> bool:
+        """Keeps a fold of all events as a table of that name. False where they are not stored as iodock
+        stores them, or damaged: SQL can say what is wrong. Raises QueryError."""
+        if self._stored is None:
+            return False
+        places = None if fold.places is None else self.table(fold.places)
+        try:
+            folding = Folding(self._stored.paths(EVENTS), fold.name, places)
+        except _native.NativeError:
+            return False
+        self._running.append(folding)
+        try:
+            return self._take_groups(name, fold, folding)
+        except _native.NativeError as error:
+            if folding.stopped:
+                raise QueryError("stopped", "ask again") from error
+            return False
+        finally:
+            self._running.remove(folding)
+
+    def _take_groups(self, name: str, fold: EventFold, folding: Folding) -> bool:
+        parts = 0
+        for groups in folding.tables():
+            if parts == 0:
+                self.bring("folded", groups)
+            else:
+                self.add("folded", groups)
+            parts += 1
+        if parts:
+            self.keep(name, fold.groups)
+            self._connection.execute(f"DROP TABLE {KEPT}.folded")
+        return parts > 0
+
     def bring(self, name: str, rows: pa.Table) -> None:
         """Keeps rows that are not of this store as a table of that name."""
         self._connection.register("brought", rows)
         self.keep(name, "SELECT * FROM brought")
         self._connection.unregister("brought")
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Adds rows to a table that is kept."""
+        self._connection.register("brought", rows)
+        try:
+            self._connection.execute(f'INSERT INTO {KEPT}."{name}" FROM brought')
+        except duckdb.Error as error:
+            raise self._query_error(error) from error
+        finally:
+            self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
         """Holds one of the store's tables in memory for the queries that follow."""
@@ -197,6 +244,8 @@ class Engine:
 
     def interrupt(self) -> None:
         """Stops the query that runs, from another thread."""
+        for folding in list(self._running):
+            folding.stop()
         # An engine that is just being closed has none.
         for connection in list(self._connections):
             with contextlib.suppress(duckdb.Error):

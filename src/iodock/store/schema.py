@@ -208,12 +208,13 @@ STORED_DURATIONS = StoreTable(
     """),
 )
 STORED_OPENS = StoreTable(
-    "stored_opens",
-    "folds/stored_opens.parquet",
-    "opens, and fcntl's F_SETFL, whose flags change how bytes are written",
+    "stored_openings",
+    "folds/stored_openings.parquet",
+    "opens for writing, and fcntl's F_SETFL, whose flags change how bytes are written",
     _columns("""
     file_id UINTEGER which file
     utid UINTEGER which task
+    call_id USMALLINT which call
     flags UINTEGER open flags, Linux numbers
     errno_id USMALLINT which error, null if it did not fail
     count BIGINT opens

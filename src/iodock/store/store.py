@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from iodock.errors import IodockError, StoreError
 from iodock.store.engine import Engine
+from iodock.store.folds import EventFold
 from iodock.store.manifest import Manifest, read_manifest
 from iodock.store.schema import TABLES
 
@@ -75,6 +76,10 @@ class Store:
     def keep(self, name: str, sql: str) -> None:
         """Keeps an answer under a name for later SELECTs on this store."""
         self.engine.keep(name, sql)
+
+    def fold(self, name: str, fold: EventFold) -> bool:
+        """Keeps a fold of all events under a name for later SELECTs; False where SQL must make it."""
+        return self.engine.fold(name, fold)
 
     def hold_small(self, most_rows: int = 200_000) -> None:
         """Holds the tables that lie beside the events in memory, where that is little: for many questions."""

@@ -42,7 +42,7 @@ class StoredTables:
         """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
         is not there. ROWS: of each table, as the manifest says. Raises StoreError for files that are missing,
         damaged, or of other rows."""
-        paths = sorted(self._plain.glob(table.files))
+        paths = self.paths(table)
         if not paths and table in FOLDS:
             return None
         if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
@@ -57,11 +57,15 @@ class StoredTables:
             raise StoreError(message, f"the file is damaged: {AGAIN}") from error
         return select
 
+    def paths(self, table: StoreTable) -> list[Path]:
+        """Its files, in order."""
+        return sorted(self._plain.glob(table.files))
+
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
         """The first file that can't be read to its end. Goes through all that is stored."""
         # Small ones first.
         for table in sorted(tables, key=lambda one: "/" in one.files):
-            for path in sorted(self._plain.glob(table.files)):
+            for path in self.paths(table):
                 try:
                     self._connection().execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
                 except duckdb.InterruptException:

@@ -52,7 +52,7 @@ impl Folds {
         std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
         let mut write = |name: &str, message, rows| write_table(&folder, name, message, rows, &mut written);
         write("stored_durations", durations::SCHEMA, Some(self.durations.rows()))?;
-        write("stored_opens", opens::SCHEMA, self.opens.rows())?;
+        write("stored_openings", opens::SCHEMA, self.opens.rows())?;
         write("stored_slow_calls", slow_calls::SCHEMA, self.slow_calls.rows())?;
         Ok(written)
     }

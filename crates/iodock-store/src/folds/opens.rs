@@ -1,4 +1,5 @@
-//! Opens, and fcntl's F_SETFL, whose flags change how bytes are written, by file, task, flags and error.
+//! Opens for writing, and opens and fcntl's F_SETFL whose flags change how bytes are written, by file, task, call,
+//! flags and error.
 
 use super::{Rows, MOST_ROWS};
 use crate::table::Cell;
@@ -8,18 +9,19 @@ use rustc_hash::FxHashMap;
 pub const SCHEMA: &str = "message opens {
     optional int32 file_id (INTEGER(32,false));
     required int32 utid (INTEGER(32,false));
+    required int32 call_id (INTEGER(16,false));
     required int32 flags (INTEGER(32,false));
     optional int32 errno_id (INTEGER(16,false));
     required int64 count;
 }";
 
-/// `O_APPEND`, `O_DSYNC` (`O_SYNC` contains it) and `O_DIRECT` of Linux.
-const WRITING_FLAGS: u32 = 0o2000 | 0o10000 | 0o40000;
+/// `O_ACCMODE`, `O_APPEND`, `O_DSYNC` (`O_SYNC` contains it) and `O_DIRECT` of Linux.
+const WRITING_FLAGS: u32 = 0o3 | 0o2000 | 0o10000 | 0o40000;
 const NO_FLAGS: u32 = u32::MAX;
 const NO_ERRNO: u16 = u16::MAX;
 
-/// File, task, flags, error.
-type Key = (u32, u32, u32, u16);
+/// File, task, call, flags, error.
+type Key = (u32, u32, u16, u32, u16);
 
 #[derive(Default)]
 pub struct Opens {
@@ -35,7 +37,8 @@ impl Opens {
             }
             // Flags of a write hold for that one alone.
             if events.direction[row] == Direction::Neither as u8 {
-                let key = (events.file[row], events.utid[row], flags, events.errno[row]);
+                let (file, utid, call) = (events.file[row], events.utid[row], events.call[row]);
+                let key = (file, utid, call, flags, events.errno[row]);
                 *self.counts.entry(key).or_default() += 1;
                 self.given_up = self.counts.len() > MOST_ROWS;
             }
@@ -45,10 +48,11 @@ impl Opens {
     pub fn rows(&self) -> Option<Rows> {
         let mut counts: Vec<_> = self.counts.iter().collect();
         counts.sort_unstable();
-        let row = |(&(file, utid, flags, errno), &count): (&Key, &i64)| {
+        let row = |(&(file, utid, call, flags, errno), &count): (&Key, &i64)| {
             vec![
                 if file == NONE { Cell::Null } else { Cell::id(file) },
                 Cell::id(utid),
+                Cell::Narrow(call.into()),
                 Cell::id(flags),
                 if errno == NO_ERRNO { Cell::Null } else { Cell::Narrow(errno.into()) },
                 Cell::Wide(count),

@@ -1,0 +1,72 @@
+//! Rows as columns, which another language takes over as they lie in memory.
+
+use iodock_event::UNKNOWN;
+
+/// The values of one column, in the machine's order of bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    Int64(Vec<i64>),
+    UInt32(Vec<u32>),
+    UInt16(Vec<u16>),
+    UInt8(Vec<u8>),
+    Int8(Vec<i8>),
+    Float64(Vec<f64>),
+}
+
+/// One column; where `valid` is there, a set bit of it (least significant first) marks a row that is not null.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    pub name: &'static str,
+    pub values: Values,
+    pub valid: Option<Vec<u8>>,
+}
+
+/// Columns of the same number of rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    pub rows: usize,
+    pub columns: Vec<Column>,
+}
+
+impl Column {
+    pub fn new(name: &'static str, values: Values) -> Column {
+        Column { name, values, valid: None }
+    }
+
+    /// [`UNKNOWN`] becomes null.
+    pub fn nullable(name: &'static str, values: Vec<i64>) -> Column {
+        let valid = bits(values.iter().map(|&value| value != UNKNOWN));
+        Column { name, values: Values::Int64(values), valid: Some(valid) }
+    }
+
+    /// `null` becomes null.
+    pub fn ids(name: &'static str, values: Vec<u32>, null: u32) -> Column {
+        let valid = bits(values.iter().map(|&value| value != null));
+        Column { name, values: Values::UInt32(values), valid: Some(valid) }
+    }
+}
+
+fn bits(flags: impl Iterator<Item = bool>) -> Vec<u8> {
+    let mut packed = Vec::new();
+    for (index, flag) in flags.enumerate() {
+        if index % 8 == 0 {
+            packed.push(0);
+        }
+        if let Some(last) = packed.last_mut() {
+            *last |= u8::from(flag) << (index % 8);
+        }
+    }
+    packed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_is_a_bit_that_is_not_set() {
+        let values = vec![1, UNKNOWN, 0, 4, 5, 6, 7, 8, UNKNOWN, 10];
+        assert_eq!(Column::nullable("bytes", values).valid, Some(vec![0b1111_1101, 0b10]));
+        assert_eq!(Column::ids("file_id", vec![], 9).valid, Some(vec![]));
+    }
+}

@@ -1,0 +1,280 @@
+//! Reads and writes by place, call, direction, access pattern and size.
+
+use crate::batch::Batch;
+use crate::error::FoldError;
+use crate::folding::Fold;
+use crate::groups::{mixed, Groups, Key, Sums};
+use crate::table::{Column, Table, Values};
+use crate::uses::{add, first_known, id_of};
+use iodock_event::{NONE, UNKNOWN};
+use std::sync::Arc;
+
+const COLUMNS: &[&str] = &[
+    "file_id",
+    "call_id",
+    "direction",
+    "pattern",
+    "bytes",
+    "dur",
+    "sys_cpu_ns",
+    "requested_bytes",
+    "own_read_bytes",
+    "any_read_bytes",
+    "own_written_bytes",
+    "any_written_bytes",
+    "offset_bytes",
+    "gap_bytes",
+];
+/// Files are numbered from 0 on: numbers beyond this are no store of ours.
+const MOST_FILES: usize = 1 << 26;
+/// A time more, and the product still is a number.
+const MOST_PRODUCT: f64 = 1e280;
+const PAGE_BYTES: i64 = 4096;
+/// Read and write.
+const DIRECTIONS: std::ops::RangeInclusive<i64> = 1..=2;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kind {
+    place: u32,
+    call: u16,
+    direction: u8,
+    pattern: u8,
+    bin: i8,
+}
+
+impl Key for Kind {
+    fn hash(&self) -> u64 {
+        let how = u64::from(self.direction) << 16 | u64::from(self.pattern) << 8 | u64::from(self.bin as u8);
+        mixed(mixed(u64::from(self.place) << 16 | u64::from(self.call)) ^ how)
+    }
+}
+
+/// [`UNKNOWN`] where no row of the group knows.
+#[repr(C)]
+struct Moved {
+    count: u32,
+    /// Rows whose time is known.
+    timed: u32,
+    unaligned: u32,
+    known: u32,
+    overlapping: u32,
+    back: u32,
+    time: i64,
+    /// The sum of the logarithms of their times, but for those times that are multiplied in `product`: the
+    /// logarithm of a product is a sum, and takes but one.
+    logarithms: f64,
+    product: f64,
+    bytes: i64,
+    requested: i64,
+    own_read: i64,
+    any_read: i64,
+    own_written: i64,
+    any_written: i64,
+}
+
+impl Default for Moved {
+    fn default() -> Moved {
+        Moved {
+            count: 0,
+            time: UNKNOWN,
+            timed: 0,
+            logarithms: 0.0,
+            product: 1.0,
+            bytes: UNKNOWN,
+            requested: UNKNOWN,
+            own_read: UNKNOWN,
+            any_read: UNKNOWN,
+            own_written: UNKNOWN,
+            any_written: UNKNOWN,
+            unaligned: 0,
+            known: 0,
+            overlapping: 0,
+            back: 0,
+        }
+    }
+}
+
+impl Sums for Moved {
+    fn tail(&self) -> i64 {
+        self.any_written
+    }
+
+    fn absorb(&mut self, other: &Moved) {
+        self.count += other.count;
+        self.timed += other.timed;
+        self.unaligned += other.unaligned;
+        self.known += other.known;
+        self.overlapping += other.overlapping;
+        self.back += other.back;
+        self.logarithms += other.logarithms();
+        add(&mut self.time, other.time);
+        add(&mut self.bytes, other.bytes);
+        add(&mut self.requested, other.requested);
+        add(&mut self.own_read, other.own_read);
+        add(&mut self.any_read, other.any_read);
+        add(&mut self.own_written, other.own_written);
+        add(&mut self.any_written, other.any_written);
+    }
+}
+
+impl Moved {
+    fn add_time(&mut self, time: i64) {
+        add(&mut self.time, time);
+        if time != UNKNOWN {
+            self.timed += 1;
+            self.product *= time.max(0) as f64 + 1.0;
+            if self.product > MOST_PRODUCT {
+                self.logarithms += self.product.ln();
+                self.product = 1.0;
+            }
+        }
+    }
+
+    fn logarithms(&self) -> f64 {
+        self.logarithms + self.product.ln()
+    }
+
+    /// How a transfer of `requested` bytes at `offset` follows the one before, which ended `gap` bytes before it.
+    fn add_place(&mut self, offset: i64, gap: i64, requested: i64) {
+        if offset != UNKNOWN {
+            self.known += 1;
+            self.unaligned += u32::from(offset % PAGE_BYTES != 0);
+        }
+        if gap != UNKNOWN && gap < 0 && requested != UNKNOWN {
+            let inside = -gap < requested;
+            self.overlapping += u32::from(inside);
+            self.back += u32::from(!inside);
+        }
+    }
+}
+
+/// Reads and writes folded by place, call, direction, access pattern and size: the derived table `transfers`.
+pub struct Transfers {
+    /// Of each file, by its number; [`NONE`] for one without.
+    places: Arc<[u32]>,
+    groups: Groups<Kind, Moved>,
+    /// Of the rows at hand, those that transfer something, and their keys.
+    rows: Vec<usize>,
+    keys: Vec<Kind>,
+}
+
+impl Transfers {
+    /// The place of each of the files.
+    ///
+    /// # Errors
+    /// Where a file's number is beyond what a store can have.
+    pub fn by_place(files: &[u32], places: &[u32]) -> Result<Transfers, FoldError> {
+        let most = files.iter().max().map_or(0, |&file| file as usize + 1);
+        if most > MOST_FILES {
+            return Err(FoldError::Foreign { what: format!("there is a file of number {}", most - 1) });
+        }
+        let mut by_file = vec![NONE; most];
+        for (&file, &place) in files.iter().zip(places) {
+            by_file[file as usize] = place;
+        }
+        Ok(Transfers::of(by_file.into()))
+    }
+
+    fn of(places: Arc<[u32]>) -> Transfers {
+        Transfers { places, groups: Groups::default(), rows: Vec::new(), keys: Vec::new() }
+    }
+}
+
+impl Fold for Transfers {
+    const COLUMNS: &'static [&'static str] = COLUMNS;
+
+    fn fresh(&self) -> Transfers {
+        Transfers::of(self.places.clone())
+    }
+
+    fn add(&mut self, batch: Batch<'_>) {
+        let [file, call, direction, pattern, bytes, dur, sys_cpu, requested, own_read, any_read, own_written, any_written, offset, gap] =
+            batch
+        else {
+            return;
+        };
+        let transfers = |row: &usize| DIRECTIONS.contains(&direction[*row]) && bytes[*row] != UNKNOWN;
+        self.rows.clear();
+        self.rows.extend((0..file.len()).filter(transfers));
+        self.keys.clear();
+        self.keys.extend(self.rows.iter().map(|&row| Kind {
+            place: self.places.get(id_of(file[row]) as usize).copied().unwrap_or(NONE),
+            call: call[row] as u16,
+            direction: direction[row] as u8,
+            pattern: pattern[row] as u8,
+            bin: size_bin(bytes[row]),
+        }));
+        let rows = &self.rows;
+        self.groups.add(&self.keys, |sums, index| {
+            let row = rows[index];
+            sums.count += 1;
+            sums.add_time(first_known(dur[row], sys_cpu[row]));
+            add(&mut sums.bytes, bytes[row]);
+            add(&mut sums.requested, requested[row]);
+            add(&mut sums.own_read, own_read[row]);
+            add(&mut sums.any_read, any_read[row]);
+            add(&mut sums.own_written, own_written[row]);
+            add(&mut sums.any_written, any_written[row]);
+            sums.add_place(offset[row], gap[row], requested[row]);
+        });
+    }
+
+    fn absorb(&mut self, other: &Transfers) {
+        self.groups.absorb(&other.groups);
+    }
+
+    fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn table(&self) -> Table {
+        let groups = &self.groups.all;
+        let of = |value: fn(&Moved) -> i64| groups.iter().map(|group| value(&group.sums)).collect::<Vec<_>>();
+        let counted = |name, value| Column::new(name, Values::Int64(of(value)));
+        let columns = vec![
+            Column::ids("place", groups.iter().map(|group| group.key.place).collect(), NONE),
+            Column::new("call_id", Values::UInt16(groups.iter().map(|group| group.key.call).collect())),
+            Column::new("direction", Values::UInt8(groups.iter().map(|group| group.key.direction).collect())),
+            Column::new("pattern", Values::UInt8(groups.iter().map(|group| group.key.pattern).collect())),
+            Column::new("size_bin", Values::Int8(groups.iter().map(|group| group.key.bin).collect())),
+            counted("count", |sums| sums.count.into()),
+            Column::nullable("time_ns", of(|sums| sums.time)),
+            counted("timed", |sums| sums.timed.into()),
+            Column::new(
+                "logarithms",
+                Values::Float64(groups.iter().map(|group| group.sums.logarithms()).collect()),
+            ),
+            Column::nullable("bytes", of(|sums| sums.bytes)),
+            Column::nullable("requested_bytes", of(|sums| sums.requested)),
+            Column::nullable("own_read_bytes", of(|sums| sums.own_read)),
+            Column::nullable("any_read_bytes", of(|sums| sums.any_read)),
+            Column::nullable("own_written_bytes", of(|sums| sums.own_written)),
+            Column::nullable("any_written_bytes", of(|sums| sums.any_written)),
+            counted("unaligned", |sums| sums.unaligned.into()),
+            counted("known", |sums| sums.known.into()),
+            counted("overlapping", |sums| sums.overlapping.into()),
+            counted("back", |sums| sums.back.into()),
+        ];
+        Table { rows: groups.len(), columns }
+    }
+}
+
+/// n: 2^(n-1) < `bytes` <= 2^n; 0: 1 byte; -1: none.
+fn size_bin(bytes: i64) -> i8 {
+    if bytes <= 0 {
+        -1
+    } else {
+        (64 - (bytes - 1).leading_zeros()) as i8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size_bin;
+
+    #[test]
+    fn powers_of_two_close_their_bin() {
+        let bins = [0, 1, 2, 3, 4, 5, 4096, 4097, i64::MAX].map(size_bin);
+        assert_eq!(bins, [-1, 0, 1, 2, 2, 3, 12, 13, 63]);
+    }
+}

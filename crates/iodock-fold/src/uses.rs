@@ -1,0 +1,176 @@
+//! Calls by file, task, call, error, direction and side.
+
+use crate::batch::Batch;
+use crate::folding::Fold;
+use crate::groups::{mixed, Groups, Key, Sums};
+use crate::table::{Column, Table, Values};
+use iodock_event::{NONE, UNKNOWN};
+
+const COLUMNS: &[&str] = &[
+    "file_id",
+    "utid",
+    "call_id",
+    "errno_id",
+    "direction",
+    "side",
+    "dur",
+    "sys_cpu_ns",
+    "bytes",
+    "ts",
+    "end_ts",
+];
+const NO_ERRNO: u16 = u16::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Use {
+    file: u32,
+    utid: u32,
+    call: u16,
+    errno: u16,
+    direction: u8,
+    side: u8,
+}
+
+impl Key for Use {
+    fn hash(&self) -> u64 {
+        let who = u64::from(self.file) << 32 | u64::from(self.utid);
+        let how = u64::from(self.call) << 32 | u64::from(self.errno) << 16;
+        mixed(mixed(who) ^ how ^ u64::from(self.direction) << 8 ^ u64::from(self.side))
+    }
+}
+
+/// [`UNKNOWN`] where no row of the group knows.
+#[repr(C)]
+struct Used {
+    count: i64,
+    time: i64,
+    longest: i64,
+    bytes: i64,
+    first: i64,
+    last: i64,
+}
+
+impl Default for Used {
+    fn default() -> Used {
+        Used { count: 0, time: UNKNOWN, longest: UNKNOWN, bytes: UNKNOWN, first: UNKNOWN, last: UNKNOWN }
+    }
+}
+
+impl Sums for Used {
+    fn tail(&self) -> i64 {
+        self.last
+    }
+
+    fn absorb(&mut self, other: &Used) {
+        self.count += other.count;
+        add(&mut self.time, other.time);
+        self.longest = self.longest.max(other.longest);
+        add(&mut self.bytes, other.bytes);
+        self.begin(other.first);
+        self.last = self.last.max(other.last);
+    }
+}
+
+impl Used {
+    fn begin(&mut self, ts: i64) {
+        if ts != UNKNOWN && (self.first == UNKNOWN || ts < self.first) {
+            self.first = ts;
+        }
+    }
+}
+
+/// Calls folded by file, task, call, error, direction and side: the derived table `uses`.
+#[derive(Default)]
+pub struct Uses {
+    groups: Groups<Use, Used>,
+    /// Of the rows at hand.
+    keys: Vec<Use>,
+}
+
+impl Fold for Uses {
+    const COLUMNS: &'static [&'static str] = COLUMNS;
+
+    fn fresh(&self) -> Uses {
+        Uses::default()
+    }
+
+    fn add(&mut self, batch: Batch<'_>) {
+        let [file, utid, call, errno, direction, side, dur, sys_cpu, bytes, ts, end_ts] = batch else {
+            return;
+        };
+        self.keys.clear();
+        self.keys.extend((0..file.len()).map(|row| Use {
+            file: id_of(file[row]),
+            utid: utid[row] as u32,
+            call: call[row] as u16,
+            errno: if errno[row] == UNKNOWN { NO_ERRNO } else { errno[row] as u16 },
+            direction: direction[row] as u8,
+            side: side[row] as u8,
+        }));
+        self.groups.add(&self.keys, |sums, row| {
+            sums.count += 1;
+            add(&mut sums.time, first_known(dur[row], sys_cpu[row]));
+            // UNKNOWN is the least number there is.
+            sums.longest = sums.longest.max(dur[row]);
+            add(&mut sums.bytes, bytes[row]);
+            sums.begin(ts[row]);
+            sums.last = sums.last.max(first_known(ts[row], end_ts[row]));
+        });
+    }
+
+    fn absorb(&mut self, other: &Uses) {
+        self.groups.absorb(&other.groups);
+    }
+
+    fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    fn table(&self) -> Table {
+        let groups = &self.groups.all;
+        let of = |value: fn(&Used) -> i64| groups.iter().map(|group| value(&group.sums)).collect::<Vec<_>>();
+        let errnos = groups.iter().map(|group| match group.key.errno {
+            NO_ERRNO => NONE,
+            errno => u32::from(errno),
+        });
+        let columns = vec![
+            Column::ids("file_id", groups.iter().map(|group| group.key.file).collect(), NONE),
+            Column::new("utid", Values::UInt32(groups.iter().map(|group| group.key.utid).collect())),
+            Column::new("call_id", Values::UInt16(groups.iter().map(|group| group.key.call).collect())),
+            Column::ids("errno_id", errnos.collect(), NONE),
+            Column::new("direction", Values::UInt8(groups.iter().map(|group| group.key.direction).collect())),
+            Column::new("side", Values::UInt8(groups.iter().map(|group| group.key.side).collect())),
+            Column::new("count", Values::Int64(of(|sums| sums.count))),
+            Column::nullable("time_ns", of(|sums| sums.time)),
+            Column::nullable("longest_ns", of(|sums| sums.longest)),
+            Column::nullable("bytes", of(|sums| sums.bytes)),
+            Column::nullable("first_ts", of(|sums| sums.first)),
+            Column::nullable("last_ts", of(|sums| sums.last)),
+        ];
+        Table { rows: groups.len(), columns }
+    }
+}
+
+/// A file's number; none is [`NONE`].
+pub fn id_of(value: i64) -> u32 {
+    if value == UNKNOWN {
+        NONE
+    } else {
+        value as u32
+    }
+}
+
+/// Adds what is known. What is beyond 64 bits stays at their end.
+pub fn add(sum: &mut i64, value: i64) {
+    let before = if *sum == UNKNOWN { 0 } else { *sum };
+    let after = before.saturating_add(value);
+    *sum = if value == UNKNOWN { *sum } else { after };
+}
+
+pub fn first_known(value: i64, other: i64) -> i64 {
+    if value == UNKNOWN {
+        other
+    } else {
+        value
+    }
+}

@@ -1,0 +1,63 @@
+"""Events folded outside the SQL engine, in one pass over the columns that it takes (crates/iodock-fold)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from iodock import _native
+
+
+@dataclass(frozen=True, slots=True)
+class EventFold:
+    """A derived table that need not be asked of the SQL engine."""
+
+    name: str
+    """`uses` or `transfers`."""
+    groups: str
+    """A SELECT over the table `folded`, whose groups may come several times."""
+    places: str | None = None
+    """A SELECT of `file_id place`, where files are folded by place."""
+
+
+class Folding:
+    """One pass over the events in some files. Another thread may stop it."""
+
+    def __init__(self, paths: Sequence[Path], name: str, places: pa.Table | None) -> None:
+        """PLACES: `file_id place`. Raises NativeError where it can't be done."""
+        by_file = None
+        if places is not None:
+            by_file = (_numbers(places["file_id"]), _numbers(places["place"]))
+        self._folding = _native.EventFolding(list(paths), name, by_file)
+        self.stopped = False
+
+    def tables(self) -> Iterator[pa.Table]:
+        """The groups, part by part; no table of none. Raises NativeError, KeyboardInterrupt."""
+        while table := self._folding.next_table():
+            yield _as_arrow(*table)
+
+    def stop(self) -> None:
+        """The part that is being made is the last, and raises NativeError."""
+        self.stopped = True
+        self._folding.cancel()
+
+
+def _numbers(column: pa.ChunkedArray) -> bytes:
+    """The numbers as they lie in memory: unsigned, of 32 bits, none null."""
+    whole = column.cast(pa.uint32()).combine_chunks()
+    return whole.buffers()[1].to_pybytes()[4 * whole.offset :][: 4 * len(whole)] if len(whole) else b""
+
+
+def _as_arrow(rows: int, columns: Sequence[tuple[str, str, bytes, bytes | None]]) -> pa.Table:
+    made = {
+        name: pa.Array.from_buffers(
+            pa.type_for_alias(kind),
+            rows,
+            [None if valid is None else pa.py_buffer(valid), pa.py_buffer(values)],
+        )
+        for name, kind, values, valid in columns
+    }
+    return pa.table(made)
