@@ -23,7 +23,9 @@ from test_folds import imported, lines
 
 NAMES = ("uses", "transfers")
 CASES = Path(__file__).parent.parent / "fixtures" / "cases"
-LOGS = sorted((*CASES.glob("strace/*/log.xz"), *CASES.glob("truss/*.truss"), *CASES.parent.glob("truss/[!c]*")))
+LOGS = sorted(
+    (*CASES.glob("strace/*/log.xz"), *CASES.glob("truss/*.truss"), *CASES.parent.glob("truss/[!c]*"))
+)
 
 
 @pytest.fixture(scope="module")
