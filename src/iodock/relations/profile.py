@@ -167,7 +167,7 @@ WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
   CAST(sum(unaligned) AS BIGINT) AS unaligned, CAST(sum(known) AS BIGINT) AS known,
   CAST(sum(overlapping) AS BIGINT) AS overlapping, CAST(sum(back) AS BIGINT) AS back
 FROM folded GROUP BY ALL""",
-        places="SELECT file_id, place FROM places",
+        places="SELECT file_id, CAST(place AS UINTEGER) AS place FROM places",
     ),
 )
 _OPENS_OF_EVENTS = f"""SELECT file_id, utid, call_id, flags, errno_id, count(*) AS count

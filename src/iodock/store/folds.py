@@ -20,7 +20,7 @@ class EventFold:
     groups: str
     """A SELECT over the table `folded`, whose groups may come several times."""
     places: str | None = None
-    """A SELECT of `file_id place`, where files are folded by place."""
+    """A SELECT of `file_id place` (UINTEGER), where files are folded by place."""
 
 
 class Folding:
@@ -46,9 +46,13 @@ class Folding:
 
 
 def _numbers(column: pa.ChunkedArray) -> bytes:
-    """The numbers as they lie in memory: unsigned, of 32 bits, none null."""
-    whole = column.cast(pa.uint32()).combine_chunks()
-    return whole.buffers()[1].to_pybytes()[4 * whole.offset :][: 4 * len(whole)] if len(whole) else b""
+    """Unsigned numbers of 32 bits as they lie in memory; none is null."""
+    return b"".join(_bytes(chunk) for chunk in column.chunks)
+
+
+def _bytes(chunk: pa.Array) -> bytes:
+    made: bytes = chunk.buffers()[1].slice(4 * chunk.offset, 4 * len(chunk)).to_pybytes()
+    return made
 
 
 def _as_arrow(rows: int, columns: Sequence[tuple[str, str, bytes, bytes | None]]) -> pa.Table:
