@@ -9,8 +9,8 @@ use parquet::file::reader::RowGroupReader;
 /// So few that all columns of them stay in the processor's cache.
 pub const BATCH_ROWS: usize = 1 << 12;
 
-/// Of a row group; ours have a million.
-const MOST_ROWS: usize = 1 << 30;
+/// Of a row group; ours have a million. Rows are counted in 32 bits: see `folding`.
+pub const MOST_ROWS: usize = 1 << 29;
 
 /// Rows of the columns that a fold asked for, in its order. Ids and sizes alike are `i64`, [`UNKNOWN`] for null.
 pub type Batch<'a> = &'a [Vec<i64>];

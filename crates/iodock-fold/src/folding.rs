@@ -1,6 +1,6 @@
 //! Going through all row groups on several threads.
 
-use crate::batch::{Batch, GroupReader};
+use crate::batch::{Batch, GroupReader, MOST_ROWS};
 use crate::error::FoldError;
 use crate::table::Table;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -13,8 +13,6 @@ use std::thread;
 const THREADS: usize = 2;
 /// Of a thread: with more groups than this it gives them away before it takes another row group.
 const MOST_GROUPS: usize = 1 << 18;
-/// The same for rows, which are counted in 32 bits.
-const MOST_ROWS: usize = 1 << 30;
 
 /// What is counted of events.
 pub trait Fold: Send + Sync + Sized {
@@ -98,7 +96,8 @@ impl<F: Fold> Folding<F> {
         let mut fold = self.fold.fresh();
         let mut opened: Option<(usize, SerializedFileReader<File>)> = None;
         let mut rows = 0;
-        while fold.groups() <= MOST_GROUPS && rows <= MOST_ROWS {
+        // Of two threads, and a row group more each, all rows can be counted in 32 bits.
+        while fold.groups() <= MOST_GROUPS && rows < MOST_ROWS {
             let Some(&(file, group)) = self.row_groups.get(self.next.fetch_add(1, Ordering::Relaxed)) else {
                 break;
             };
