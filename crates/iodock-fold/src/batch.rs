@@ -1,10 +1,13 @@
 //! Columns of a row group, some thousand rows at a time.
 
 use iodock_event::UNKNOWN;
+use parquet::basic::{ConvertedType, LogicalType};
 use parquet::column::reader::{get_typed_column_reader, ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::RowGroupReader;
+use parquet::schema::types::ColumnDescriptor;
 
 /// So few that all columns of them stay in the processor's cache.
 pub const BATCH_ROWS: usize = 1 << 12;
@@ -12,7 +15,45 @@ pub const BATCH_ROWS: usize = 1 << 12;
 /// Of a row group; ours have a million. Rows are counted in 32 bits: see `folding`.
 pub const MOST_ROWS: usize = 1 << 29;
 
-/// Rows of the columns that a fold asked for, in its order. Ids and sizes alike are `i64`, [`UNKNOWN`] for null.
+/// A column that a fold takes: what a store of ours has in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    pub name: &'static str,
+    pub kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A number of 32 bits without sign, less than this, in every row.
+    Id(i64),
+    /// The same, or null.
+    OptionalId(i64),
+    /// A time, a length of time or a number of bytes, not negative, or null.
+    Amount,
+    /// Any number, or null.
+    Number,
+}
+
+impl Kind {
+    fn is_id(self) -> bool {
+        matches!(self, Kind::Id(_) | Kind::OptionalId(_))
+    }
+
+    fn is_required(self) -> bool {
+        matches!(self, Kind::Id(_))
+    }
+
+    /// Whether all of `values` (those that are not null) can be of this kind.
+    fn holds(self, values: &[i64]) -> bool {
+        match self {
+            Kind::Id(end) | Kind::OptionalId(end) => values.iter().all(|&value| value < end),
+            Kind::Amount => values.iter().all(|&value| value >= 0),
+            Kind::Number => values.iter().all(|&value| value != UNKNOWN),
+        }
+    }
+}
+
+/// Rows of the columns that a fold asked for, in its order. Ids and amounts alike are `i64`, [`UNKNOWN`] for null.
 pub type Batch<'a> = &'a [Vec<i64>];
 
 /// The columns of one row group, read side by side.
@@ -23,14 +64,17 @@ pub struct GroupReader {
 }
 
 impl GroupReader {
-    /// NAMES: a column that the file lacks reads as null, as an older store may.
-    pub fn new(group: &dyn RowGroupReader, names: &[&str]) -> Result<GroupReader> {
-        let columns = names.iter().map(|name| Source::open(group, name)).collect::<Result<_>>()?;
+    /// A column that may be null and that the file lacks reads as null: an older store may lack it.
+    ///
+    /// # Errors
+    /// For what the file can't be read, or is not as iodock writes it.
+    pub fn new(group: &dyn RowGroupReader, wanted: &[Wanted]) -> Result<GroupReader> {
+        let columns = wanted.iter().map(|wanted| Source::open(group, *wanted)).collect::<Result<_>>()?;
         let rows = usize::try_from(group.metadata().num_rows())
             .ok()
             .filter(|&rows| rows <= MOST_ROWS)
-            .ok_or_else(|| ParquetError::General("a row group can't have so many rows".into()))?;
-        Ok(GroupReader { columns, values: vec![Vec::with_capacity(BATCH_ROWS); names.len()], rows })
+            .ok_or_else(|| foreign("a row group can't have so many rows"))?;
+        Ok(GroupReader { columns, values: vec![Vec::with_capacity(BATCH_ROWS); wanted.len()], rows })
     }
 
     /// Rows that are still to come.
@@ -52,6 +96,10 @@ impl GroupReader {
     }
 }
 
+fn foreign(what: impl Into<String>) -> ParquetError {
+    ParquetError::General(what.into())
+}
+
 /// Where the values of one column come from.
 enum Source {
     Wide(Typed<Int64Type>),
@@ -60,27 +108,38 @@ enum Source {
 }
 
 impl Source {
-    fn open(group: &dyn RowGroupReader, name: &str) -> Result<Source> {
+    fn open(group: &dyn RowGroupReader, wanted: Wanted) -> Result<Source> {
         let columns = group.metadata().columns();
-        let Some(index) = columns.iter().position(|column| column.column_path().string() == name) else {
-            return Ok(Source::Missing);
+        let name = |column: &ColumnChunkMetaData| column.column_path().string();
+        // The SQL engine takes no notice of capitals.
+        let Some(index) = columns.iter().position(|column| name(column).eq_ignore_ascii_case(wanted.name))
+        else {
+            return if wanted.kind.is_required() {
+                Err(unlike(wanted, "is missing"))
+            } else {
+                Ok(Source::Missing)
+            };
         };
         let descriptor = columns[index].column_descr();
         if descriptor.max_rep_level() > 0 || descriptor.max_def_level() > 1 {
-            return Err(ParquetError::General(format!("column {name} is a list")));
+            return Err(unlike(wanted, "is a list"));
         }
+        let (is_id, is_unsigned) = (wanted.kind.is_id(), is_unsigned(descriptor));
         let nullable = descriptor.max_def_level() == 1;
         match group.get_column_reader(index)? {
-            reader @ ColumnReader::Int64ColumnReader(_) => Ok(Source::Wide(Typed::new(reader, nullable))),
-            reader @ ColumnReader::Int32ColumnReader(_) => Ok(Source::Narrow(Typed::new(reader, nullable))),
-            _ => Err(ParquetError::General(format!("column {name} holds no numbers"))),
+            reader @ ColumnReader::Int64ColumnReader(_) if !is_id && !is_unsigned => {
+                Ok(Source::Wide(Typed::new(reader, wanted, nullable)))
+            }
+            reader @ ColumnReader::Int32ColumnReader(_) if is_id && is_unsigned => {
+                Ok(Source::Narrow(Typed::new(reader, wanted, nullable)))
+            }
+            _ => Err(unlike(wanted, "is of another type")),
         }
     }
 
     /// Puts the next `rows` rows into `values`.
     fn read(&mut self, rows: usize, values: &mut Vec<i64>) -> Result<()> {
         match self {
-            // Not signed: ids, and what is counted in few bits.
             Source::Narrow(typed) => typed.read(rows, values, |value| i64::from(value as u32)),
             Source::Wide(typed) => typed.read(rows, values, |value| value),
             Source::Missing => {
@@ -92,11 +151,28 @@ impl Source {
     }
 }
 
+fn unlike(wanted: Wanted, how: &str) -> ParquetError {
+    foreign(format!("column {} {how}", wanted.name))
+}
+
+fn is_unsigned(column: &ColumnDescriptor) -> bool {
+    match (column.logical_type_ref(), column.converted_type()) {
+        (Some(LogicalType::Integer(kind)), _) => !kind.is_signed,
+        (
+            _,
+            ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64,
+        ) => true,
+        _ => false,
+    }
+}
+
 struct Typed<T: DataType> {
     reader: ColumnReaderImpl<T>,
+    wanted: Wanted,
     nullable: bool,
     /// The values that are there, without gaps.
     dense: Vec<T::T>,
+    widened: Vec<i64>,
     levels: Vec<i16>,
 }
 
@@ -104,8 +180,9 @@ impl<T: DataType> Typed<T>
 where
     T::T: Copy,
 {
-    fn new(reader: ColumnReader, nullable: bool) -> Typed<T> {
-        Typed { reader: get_typed_column_reader(reader), nullable, dense: Vec::new(), levels: Vec::new() }
+    fn new(reader: ColumnReader, wanted: Wanted, nullable: bool) -> Typed<T> {
+        let (dense, widened, levels) = Default::default();
+        Typed { reader: get_typed_column_reader(reader), wanted, nullable, dense, widened, levels }
     }
 
     fn read(&mut self, rows: usize, values: &mut Vec<i64>, widened: impl Fn(T::T) -> i64) -> Result<()> {
@@ -114,17 +191,26 @@ where
         let levels = self.nullable.then_some(&mut self.levels);
         let (found, ..) = self.reader.read_records(rows, levels, None, &mut self.dense)?;
         if found != rows {
-            return Err(ParquetError::General("a column ends before the others".into()));
+            return Err(unlike(self.wanted, "ends before the others"));
         }
-        values.clear();
-        if self.dense.len() == rows {
-            values.extend(self.dense.iter().map(|&value| widened(value)));
+        let whole = self.dense.len() == rows;
+        let there = if whole { &mut *values } else { &mut self.widened };
+        there.clear();
+        there.extend(self.dense.iter().map(|&value| widened(value)));
+        if !self.wanted.kind.holds(there) {
+            return Err(unlike(self.wanted, "holds what it can't"));
+        }
+        if whole {
             return Ok(());
+        }
+        if self.wanted.kind.is_required() {
+            return Err(unlike(self.wanted, "holds nulls"));
         }
         // Nulls come as they like: who branches on them guesses wrong.
         let mut next = 0;
+        values.clear();
         values.extend(self.levels.iter().map(|&level| {
-            let value = self.dense.get(next).map_or(UNKNOWN, |&value| widened(value));
+            let value = self.widened.get(next).copied().unwrap_or(UNKNOWN);
             next += usize::from(level > 0);
             if level > 0 {
                 value

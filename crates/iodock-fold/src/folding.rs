@@ -1,8 +1,10 @@
 //! Going through all row groups on several threads.
 
-use crate::batch::{Batch, GroupReader, MOST_ROWS};
+use crate::batch::{Batch, GroupReader, Wanted, MOST_ROWS};
 use crate::error::FoldError;
+use crate::quiet::quietly;
 use crate::table::Table;
+use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,7 +19,7 @@ const MOST_GROUPS: usize = 1 << 18;
 /// What is counted of events.
 pub trait Fold: Send + Sync + Sized {
     /// The columns of events that it takes.
-    const COLUMNS: &'static [&'static str];
+    const COLUMNS: &'static [Wanted];
 
     /// Another one like this, of no events.
     fn fresh(&self) -> Self;
@@ -41,6 +43,7 @@ pub struct Folding<F> {
     paths: Vec<PathBuf>,
     /// Which file, and which row group in it.
     row_groups: Vec<(usize, usize)>,
+    rows: u64,
     next: AtomicUsize,
 }
 
@@ -50,12 +53,19 @@ impl<F: Fold> Folding<F> {
     /// # Errors
     /// For a file that is no Parquet file.
     pub fn new(paths: Vec<PathBuf>, fold: F) -> Result<Folding<F>, FoldError> {
-        let mut row_groups = Vec::new();
+        let (mut row_groups, mut rows) = (Vec::new(), 0);
         for (file, path) in paths.iter().enumerate() {
-            let found = open(path)?.num_row_groups();
-            row_groups.extend((0..found).map(|group| (file, group)));
+            let reader = open(path)?;
+            row_groups.extend((0..reader.num_row_groups()).map(|group| (file, group)));
+            let groups = reader.metadata().row_groups();
+            rows += groups.iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0)).sum::<u64>();
         }
-        Ok(Folding { fold, paths, row_groups, next: AtomicUsize::new(0) })
+        Ok(Folding { fold, paths, row_groups, rows, next: AtomicUsize::new(0) })
+    }
+
+    /// Events in all.
+    pub fn rows(&self) -> u64 {
+        self.rows
     }
 
     /// The next groups; `None` behind the last. The same key may come again, but not in the same table.
@@ -88,7 +98,11 @@ impl<F: Fold> Folding<F> {
         let mut parts = first_error(results)?.into_iter();
         let mut all = parts.next().unwrap_or_else(|| self.fold.fresh());
         parts.for_each(|part| all.absorb(&part));
-        Ok(Some(all.table()))
+        let table = all.table();
+        match table.columns.iter().find(|column| !column.is_exact) {
+            Some(column) => Err(FoldError::Foreign { what: format!("{} is beyond 64 bits", column.name) }),
+            None => Ok(Some(table)),
+        }
     }
 
     /// One thread's part.
@@ -106,7 +120,9 @@ impl<F: Fold> Folding<F> {
                 Some((number, reader)) if number == file => reader,
                 _ => open(path)?,
             };
-            rows += add_group(&mut fold, &reader, group, halted).map_err(|error| match error {
+            let added = quietly(|| add_group(&mut fold, &reader, group, halted))
+                .unwrap_or_else(|| Err(Stopped::Parquet(ParquetError::General("can't be unpacked".into()))));
+            rows += added.map_err(|error| match error {
                 Stopped::Halted => FoldError::Cancelled,
                 Stopped::Parquet(error) => FoldError::unreadable(path, error),
             })?;
@@ -118,11 +134,11 @@ impl<F: Fold> Folding<F> {
 
 enum Stopped {
     Halted,
-    Parquet(parquet::errors::ParquetError),
+    Parquet(ParquetError),
 }
 
-impl From<parquet::errors::ParquetError> for Stopped {
-    fn from(error: parquet::errors::ParquetError) -> Stopped {
+impl From<ParquetError> for Stopped {
+    fn from(error: ParquetError) -> Stopped {
         Stopped::Parquet(error)
     }
 }
@@ -147,7 +163,10 @@ fn add_group<F: Fold>(
 
 fn open(path: &Path) -> Result<SerializedFileReader<File>, FoldError> {
     let file = File::open(path).map_err(|error| FoldError::unreadable(path, error))?;
-    SerializedFileReader::new(file).map_err(|error| FoldError::unreadable(path, error))
+    let reader = quietly(|| SerializedFileReader::new(file));
+    reader
+        .ok_or_else(|| FoldError::unreadable(path, "has a footer that can't be understood"))?
+        .map_err(|error| FoldError::unreadable(path, error))
 }
 
 /// All threads' parts, or what went wrong: not that a thread was stopped for another's sake.

@@ -13,12 +13,13 @@ pub enum Values {
     Float64(Vec<f64>),
 }
 
-/// One column; where `valid` is there, a set bit of it (least significant first) marks a row that is not null.
+/// One column; `is_exact` unless it may have reached the end of what 64 bits hold; where `valid` is there, a set bit of it (least significant first) marks a row that is not null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub name: &'static str,
     pub values: Values,
     pub valid: Option<Vec<u8>>,
+    pub is_exact: bool,
 }
 
 /// Columns of the same number of rows.
@@ -30,19 +31,25 @@ pub struct Table {
 
 impl Column {
     pub fn new(name: &'static str, values: Values) -> Column {
-        Column { name, values, valid: None }
+        Column { name, values, valid: None, is_exact: true }
     }
 
     /// [`UNKNOWN`] becomes null.
     pub fn nullable(name: &'static str, values: Vec<i64>) -> Column {
+        let is_exact = values.iter().all(|&value| value != i64::MAX);
+        Column { is_exact, ..Column::saturated(name, values) }
+    }
+
+    /// The same, of sums for which the greatest number there is is as good as any.
+    pub fn saturated(name: &'static str, values: Vec<i64>) -> Column {
         let valid = bits(values.iter().map(|&value| value != UNKNOWN));
-        Column { name, values: Values::Int64(values), valid: Some(valid) }
+        Column { name, values: Values::Int64(values), valid: Some(valid), is_exact: true }
     }
 
     /// `null` becomes null.
     pub fn ids(name: &'static str, values: Vec<u32>, null: u32) -> Column {
         let valid = bits(values.iter().map(|&value| value != null));
-        Column { name, values: Values::UInt32(values), valid: Some(valid) }
+        Column { name, values: Values::UInt32(values), valid: Some(valid), is_exact: true }
     }
 }
 

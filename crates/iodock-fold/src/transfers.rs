@@ -1,6 +1,6 @@
 //! Reads and writes by place, call, direction, access pattern and size.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Kind, Wanted};
 use crate::error::FoldError;
 use crate::folding::Fold;
 use crate::groups::{mixed, Groups, Key, Sums};
@@ -9,24 +9,24 @@ use crate::uses::{add, first_known, id_of};
 use iodock_event::{NONE, UNKNOWN};
 use std::sync::Arc;
 
-const COLUMNS: &[&str] = &[
-    "file_id",
-    "call_id",
-    "direction",
-    "pattern",
-    "bytes",
-    "dur",
-    "sys_cpu_ns",
-    "requested_bytes",
-    "own_read_bytes",
-    "any_read_bytes",
-    "own_written_bytes",
-    "any_written_bytes",
-    "offset_bytes",
-    "gap_bytes",
+const COLUMNS: &[Wanted] = &[
+    Wanted { name: "file_id", kind: Kind::OptionalId(NONE as i64) },
+    Wanted { name: "call_id", kind: Kind::Id(1 << 16) },
+    Wanted { name: "direction", kind: Kind::Id(1 << 8) },
+    Wanted { name: "pattern", kind: Kind::Id(1 << 8) },
+    Wanted { name: "bytes", kind: Kind::Amount },
+    Wanted { name: "dur", kind: Kind::Amount },
+    Wanted { name: "sys_cpu_ns", kind: Kind::Amount },
+    Wanted { name: "requested_bytes", kind: Kind::Amount },
+    Wanted { name: "own_read_bytes", kind: Kind::Amount },
+    Wanted { name: "any_read_bytes", kind: Kind::Amount },
+    Wanted { name: "own_written_bytes", kind: Kind::Amount },
+    Wanted { name: "any_written_bytes", kind: Kind::Amount },
+    Wanted { name: "offset_bytes", kind: Kind::Number },
+    Wanted { name: "gap_bytes", kind: Kind::Number },
 ];
-/// Files are numbered from 0 on: numbers beyond this are no store of ours.
-const MOST_FILES: usize = 1 << 26;
+/// Files are numbered from 0 on: so many numbers may be left out.
+const MOST_GAPS: usize = 1 << 16;
 /// A time more, and the product still is a number.
 const MOST_PRODUCT: f64 = 1e280;
 const PAGE_BYTES: i64 = 4096;
@@ -34,7 +34,7 @@ const PAGE_BYTES: i64 = 4096;
 const DIRECTIONS: std::ops::RangeInclusive<i64> = 1..=2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Kind {
+struct Transfer {
     place: u32,
     call: u16,
     direction: u8,
@@ -42,7 +42,7 @@ struct Kind {
     bin: i8,
 }
 
-impl Key for Kind {
+impl Key for Transfer {
     fn hash(&self) -> u64 {
         let how = u64::from(self.direction) << 16 | u64::from(self.pattern) << 8 | u64::from(self.bin as u8);
         mixed(mixed(u64::from(self.place) << 16 | u64::from(self.call)) ^ how)
@@ -122,7 +122,7 @@ impl Moved {
         add(&mut self.time, time);
         if time != UNKNOWN {
             self.timed += 1;
-            self.product *= time.max(0) as f64 + 1.0;
+            self.product *= time as f64 + 1.0;
             if self.product > MOST_PRODUCT {
                 self.logarithms += self.product.ln();
                 self.product = 1.0;
@@ -152,25 +152,27 @@ impl Moved {
 pub struct Transfers {
     /// Of each file, by its number; [`NONE`] for one without.
     places: Arc<[u32]>,
-    groups: Groups<Kind, Moved>,
+    groups: Groups<Transfer, Moved>,
     /// Of the rows at hand, those that transfer something, and their keys.
     rows: Vec<usize>,
-    keys: Vec<Kind>,
+    keys: Vec<Transfer>,
 }
 
 impl Transfers {
     /// The place of each of the files.
     ///
     /// # Errors
-    /// Where a file's number is beyond what a store can have.
+    /// Where files are not numbered one by one.
     pub fn by_place(files: &[u32], places: &[u32]) -> Result<Transfers, FoldError> {
         let most = files.iter().max().map_or(0, |&file| file as usize + 1);
-        if most > MOST_FILES {
+        if most > files.len() + MOST_GAPS {
             return Err(FoldError::Foreign { what: format!("there is a file of number {}", most - 1) });
         }
         let mut by_file = vec![NONE; most];
         for (&file, &place) in files.iter().zip(places) {
-            by_file[file as usize] = place;
+            if std::mem::replace(&mut by_file[file as usize], place) != NONE {
+                return Err(FoldError::Foreign { what: format!("there are two files of number {file}") });
+            }
         }
         Ok(Transfers::of(by_file.into()))
     }
@@ -181,7 +183,7 @@ impl Transfers {
 }
 
 impl Fold for Transfers {
-    const COLUMNS: &'static [&'static str] = COLUMNS;
+    const COLUMNS: &'static [Wanted] = COLUMNS;
 
     fn fresh(&self) -> Transfers {
         Transfers::of(self.places.clone())
@@ -197,7 +199,7 @@ impl Fold for Transfers {
         self.rows.clear();
         self.rows.extend((0..file.len()).filter(transfers));
         self.keys.clear();
-        self.keys.extend(self.rows.iter().map(|&row| Kind {
+        self.keys.extend(self.rows.iter().map(|&row| Transfer {
             place: self.places.get(id_of(file[row]) as usize).copied().unwrap_or(NONE),
             call: call[row] as u16,
             direction: direction[row] as u8,
@@ -245,7 +247,8 @@ impl Fold for Transfers {
                 Values::Float64(groups.iter().map(|group| group.sums.logarithms()).collect()),
             ),
             Column::nullable("bytes", of(|sums| sums.bytes)),
-            Column::nullable("requested_bytes", of(|sums| sums.requested)),
+            // Who copies in the kernel asks for all there could be, many times.
+            Column::saturated("requested_bytes", of(|sums| sums.requested)),
             Column::nullable("own_read_bytes", of(|sums| sums.own_read)),
             Column::nullable("any_read_bytes", of(|sums| sums.any_read)),
             Column::nullable("own_written_bytes", of(|sums| sums.own_written)),

@@ -1,23 +1,23 @@
 //! Calls by file, task, call, error, direction and side.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Kind, Wanted};
 use crate::folding::Fold;
 use crate::groups::{mixed, Groups, Key, Sums};
 use crate::table::{Column, Table, Values};
 use iodock_event::{NONE, UNKNOWN};
 
-const COLUMNS: &[&str] = &[
-    "file_id",
-    "utid",
-    "call_id",
-    "errno_id",
-    "direction",
-    "side",
-    "dur",
-    "sys_cpu_ns",
-    "bytes",
-    "ts",
-    "end_ts",
+const COLUMNS: &[Wanted] = &[
+    Wanted { name: "file_id", kind: Kind::OptionalId(NONE as i64) },
+    Wanted { name: "utid", kind: Kind::Id(NONE as i64) },
+    Wanted { name: "call_id", kind: Kind::Id(1 << 16) },
+    Wanted { name: "errno_id", kind: Kind::OptionalId(NO_ERRNO as i64) },
+    Wanted { name: "direction", kind: Kind::Id(1 << 8) },
+    Wanted { name: "side", kind: Kind::Id(1 << 8) },
+    Wanted { name: "dur", kind: Kind::Amount },
+    Wanted { name: "sys_cpu_ns", kind: Kind::Amount },
+    Wanted { name: "bytes", kind: Kind::Amount },
+    Wanted { name: "ts", kind: Kind::Number },
+    Wanted { name: "end_ts", kind: Kind::Number },
 ];
 const NO_ERRNO: u16 = u16::MAX;
 
@@ -88,7 +88,7 @@ pub struct Uses {
 }
 
 impl Fold for Uses {
-    const COLUMNS: &'static [&'static str] = COLUMNS;
+    const COLUMNS: &'static [Wanted] = COLUMNS;
 
     fn fresh(&self) -> Uses {
         Uses::default()
@@ -160,7 +160,7 @@ pub fn id_of(value: i64) -> u32 {
     }
 }
 
-/// Adds what is known. What is beyond 64 bits stays at their end.
+/// Adds what is known. What is beyond 64 bits stays at their end, and the table is refused.
 pub fn add(sum: &mut i64, value: i64) {
     let before = if *sum == UNKNOWN { 0 } else { *sum };
     let after = before.saturating_add(value);

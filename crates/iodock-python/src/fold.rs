@@ -52,6 +52,15 @@ impl EventFolding {
         Ok(EventFolding { folding, cancelled: AtomicBool::new(false) })
     }
 
+    /// Events in all.
+    #[getter]
+    fn rows(&self) -> u64 {
+        match &self.folding {
+            Kind::Uses(folding) => folding.rows(),
+            Kind::Transfers(folding) => folding.rows(),
+        }
+    }
+
     /// The next groups; None behind the last. The same key may come again, but not in the same table.
     fn next_table<'py>(&self, py: Python<'py>) -> PyResult<Option<PyTable<'py>>> {
         let table = through(py, None, |door| {

@@ -3,6 +3,7 @@ take hours."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -31,5 +32,7 @@ def _stop_queries(reading: int) -> None:
         for _ in range(REPEATS):
             # Nothing to stop where no engine was needed so far.
             if engines := sys.modules.get("iodock.store.engine"):
-                engines.interrupt_all()
+                # An engine that comes or goes just then: there is a next time.
+                with contextlib.suppress(RuntimeError):
+                    engines.interrupt_all()
             time.sleep(PAUSE_S)

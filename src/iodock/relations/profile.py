@@ -63,7 +63,7 @@ FROM events GROUP BY ALL"""
   CAST(sum(count) AS BIGINT) AS count, CAST(sum(time_ns) AS BIGINT) AS time_ns,
   max(longest_ns) AS longest_ns, CAST(sum(bytes) AS BIGINT) AS bytes, min(first_ts) AS first_ts,
   max(last_ts) AS last_ts
-FROM folded GROUP BY ALL""",
+FROM folding.groups GROUP BY ALL""",
     ),
 )
 _PLACES = Derived(
@@ -166,8 +166,9 @@ WHERE e.direction IN (1, 2) AND e.bytes IS NOT NULL GROUP BY ALL"""
   CAST(sum(any_written_bytes) AS BIGINT) AS any_written_bytes,
   CAST(sum(unaligned) AS BIGINT) AS unaligned, CAST(sum(known) AS BIGINT) AS known,
   CAST(sum(overlapping) AS BIGINT) AS overlapping, CAST(sum(back) AS BIGINT) AS back
-FROM folded GROUP BY ALL""",
-        places="SELECT file_id, CAST(place AS UINTEGER) AS place FROM places",
+FROM folding.groups GROUP BY ALL""",
+        places="SELECT CAST(file_id AS UINTEGER) AS file_id, CAST(place AS UINTEGER) AS place FROM places "
+        "WHERE file_id IS NOT NULL",
     ),
 )
 _OPENS_OF_EVENTS = f"""SELECT file_id, utid, call_id, flags, errno_id, count(*) AS count

@@ -21,6 +21,8 @@ from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
 
 KEPT = "kept"
 """The schema of tables that are kept for later questions; one hides the store's own of the same name."""
+FOLDING = "folding"
+"""The schema of what is brought to be folded further."""
 
 
 # One row per event with its names, for people who ask in SQL.
@@ -44,7 +46,9 @@ _CREDIBLE = {
     "stored_durations": "count > 0 AND time_ns >= 0 AND duration_bin BETWEEN 0 AND 64 AND direction <= 2 "
     "AND call_id IN (SELECT id FROM calls)",
     "stored_openings": "count > 0 AND utid IN (SELECT utid FROM processes) "
-    "AND call_id IN (SELECT id FROM calls)",
+    "AND call_id IN (SELECT id FROM calls) AND flags IS NOT NULL "
+    "AND (file_id IS NULL OR file_id IN (SELECT file_id FROM files)) "
+    "AND (errno_id IS NULL OR errno_id IN (SELECT id FROM errnos))",
     "stored_slow_calls": "dur > 0 AND direction <= 2 AND call_id IN (SELECT id FROM calls)",
 }
 
@@ -79,6 +83,8 @@ class Engine:
         _engines.add(self)
         self._folds: dict[str, bool] = {}
         self._folding = threading.Lock()
+        self._rows = rows
+        self._bringing = threading.RLock()
         self._running: list[Folding] = []
         self._stored: StoredTables | None = None
         if folder is not None:
@@ -90,7 +96,7 @@ class Engine:
                 with contextlib.suppress(StoreError):
                     self._make_view(table, self._stored.view(table, rows))
             self._connection.execute(CALLS_SEEN)
-        self._connection.execute(f"CREATE SCHEMA {KEPT}; {KEPT_FIRST}")
+        self._connection.execute(f"CREATE SCHEMA {KEPT}; CREATE SCHEMA {FOLDING}; {KEPT_FIRST}")
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:
@@ -121,7 +127,7 @@ class Engine:
                 return False
             # Small, and damage shows when all of it is read.
             self.hold(name)
-            credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, true)) FROM "{name}"'
+            credible = f'SELECT bool_and(coalesce({_CREDIBLE[name]}, false)) FROM "{name}"'
             return self._connection.execute(credible).fetchall()[0][0] is not False
         except (QueryError, duckdb.Error):
             return False
@@ -177,53 +183,59 @@ class Engine:
             raise self._query_error(error) from error
 
     def fold(self, name: str, fold: EventFold) -> bool:
-        """Keeps a fold of all events as a table of that name. False where they are not stored as iodock
-        stores them, or damaged: SQL can say what is wrong. Raises QueryError."""
+        """Keeps a fold of all events as a table of that name. False where it can't be done: for events that
+        are damaged, or not as iodock stores them (types, nulls, numbers that can't be, another compression).
+        SQL can say what is wrong with them, if anything is. Raises QueryError."""
         if self._stored is None:
             return False
         places = None if fold.places is None else self.table(fold.places)
         try:
-            folding = Folding(self._stored.paths(EVENTS), fold.name, places)
+            folding = Folding(self._stored.viewed(EVENTS), fold.name, places)
         except _native.NativeError:
             return False
+        if self._rows.get("events", folding.rows) != folding.rows:
+            return False
+        # One at a time: what is brought to the engine and not kept has the same name each time.
+        with self._bringing:
+            return self._run(name, fold, folding)
+
+    def _run(self, name: str, fold: EventFold, folding: Folding) -> bool:
         self._running.append(folding)
         try:
-            return self._take_groups(name, fold, folding)
+            parts = 0
+            for groups in folding.tables():
+                self._take(groups, parts == 0)
+                parts += 1
+            if parts:
+                self.keep(name, fold.groups)
+            return parts > 0
         except _native.NativeError as error:
             if folding.stopped:
                 raise QueryError("stopped", "ask again") from error
             return False
         finally:
             self._running.remove(folding)
+            with contextlib.suppress(duckdb.Error):
+                self._connection.execute(f"DROP TABLE IF EXISTS {FOLDING}.groups")
 
-    def _take_groups(self, name: str, fold: EventFold, folding: Folding) -> bool:
-        parts = 0
-        for groups in folding.tables():
-            if parts == 0:
-                self.bring("folded", groups)
-            else:
-                self.add("folded", groups)
-            parts += 1
-        if parts:
-            self.keep(name, fold.groups)
-            self._connection.execute(f"DROP TABLE {KEPT}.folded")
-        return parts > 0
+    def _take(self, groups: pa.Table, is_first: bool) -> None:
+        into = "CREATE OR REPLACE TABLE {} AS" if is_first else "INSERT INTO {}"
+        self._bring(into.format(f"{FOLDING}.groups"), groups)
 
     def bring(self, name: str, rows: pa.Table) -> None:
-        """Keeps rows that are not of this store as a table of that name."""
-        self._connection.register("brought", rows)
-        self.keep(name, "SELECT * FROM brought")
-        self._connection.unregister("brought")
+        """Keeps rows that are not of this store as a table of that name. Raises QueryError."""
+        with self._bringing:
+            self._bring(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS', rows)
 
-    def add(self, name: str, rows: pa.Table) -> None:
-        """Adds rows to a table that is kept."""
-        self._connection.register("brought", rows)
+    def _bring(self, into: str, rows: pa.Table) -> None:
         try:
-            self._connection.execute(f'INSERT INTO {KEPT}."{name}" FROM brought')
+            self._connection.register("brought", rows)
+            self._connection.execute(f"{into} FROM brought")
         except duckdb.Error as error:
             raise self._query_error(error) from error
         finally:
-            self._connection.unregister("brought")
+            with contextlib.suppress(duckdb.Error):
+                self._connection.unregister("brought")
 
     def hold(self, table: str) -> None:
         """Holds one of the store's tables in memory for the queries that follow."""

@@ -18,9 +18,9 @@ class EventFold:
     name: str
     """`uses` or `transfers`."""
     groups: str
-    """A SELECT over the table `folded`, whose groups may come several times."""
+    """A SELECT over the table `folding.groups`, in which the same key may come several times."""
     places: str | None = None
-    """A SELECT of `file_id place` (UINTEGER), where files are folded by place."""
+    """A SELECT of `file_id place` (UINTEGER, not null), where files are folded by place."""
 
 
 class Folding:
@@ -33,6 +33,11 @@ class Folding:
             by_file = (_numbers(places["file_id"]), _numbers(places["place"]))
         self._folding = _native.EventFolding(list(paths), name, by_file)
         self.stopped = False
+
+    @property
+    def rows(self) -> int:
+        """Events in all."""
+        return self._folding.rows
 
     def tables(self) -> Iterator[pa.Table]:
         """The groups, part by part; no table of none. Raises NativeError, KeyboardInterrupt."""

@@ -207,7 +207,7 @@ STORED_DURATIONS = StoreTable(
     time_ns BIGINT inside them
     """),
 )
-STORED_OPENS = StoreTable(
+STORED_OPENINGS = StoreTable(
     "stored_openings",
     "folds/stored_openings.parquet",
     "opens for writing, and fcntl's F_SETFL, whose flags change how bytes are written",
@@ -234,6 +234,6 @@ STORED_SLOW_CALLS = StoreTable(
     bytes BIGINT transferred
     """),
 )
-FOLDS = (STORED_DURATIONS, STORED_OPENS, STORED_SLOW_CALLS)
+FOLDS = (STORED_DURATIONS, STORED_OPENINGS, STORED_SLOW_CALLS)
 """Made of events while they are imported. Short runs and older stores have none of them, and a table that
 would be large is left out: derived tables are then made of events."""

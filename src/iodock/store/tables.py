@@ -23,6 +23,7 @@ class StoredTables:
         self.folder = folder
         self._connection = connection
         self._descriptor: int | None = None
+        self._viewed: dict[str, list[Path]] = {}
         # A relative name may look like something else to the engine: ~, http:, ...
         self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
         try:
@@ -42,7 +43,7 @@ class StoredTables:
         """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
         is not there. ROWS: of each table, as the manifest says. Raises StoreError for files that are missing,
         damaged, or of other rows."""
-        paths = self.paths(table)
+        paths = self._viewed[table.name] = self._paths(table)
         if not paths and table in FOLDS:
             return None
         if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
@@ -57,15 +58,18 @@ class StoredTables:
             raise StoreError(message, f"the file is damaged: {AGAIN}") from error
         return select
 
-    def paths(self, table: StoreTable) -> list[Path]:
-        """Its files, in order."""
+    def viewed(self, table: StoreTable) -> list[Path]:
+        """The files that its view reads, in order."""
+        return self._viewed[table.name]
+
+    def _paths(self, table: StoreTable) -> list[Path]:
         return sorted(self._plain.glob(table.files))
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
         """The first file that can't be read to its end. Goes through all that is stored."""
         # Small ones first.
         for table in sorted(tables, key=lambda one: "/" in one.files):
-            for path in self.paths(table):
+            for path in self._paths(table):
                 try:
                     self._connection().execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
                 except duckdb.InterruptException:
