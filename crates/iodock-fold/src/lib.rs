@@ -11,6 +11,7 @@ mod batch;
 mod error;
 mod folding;
 mod groups;
+mod known;
 mod quiet;
 mod table;
 mod transfers;

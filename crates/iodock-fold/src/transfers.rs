@@ -4,8 +4,8 @@ use crate::batch::{Batch, Kind, Wanted};
 use crate::error::FoldError;
 use crate::folding::Fold;
 use crate::groups::{mixed, Groups, Key, Sums};
+use crate::known::{add, first_known, id_of};
 use crate::table::{Column, Table, Values};
-use crate::uses::{add, first_known, id_of};
 use iodock_event::{NONE, UNKNOWN};
 use std::sync::Arc;
 

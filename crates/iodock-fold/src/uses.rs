@@ -3,6 +3,7 @@
 use crate::batch::{Batch, Kind, Wanted};
 use crate::folding::Fold;
 use crate::groups::{mixed, Groups, Key, Sums};
+use crate::known::{add, first_known, id_of};
 use crate::table::{Column, Table, Values};
 use iodock_event::{NONE, UNKNOWN};
 
@@ -148,29 +149,5 @@ impl Fold for Uses {
             Column::nullable("last_ts", of(|sums| sums.last)),
         ];
         Table { rows: groups.len(), columns }
-    }
-}
-
-/// A file's number; none is [`NONE`].
-pub fn id_of(value: i64) -> u32 {
-    if value == UNKNOWN {
-        NONE
-    } else {
-        value as u32
-    }
-}
-
-/// Adds what is known. What is beyond 64 bits stays at their end, and the table is refused.
-pub fn add(sum: &mut i64, value: i64) {
-    let before = if *sum == UNKNOWN { 0 } else { *sum };
-    let after = before.saturating_add(value);
-    *sum = if value == UNKNOWN { *sum } else { after };
-}
-
-pub fn first_known(value: i64, other: i64) -> i64 {
-    if value == UNKNOWN {
-        other
-    } else {
-        value
     }
 }
