@@ -120,9 +120,7 @@ impl<F: Fold> Folding<F> {
                 Some((number, reader)) if number == file => reader,
                 _ => open(path)?,
             };
-            let added = quietly(|| add_group(&mut fold, &reader, group, halted))
-                .unwrap_or_else(|| Err(Stopped::Parquet(ParquetError::General("can't be unpacked".into()))));
-            rows += added.map_err(|error| match error {
+            rows += add_group(&mut fold, &reader, group, halted).map_err(|error| match error {
                 Stopped::Halted => FoldError::Cancelled,
                 Stopped::Parquet(error) => FoldError::unreadable(path, error),
             })?;
@@ -149,10 +147,11 @@ fn add_group<F: Fold>(
     group: usize,
     halted: &dyn Fn() -> bool,
 ) -> Result<usize, Stopped> {
-    let group = reader.get_row_group(group)?;
-    let mut rows = GroupReader::new(&*group, F::COLUMNS)?;
+    let mut rows = unpacked(|| GroupReader::new(&*reader.get_row_group(group)?, F::COLUMNS))?;
     let count = rows.left();
-    while let Some(batch) = rows.next()? {
+    loop {
+        let unread = &mut rows;
+        let Some(batch) = unpacked(move || unread.next())? else { break };
         if halted() {
             return Err(Stopped::Halted);
         }
@@ -161,12 +160,14 @@ fn add_group<F: Fold>(
     Ok(count)
 }
 
+/// What `read` gives, a panic as an error. Only for what the Parquet crate does: other panics are to be seen.
+fn unpacked<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    quietly(read).unwrap_or_else(|| Err(ParquetError::General("can't be unpacked".into())))
+}
+
 fn open(path: &Path) -> Result<SerializedFileReader<File>, FoldError> {
     let file = File::open(path).map_err(|error| FoldError::unreadable(path, error))?;
-    let reader = quietly(|| SerializedFileReader::new(file));
-    reader
-        .ok_or_else(|| FoldError::unreadable(path, "has a footer that can't be understood"))?
-        .map_err(|error| FoldError::unreadable(path, error))
+    unpacked(|| SerializedFileReader::new(file)).map_err(|error| FoldError::unreadable(path, error))
 }
 
 /// All threads' parts, or what went wrong: not that a thread was stopped for another's sake.
