@@ -13,7 +13,8 @@ pub enum Values {
     Float64(Vec<f64>),
 }
 
-/// One column; `is_exact` unless it may have reached the end of what 64 bits hold; where `valid` is there, a set bit of it (least significant first) marks a row that is not null.
+/// One column; `is_exact` unless it may have reached the end of what 64 bits hold; where `valid` is there, a set bit
+/// of it (least significant first) marks a row that is not null.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub name: &'static str,
