@@ -82,7 +82,7 @@ class Engine:
         self._own.connection = self._connections[0]
         _engines.add(self)
         self._folds: dict[str, bool] = {}
-        self._folding = threading.Lock()
+        self._fold_lock = threading.Lock()
         self._rows = rows
         self._bringing = threading.RLock()
         self._running: list[Folding] = []
@@ -115,7 +115,7 @@ class Engine:
 
     def has_fold(self, name: str) -> bool:
         """Whether the store has this table of those made of events at import, and whole."""
-        with self._folding:
+        with self._fold_lock:
             if name not in self._folds:
                 self._folds[name] = self._take_fold(name)
             return self._folds[name]
