@@ -23,10 +23,11 @@ from iodock.portal.shown.page import Site
 SECOND = 1_000_000_000
 TIME, SUM = 2, 3
 STEPS, EVERY_S = 20, 10
-OWN, OTHER = "700", "800"
+OWN, OTHER = "700", "80070065"
+"""The other's is like no figure on a page, where it is looked for among them."""
 OWN_USER = "root"
 """Known as user 0 on every machine; nobody has the other's id."""
-OTHER_ID = "54321"
+OTHER_ID = "1905432178"
 READ, WRITTEN, OPENED = 1_000_000, 2_000_000, 30
 """What each node of the own job does in a step; the other does ten times as much."""
 
