@@ -11,7 +11,7 @@ without Python's start. What is done when the program has ended (the tables of t
 `crates/iodock-import/examples/finish.rs`) is added in "with finishing". "empty" is a preloaded library that
 does nothing: the floor of `rewrite` for short programs. Calls captured are those of the kinds that iodock
 records, beside what `strace -f -c` counts; of Darshan the reads and writes in its traces, beside those of
-strace. Data calls are those that ask for a number of bytes. The back end
+strace. Data calls are those of class data (read, write and their like; not mmap). The back end
 `complete` is `rewrite` with `--complete`.
 """
 

@@ -48,6 +48,8 @@ fn main() {
         "-Wl,-z,initfirst",
         "-Wl,--hash-style=gnu",
     ]);
+    // Every process that is recorded maps it: two mappings, and few pages that it touches.
+    command.args(["-Wl,-z,noseparate-code", "-Wl,-z,norelro"]);
     command.args(["-Wl,-soname,libiodock_preload.so", "-Wl,--no-undefined", "-Wl,-z,max-page-size=4096"]);
     command.args(SOURCES).arg("-o").arg(&library);
     let status = command.status().expect("the C compiler runs");

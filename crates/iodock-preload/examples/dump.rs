@@ -2,6 +2,7 @@
 //! `dump [-c|-v|-q|-n] PROGRAM ARGUMENT...` counts calls, those that failed, and bytes by name (-c), lists them (-v), says only how many (-q),
 //! or reads nothing (-n).
 
+use iodock_event::CallClass;
 use iodock_preload::format::header;
 use iodock_preload::reader::{ChunkReader, Entry, Part};
 use iodock_preload::session::{self, Session};
@@ -51,8 +52,8 @@ fn show(session: &Session, mode: &str) {
                 }
                 Ok(Some(Entry::Call(call))) => {
                     calls += u64::from(call.part != Part::End);
-                    if call.requested >= 0 {
-                        data_calls += 1;
+                    if call.call.spec().class == CallClass::Data {
+                        data_calls += u64::from(call.part != Part::End);
                         data_bytes += reader.at() - at;
                     }
                     let entry = counts.entry(call.call.name()).or_default();

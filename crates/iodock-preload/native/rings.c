@@ -38,7 +38,8 @@ struct ring {
 	const u8 *submission_map, *completion_map, *requests;
 };
 
-static struct ring rings[RINGS];
+/* Behind what every process touches. */
+__attribute__((section(".bss.rare"))) static struct ring rings[RINGS];
 static u32 rings_used;
 
 static struct ring *ring_of(const struct state *state, s32 fd, u32 is_index)

