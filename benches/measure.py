@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import resource
 import statistics
 import subprocess
@@ -55,13 +56,11 @@ def alternate(
     **options: object,
 ) -> dict[str, list[Run]]:
     """Runs all contestants in turn, `rounds` times, so that a machine whose speed drifts is fair to all. Each
-    round begins with the next one: what one leaves behind (a busy disk, memory to be given back) does not
-    always meet the same."""
+    round has an order of its own, the same ones every time: what one leaves behind (a busy disk, memory to be
+    given back) does not always meet the same."""
     runs: dict[str, list[Run]] = {name: [] for name in contestants}
-    names = list(contestants)
-    for done in range(rounds):
-        first = done % len(names)
-        for name in names[first:] + names[:first]:
+    for number in range(rounds):
+        for name in random.Random(number).sample(list(contestants), len(contestants)):
             prepare()
             runs[name].append(run(contestants[name], **options))  # type: ignore[arg-type]
     return runs

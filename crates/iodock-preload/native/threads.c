@@ -33,10 +33,11 @@ static struct state *take_state(void)
 		u64 *taken = block(index);
 		if (!taken)
 			return 0;
-		/* The first is none. Said at once: a new page that is read before it is written to takes two faults. */
+		/* The first is none. Said at once, and not looked at: a new page that is read before it is written to takes two faults. */
 		__atomic_fetch_or(taken, 1, __ATOMIC_RELAXED);
 		for (u32 word = 0; word < BLOCK_STATES / 64; word++) {
-			u64 open = ~__atomic_load_n(&taken[word], __ATOMIC_RELAXED);
+			/* (A handler's fork may have wiped what was just said.) */
+			u64 open = ~__atomic_load_n(&taken[word], __ATOMIC_RELAXED) & (word ? ~0ul : ~1ul);
 			for (; open; open &= open - 1) {
 				u64 bit = open & -open;
 				if (__atomic_fetch_or(&taken[word], bit, __ATOMIC_ACQUIRE) & bit)

@@ -51,4 +51,44 @@ mod tests {
         }
         assert!(seen > 1000);
     }
+
+    fn number(at: usize, bytes: usize) -> usize {
+        super::LIBRARY[at..at + bytes].iter().rev().fold(0, |sum, &byte| sum << 8 | usize::from(byte))
+    }
+
+    /// Address and end of each variable that begins as zeros, and its name.
+    fn zeros() -> Vec<(usize, usize, String)> {
+        const NO_BITS: usize = 8;
+        const SYMBOLS: usize = 2;
+        const SYMBOL_BYTES: usize = 24;
+        let sections: Vec<usize> = (0..number(60, 2)).map(|index| number(40, 8) + index * 64).collect();
+        let kind = |section: usize| number(section + 4, 4);
+        let from = |section: usize| number(section + 24, 8);
+        let table = *sections.iter().find(|&&section| kind(section) == SYMBOLS).expect("symbols");
+        let names = from(sections[number(table + 40, 4)]);
+        let all = (from(table)..from(table) + number(table + 32, 8)).step_by(SYMBOL_BYTES);
+        let is_zeros = |at: &usize| {
+            let (section, is_object) = (sections.get(number(at + 6, 2)), number(at + 4, 1) & 15 == 1);
+            is_object && section.is_some_and(|&section| kind(section) == NO_BITS)
+        };
+        let told = |at: usize| {
+            let start = names + number(at, 4);
+            let name = super::LIBRARY[start..].iter().take_while(|&&byte| byte != 0);
+            let address = number(at + 8, 8);
+            (address, address + number(at + 16, 8), name.map(|&byte| char::from(byte)).collect())
+        };
+        all.filter(is_zeros).map(told).collect()
+    }
+
+    /// Each page that is written to is a price that every process pays: what few need lies behind the rest.
+    #[test]
+    fn what_every_process_writes_to_is_together() {
+        let zeros = zeros();
+        let rings = zeros.iter().find(|(_, _, name)| name == "rings").expect("rings").0;
+        let others: Vec<_> = zeros.iter().filter(|(_, _, name)| name != "rings").collect();
+        assert!(others.len() > 5);
+        assert!(others.iter().all(|(_, end, _)| *end <= rings), "{zeros:x?}");
+        let first = others.iter().map(|(start, _, _)| *start).min().expect("some");
+        assert!(rings - first < 1024, "{zeros:x?}");
+    }
 }
