@@ -1,0 +1,137 @@
+"""What a program pays for BPF before anything is recorded: 4 KiB reads from the page cache with nothing
+attached, with two empty programs on the system calls' typed tracepoints, and with two that read the clock, as
+a recorder of durations must. `fentry`: whether this kernel lets programs be attached to a call's function
+instead.
+
+    sudo .venv/bin/python benches/bpf_floor.py [--rounds 9]
+
+CPU as a multiple of that with nothing attached, round by round in alternation. Needs root, x86-64, and the
+kernel's BTF.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import struct
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from measure import Run, median, run, table
+from record_cost import compiled
+
+BTF = Path("/sys/kernel/btf/vmlinux")
+ENTRY, EXIT, CALL = "btf_trace_sys_enter", "btf_trace_sys_exit", "__x64_sys_pread64"
+# linux/bpf.h and linux/btf.h
+SYS_BPF, PROG_LOAD, RAW_TRACEPOINT_OPEN = 321, 5, 17
+TRACING, TRACEPOINT, FENTRY = 26, 23, 24
+KTIME_GET_NS = 5
+KIND_TYPEDEF, KIND_FUNC = 8, 12
+BYTES_BEHIND = {1: 4, 14: 4, 17: 4, 3: 12}
+BYTES_A_MEMBER = {4: 12, 5: 12, 6: 8, 13: 8, 15: 12, 19: 12}
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def bpf(command: int, attributes: bytes) -> int:
+    """A descriptor. OSError as the kernel says."""
+    room = ctypes.create_string_buffer(attributes, len(attributes))
+    result = LIBC.syscall(SYS_BPF, command, room, len(attributes))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return int(result)
+
+
+def types(wanted: set[str]) -> dict[str, int]:
+    """The BTF number of each typedef or function that is wanted."""
+    data = BTF.read_bytes()
+    header, start, length, names = struct.unpack_from("<IIII", data, 4)
+    at, end, names = header + start, header + start + length, header + names
+    found, number = {}, 0
+    while at < end:
+        name, info, _ = struct.unpack_from("<III", data, at)
+        kind, members = info >> 24 & 31, info & 0xFFFF
+        at += 12 + BYTES_BEHIND.get(kind, 0) + BYTES_A_MEMBER.get(kind, 0) * members
+        number += 1
+        if kind in (KIND_TYPEDEF, KIND_FUNC):
+            text = data[names + name : data.index(b"\0", names + name)].decode()
+            if text in wanted:
+                found[text] = number
+    return found
+
+
+def program(how: int, target: int, reads_clock: bool) -> int:
+    """Loads one that does nothing else."""
+
+    def instruction(code: int, number: int = 0) -> bytes:
+        return struct.pack("<BBhi", code, 0, 0, number)
+
+    clock = instruction(0x85, KTIME_GET_NS) if reads_clock else b""
+    code = clock + instruction(0xB7) + instruction(0x95)
+    text, license_ = ctypes.create_string_buffer(code, len(code)), ctypes.create_string_buffer(b"GPL")
+    start = struct.pack("<IIQQ", TRACING, len(code) // 8, ctypes.addressof(text), ctypes.addressof(license_))
+    # Up to expected_attach_type at 68, and on to attach_btf_id at 108.
+    return bpf(
+        PROG_LOAD,
+        start.ljust(68, b"\0") + struct.pack("<I", how).ljust(40, b"\0") + struct.pack("<I", target),
+    )
+
+
+def attached(stack: ExitStack, targets: list[int], how: int, reads_clock: bool) -> None:
+    for target in targets:
+        loaded = program(how, target, reads_clock)
+        stack.callback(os.close, loaded)
+        stack.callback(os.close, bpf(RAW_TRACEPOINT_OPEN, struct.pack("<QIIQ", 0, loaded, 0, 0)))
+
+
+def says_of_fentry(target: int | None) -> str:
+    if target is None:
+        return "the function is not known"
+    try:
+        with ExitStack() as stack:
+            attached(stack, [target], FENTRY, reads_clock=False)
+    except OSError as error:
+        return f"refused: {error.strerror}"
+    return "possible"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    if os.geteuid() != 0 or not BTF.exists():
+        print(f"needs root and {BTF}", file=sys.stderr)
+        return 1
+    numbers = types({ENTRY, EXIT, CALL})
+    tracepoints = [numbers[ENTRY], numbers[EXIT]]
+    print(f"fentry: {says_of_fentry(numbers.get(CALL))}")
+    ways: dict[str, bool | None] = {"nothing": None, "two empty programs": False, "two clock readings": True}
+    runs: dict[str, list[Run]] = {way: [] for way in ways}
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        command = [compiled("preads"), str(Path(folder) / "block.bin"), "1000000"]
+        run(command)
+        for _ in range(rounds):
+            for way, reads_clock in ways.items():
+                with ExitStack() as stack:
+                    if reads_clock is not None:
+                        attached(stack, tracepoints, TRACEPOINT, reads_clock)
+                    runs[way].append(run(command))
+    rows = []
+    least = min(one.cpu for one in runs["nothing"])
+    for way, all_of_it in runs.items():
+        pairs = zip(all_of_it, runs["nothing"], strict=True)
+        ratios = sorted(one.cpu / alone.cpu for one, alone in pairs)
+        middle, quickest = ratios[len(ratios) // 2], min(one.cpu for one in all_of_it) / least
+        spread = f"{middle:.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
+        rows.append([way, f"{median(all_of_it, 'cpu'):.3f}", spread, f"{quickest:.2f}"])
+    table("4 KiB preads", ["attached", "CPU s", "CPU ratio", "quickest"], rows)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
