@@ -29,7 +29,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from measure import Run, alternate, median, run, table
+from measure import alternate, median, quickest, ratio, run, table
 from record_cost import BUILD, ROOT, compiled, programs
 
 EXAMPLES = ROOT / "target" / "release" / "examples"
@@ -171,20 +171,6 @@ def buffer_bytes(command: list[str], scratch: Path) -> tuple[str, str]:
     )
     found = re.search(r"([\d.]+) bytes a call, ([\d.]+) bytes a data call", done.stdout + done.stderr)
     return (found.group(1), found.group(2)) if found else ("-", "-")
-
-
-def ratio(runs: dict[str, list[Run]], who: str, figure: str, more: Sequence[float] = ()) -> str:
-    """Pair by pair, since a machine's speed drifts: `median (minimum to maximum)`. `more`: seconds to add."""
-    added = [*more, *[0.0] * (len(runs[who]) - len(more))]
-    pairs = zip(runs[who], runs["alone"], added, strict=False)
-    values = sorted(
-        (getattr(one, figure) + extra) / max(getattr(alone, figure), 1e-4) for one, alone, extra in pairs
-    )
-    return f"{values[len(values) // 2]:.2f} ({values[0]:.2f}-{values[-1]:.2f})"
-
-
-def quickest(runs: Sequence[Run]) -> float:
-    return max(min(one.cpu for one in runs), 1e-4)
 
 
 def compare(name: str, command: list[str], scratch: Path, rounds: int, backends: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from measure import Run, median, run, table
+from measure import Run, median, quickest, ratio, run, table
 from record_cost import compiled
 
 BTF = Path("/sys/kernel/btf/vmlinux")
@@ -98,19 +98,8 @@ def says_of_fentry(target: int | None) -> str:
     return "possible"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=9)
-    rounds = parser.parse_args().rounds
-    if os.geteuid() != 0 or not BTF.exists():
-        print(f"needs root and {BTF}", file=sys.stderr)
-        return 1
-    numbers = types({ENTRY, EXIT, CALL})
-    tracepoints = [numbers[ENTRY], numbers[EXIT]]
-    print(f"fentry: {says_of_fentry(numbers.get(CALL))}")
-    ways: dict[str, bool | None] = {"nothing": None, "two empty programs": False, "two clock readings": True}
+def measured(rounds: int, tracepoints: list[int]) -> dict[str, list[Run]]:
+    ways: dict[str, bool | None] = {"alone": None, "two empty programs": False, "two clock readings": True}
     runs: dict[str, list[Run]] = {way: [] for way in ways}
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         command = [compiled("preads"), str(Path(folder) / "block.bin"), "1000000"]
@@ -121,15 +110,27 @@ def main() -> int:
                     if reads_clock is not None:
                         attached(stack, tracepoints, TRACEPOINT, reads_clock)
                     runs[way].append(run(command))
-    rows = []
-    least = min(one.cpu for one in runs["nothing"])
-    for way, all_of_it in runs.items():
-        pairs = zip(all_of_it, runs["nothing"], strict=True)
-        ratios = sorted(one.cpu / alone.cpu for one, alone in pairs)
-        middle, quickest = ratios[len(ratios) // 2], min(one.cpu for one in all_of_it) / least
-        spread = f"{middle:.2f} ({ratios[0]:.2f}-{ratios[-1]:.2f})"
-        rows.append([way, f"{median(all_of_it, 'cpu'):.3f}", spread, f"{quickest:.2f}"])
-    table("4 KiB preads", ["attached", "CPU s", "CPU ratio", "quickest"], rows)
+    return runs
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=9)
+    rounds = parser.parse_args().rounds
+    if os.geteuid() != 0 or not BTF.exists():
+        print(f"needs root and {BTF}", file=sys.stderr)
+        return 1
+    numbers = types({ENTRY, EXIT, CALL})
+    print(f"fentry: {says_of_fentry(numbers.get(CALL))}")
+    runs = measured(rounds, [numbers[ENTRY], numbers[EXIT]])
+    least = quickest(runs["alone"])
+    rows = [
+        [way, f"{median(some, 'cpu'):.3f}", ratio(runs, way, "cpu"), f"{quickest(some) / least:.2f}"]
+        for way, some in runs.items()
+    ]
+    table("4 KiB preads", ["", "CPU s", "CPU ratio", "quickest"], rows)
     return 0
 
 

@@ -76,6 +76,20 @@ def spread(runs: Sequence[Run], figure: str) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
+def ratio(runs: dict[str, list[Run]], who: str, figure: str, more: Sequence[float] = ()) -> str:
+    """Pair by pair, since a machine's speed drifts: `median (minimum to maximum)`. `more`: seconds to add."""
+    added = [*more, *[0.0] * (len(runs[who]) - len(more))]
+    pairs = zip(runs[who], runs["alone"], added, strict=False)
+    values = sorted(
+        (getattr(one, figure) + extra) / max(getattr(alone, figure), 1e-4) for one, alone, extra in pairs
+    )
+    return f"{values[len(values) // 2]:.2f} ({values[0]:.2f}-{values[-1]:.2f})"
+
+
+def quickest(runs: Sequence[Run]) -> float:
+    return max(min(one.cpu for one in runs), 1e-4)
+
+
 def table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Prints a plain table, first column left, the others right."""
     widths = [max(len(str(row[i])) for row in [header, *rows]) for i in range(len(header))]
