@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,22 @@ def place_among_others(folder: Path) -> Path:
     place.mkdir()
     others_files(place)
     return place
+
+
+def of(found: dict[str, Any], operation: str) -> dict[str, Any]:
+    """The only cell of an operation."""
+    (cell,) = [cell for cell in found["cells"] if cell["operation"] == operation]
+    return dict(cell)
+
+
+def kept_in_memory(check_up: Callable[[], dict[str, Any]], attempts: int = 5) -> dict[str, Any]:
+    """The first check-up of several whose reread found its pages: the kernel may take them at any time."""
+    for _ in range(attempts):
+        found = check_up()
+        reread = of(found, "reread")
+        if reread["cache"] == "cached":
+            return found
+        # Pages that went in between are told, never counted as kept.
+        assert reread["cache"] == "unknown", reread
+        assert re.search("mincore found|found the cache differently", reread["cache_reason"]), reread
+    raise AssertionError(f"never in memory, {attempts} times: {reread}")
