@@ -5,6 +5,18 @@ static const struct shape *shape_of(u64 number)
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
 
+/* Of the structure that clone3 is given. It mostly lies on the stack, as the arguments do: what shares a page with them is there, and need
+ * not be asked for. */
+static u64 clone3_word(const u64 *arguments, u64 at)
+{
+	const u64 *word = (const u64 *)(arguments[0] + at);
+	u64 here = (u64)arguments >> 12, copy = 0;
+	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
+		return *(const unaligned_u64 *)word;
+	copy_in(&copy, word, sizeof(copy));
+	return copy;
+}
+
 static u64 clone_flags(u64 number, const u64 *arguments)
 {
 	switch (number) {
@@ -12,11 +24,8 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 		return arguments[0];
 	case SYS_vfork:
 		return CLONE_VM | CLONE_VFORK;
-	case SYS_clone3: {
-		u64 flags = 0;
-		copy_in(&flags, (const void *)arguments[0], sizeof(flags));
-		return flags;
-	}
+	case SYS_clone3:
+		return clone3_word(arguments, 0);
 	default:
 		return 0;
 	}
@@ -26,11 +35,7 @@ static u64 clone_flags(u64 number, const u64 *arguments)
  * word in it, and is that 0, as in a new one? */
 static int has_own_word(u64 number, const u64 *arguments)
 {
-	u64 storage = 0, word = 1, here;
-	if (number == SYS_clone)
-		storage = arguments[4];
-	else
-		copy_in(&storage, (const void *)(arguments[0] + CLONE3_TLS), sizeof(storage));
+	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return copy_in(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word)) == sizeof(word) && !word;
 }
