@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from iodock.simulation.counters import Rate, Tallies, Tally, add_all
 
 if TYPE_CHECKING:
     from iodock.simulation.jobs import Job
-    from iodock.simulation.target import Target
+
+
+class Keeper(Protocol):
+    """What one knows of the target that keeps a stream's entry."""
+
+    name: str
+    speed: float
+    live: dict[str, Stream]
+    changes: int
+
+    def appear(self, stream: Stream, start_ns: int, now_ns: int) -> Entry: ...
 
 
 class Entry:
@@ -91,7 +101,7 @@ class Stream:
 
     __slots__ = ("base", "entry", "job", "job_id", "rates", "since_ns", "target", "truth", "wanted")
 
-    def __init__(self, job: Job, job_id: str, target: Target) -> None:
+    def __init__(self, job: Job, job_id: str, target: Keeper) -> None:
         self.job, self.job_id, self.target = job, job_id, target
         self.wanted: Sequence[Rate] = ()
         """What the job would do, were the target at its usual speed."""

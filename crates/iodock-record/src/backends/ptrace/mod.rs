@@ -24,6 +24,8 @@ mod requests;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod session;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod taking;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod tasks;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod tracer;

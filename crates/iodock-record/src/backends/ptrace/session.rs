@@ -2,7 +2,6 @@
 
 use super::super::{Ended, Target};
 use super::requests::Requests;
-use super::tracer::attaching::{first_stop, Taken};
 use super::tracer::Tracer;
 use super::{filter, request};
 use crate::clock::Clock;
@@ -50,16 +49,6 @@ impl Drop for Leaving<'_> {
         self.0.refuse();
         self.0.leave();
     }
-}
-
-/// Takes a thread that may not be ours and waits until it stands still.
-pub fn take(tid: u32) -> Taken {
-    if request::seize(tid, request::OPTIONS).is_err() {
-        return Taken::Refused;
-    }
-    // Fails if it is killed meanwhile: its end is ours now.
-    let _ = request::interrupt(tid);
-    first_stop(tid)
 }
 
 fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {

@@ -1,6 +1,5 @@
 //! What the tracer remembers of each thread.
 
-use super::tracer::aside::Stage;
 use iodock_event::{AsyncItem, CallId, RawCall};
 
 /// No slot.
@@ -31,6 +30,22 @@ pub enum State {
     InCall,
     /// In a call that is not recorded, whose exit will stop too (attach).
     InOtherCall,
+}
+
+/// Where a thread that was taken is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// Its calls are recorded.
+    #[default]
+    Recorded,
+    /// It is about to execute a program; what it does before is recorded by the other back end.
+    Taken,
+    /// And it knows that it is traced.
+    Told,
+    /// The other back end's library makes calls of its own.
+    Muted,
+    /// The library records from the end of this call on.
+    Leaving,
 }
 
 pub struct Task {

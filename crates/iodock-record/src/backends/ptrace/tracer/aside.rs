@@ -2,11 +2,11 @@
 //! would not see, and let go when its library says that it is there (iodock-preload, native/traced.c).
 
 use super::super::requests::Requests;
-use super::attaching::Taken;
 use super::Tracer;
+use crate::backends::ptrace::filter;
 use crate::backends::ptrace::request::{self, CallInfo};
-use crate::backends::ptrace::tasks::{Call, State};
-use crate::backends::ptrace::{filter, session};
+use crate::backends::ptrace::taking::{self, Taken};
+use crate::backends::ptrace::tasks::{Call, Stage, State};
 use crate::backends::{reach::blind_to, reason::Reason, Ended};
 use crate::{launch, process};
 use iodock_event::Action;
@@ -19,22 +19,6 @@ use std::time::Duration;
 const PRCTL: u64 = 157;
 /// How long the thread sleeps while it traces nothing: what it has is written by then.
 const REST: Duration = Duration::from_secs(1);
-
-/// Where a thread that was taken is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stage {
-    /// Its calls are recorded.
-    #[default]
-    Recorded,
-    /// It is about to execute a program; what it does before is recorded by the other back end.
-    Taken,
-    /// And it knows that it is traced.
-    Told,
-    /// The other back end's library makes calls of its own.
-    Muted,
-    /// The library records from the end of this call on.
-    Leaving,
-}
 
 impl Tracer<'_> {
     /// Takes threads as they are asked for, until `requests` are closed and none is left.
@@ -108,7 +92,7 @@ impl Tracer<'_> {
             return self.tasks.get(slot).stage != Stage::Leaving;
         }
         let tgid = process::tgid_of(tid).unwrap_or(tid);
-        let signal = match session::take(tid) {
+        let signal = match taking::take(tid) {
             Taken::Stands(signal) => signal,
             Taken::Ended(status) => {
                 self.note_exit(tid, status);

@@ -2,11 +2,11 @@
 
 use super::Tracer;
 use crate::backends::ptrace::request;
+use crate::backends::ptrace::taking::{first_stop, Taken};
 use crate::backends::ptrace::tasks::State;
 use crate::locks::lock;
 use iodock_event::LossKind;
 use std::collections::BTreeSet;
-use std::io;
 
 impl Tracer<'_> {
     /// Threads that were taken and interrupted: waits until each stands still, notes what they have
@@ -69,39 +69,5 @@ impl Tracer<'_> {
             self.records.lose(LossKind::UnfinishedAtEnd, 1);
         }
         self.tasks.remove(slot);
-    }
-}
-
-/// What became of a thread that was to be taken.
-pub enum Taken {
-    /// It stands still, with this signal; SIGTRAP for none.
-    Stands(i32),
-    /// It has ended first, with this status, and nobody else can wait for it any more.
-    Ended(i32),
-    /// It is not traced.
-    Refused,
-}
-
-/// Waits for the stop that PTRACE_INTERRUPT asks for.
-pub fn first_stop(tid: u32) -> Taken {
-    loop {
-        let mut status = 0;
-        // SAFETY: a plain wait for a thread that we trace.
-        let waited = unsafe { libc::waitpid(tid as i32, &mut status, libc::__WALL) };
-        if waited < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::EINTR) {
-            continue;
-        }
-        if waited < 0 {
-            return Taken::Refused;
-        }
-        if !libc::WIFSTOPPED(status) {
-            return Taken::Ended(status);
-        }
-        let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
-        if event == request::EVENT_STOP {
-            return Taken::Stands(signal);
-        }
-        // Something else came first; the stop that we asked for still comes.
-        let _ = request::resume(tid, if event == 0 { signal } else { 0 });
     }
 }

@@ -1,8 +1,7 @@
 //! Threads and processes: how they are born, execute programs, and end.
 
-use super::aside::Stage;
 use super::{Tracer, SECOND};
-use crate::backends::ptrace::tasks::{State, Task};
+use crate::backends::ptrace::tasks::{Stage, State, Task};
 use crate::backends::ptrace::{environment, request};
 use crate::backends::ProgramExit;
 use crate::locks::lock;

@@ -1,8 +1,8 @@
 //! The loop: wait for a stop, note it, let the thread go on.
 
-pub mod aside;
+mod aside;
 mod asked;
-pub mod attaching;
+mod attaching;
 mod calls;
 mod lives;
 mod stopping;
@@ -11,12 +11,11 @@ use super::super::{Ended, ProgramExit};
 use super::filter;
 use super::records::Records;
 use super::request;
-use super::tasks::{State, Tasks};
+use super::tasks::{Stage, State, Tasks};
 use crate::clock::Clock;
 use crate::control::{Control, Received};
 use crate::locks::lock;
 use crate::standing::StopAlong;
-use aside::Stage;
 use iodock_event::CallId;
 use iodock_journal::JournalWriter;
 use lives::EarlyEnd;
