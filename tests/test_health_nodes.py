@@ -81,10 +81,11 @@ def test_nodes_are_told_and_each_reads_what_the_other_wrote(disk: Path) -> None:
         assert [code for code, _, _ in done] == [0, 0, 0, 0], done
         assert [bool(said) for _, said, _ in done] == [True, False, False, False]
         assert contents(disk) == before
-        return dict(json.loads(done[0][1]))
+        found = dict(json.loads(done[0][1]))
+        check(found)
+        return found
 
     found = kept_in_memory(check_up)
-    check(found)
     read = of(found, "read")
     assert read["cache"] == "uncached" and read["cache_reason"].startswith("written on another node; dropped")
 

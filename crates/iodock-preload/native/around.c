@@ -5,12 +5,14 @@ static const struct shape *shape_of(u64 number)
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
 
-/* Of the structure that clone3 is given. It mostly lies on the stack, as the arguments do: what shares a page with them is there, and need
- * not be asked for. */
+/* Of the structure that clone3 is given, 0 where the kernel will refuse it. It mostly lies on the stack, as the arguments do: what shares a
+ * page with them is there, and need not be asked for. In a sandbox nothing is known before the kernel has read it. */
 static u64 clone3_word(const u64 *arguments, u64 at)
 {
 	const u64 *word = (const u64 *)(arguments[0] + at);
 	u64 here = (u64)arguments >> 12, copy = 0;
+	if (confined || arguments[1] < CLONE3_LEAST)
+		return 0;
 	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
 		return *(const unaligned_u64 *)word;
 	copy_in(&copy, word, sizeof(copy));

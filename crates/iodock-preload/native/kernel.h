@@ -63,6 +63,7 @@
 #define CLONE_THREAD 0x10000ul
 #define CLONE_SETTLS 0x80000ul
 #define CLONE3_TLS 56 /* in struct clone_args */
+#define CLONE3_LEAST 64 /* bytes of it */
 #define AT_FDCWD -100
 #define O_NONBLOCK 04000
 #define O_NOFOLLOW 0400000

@@ -16,8 +16,11 @@ class Keeper(Protocol):
 
     name: str
     speed: float
+    """1: as usual; 0: nothing is answered."""
     live: dict[str, Stream]
+    """Who works on it now, by job id."""
     changes: int
+    """Grows whenever an entry comes, goes or is settled."""
 
     def appear(self, stream: Stream, start_ns: int, now_ns: int) -> Entry: ...
 

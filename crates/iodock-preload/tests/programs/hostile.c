@@ -222,13 +222,22 @@ static int faults(void)
 	printf("%d", execve((char *)1, NULL, NULL)), printf(" %d\n", errno);
 	printf("%ld", syscall(SYS_openat2, AT_FDCWD, "/", (void *)1, 24)), printf(" %d\n", errno);
 	printf("%ld", syscall(SYS_clone3, (void *)1, 88)), printf(" %d\n", errno);
-	/* A structure of which the kernel reads the flags, and fails at what follows them: behind the last page of three. */
+	/* One that is refused for its flags, wherever on the stack it lies. */
+	char stack[2 * 4096];
+	int refused = 0;
+	for (int at = 0; at + 88 <= (int)sizeof stack; at += 4) {
+		memset(stack, 0, sizeof stack);
+		*(unsigned *)(stack + at) = CLONE_SIGHAND;
+		refused += syscall(SYS_clone3, stack + at, at % 3 ? 88 : 64) == -1;
+	}
+	printf("%d %d\n", refused, errno);
+	printf("%zd", readv(zero, (void *)1, 2)), printf(" %d\n", errno);
+	/* One of which the flags can be read and not all that follows. Two threads that share their storage can't be recorded: the last. */
 	char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mprotect(pages + 2 * 4096, 4096, PROT_NONE);
 	*(unsigned long *)(pages + 2 * 4096 - 8) = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | CLONE_SETTLS;
-	printf("%ld", syscall(SYS_clone3, pages + 2 * 4096 - 8, 88)), printf(" %d\n", errno);
 	printf("%ld", syscall(SYS_clone3, pages + 2 * 4096 - 4, 88)), printf(" %d\n", errno);
-	printf("%zd", readv(zero, (void *)1, 2)), printf(" %d\n", errno);
+	printf("%ld", syscall(SYS_clone3, pages + 2 * 4096 - 8, 88)), printf(" %d\n", errno);
 	return 0;
 }
 
