@@ -227,6 +227,8 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 			stop();
 			return;
 		}
+		if (flags & CLONE_THREAD)
+			map_ahead();
 	}
 	u64 start = ticks();
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)

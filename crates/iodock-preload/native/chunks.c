@@ -135,6 +135,72 @@ static u8 *chunk_memory(struct stream *stream, u8 **memory, u64 at)
 	return *memory = open_part(at, bytes);
 }
 
+/* ---- chunks for threads to come ----
+ *
+ * A thread that maps its first chunk itself waits for the others, which map their stacks and heaps at that time. So who makes a thread
+ * maps some chunks at once. They lie with the states, which a fork wipes. One that no thread ever takes stays without a header. */
+
+#define CHUNKS_AHEAD 4
+
+struct ahead {
+	u8 *memory; /* of the next one */
+	u64 index;  /* its number */
+	u32 left, busy, failed;
+};
+
+static struct ahead *ahead_of_threads(void)
+{
+	return blocks[0] ? (struct ahead *)(blocks[0] + AHEAD_AT) : 0;
+}
+
+/* Without waiting: who comes second does without, and a handler may have interrupted the first. */
+static int is_busy(struct ahead *ahead)
+{
+	return (int)__atomic_exchange_n(&ahead->busy, 1, __ATOMIC_ACQUIRE);
+}
+
+static void no_longer_busy(struct ahead *ahead)
+{
+	__atomic_store_n(&ahead->busy, 0, __ATOMIC_RELEASE);
+}
+
+static int is_in_file(u64 at, u64 bytes)
+{
+	return at + bytes <= session->file_bytes && !session->closed;
+}
+
+/* A thread is about to be made. */
+static void map_ahead(void)
+{
+	struct ahead *ahead = ahead_of_threads();
+	if (!ahead || ahead->left || ahead->failed || confined || descriptors || is_busy(ahead))
+		return;
+	u64 bytes = session->chunk_bytes;
+	u64 index = __atomic_fetch_add(&session->next_chunk, CHUNKS_AHEAD, __ATOMIC_RELAXED), at = session->chunks_at + index * bytes;
+	u8 *memory = is_in_file(at, CHUNKS_AHEAD * bytes) ? map_part(0, at, CHUNKS_AHEAD * bytes) : 0;
+	ahead->memory = memory;
+	ahead->index = index;
+	ahead->left = memory ? CHUNKS_AHEAD : 0;
+	ahead->failed = !memory;
+	no_longer_busy(ahead);
+}
+
+/* One of them and its number; 0 if there is none. */
+static u8 *take_ahead(u64 *index)
+{
+	struct ahead *ahead = ahead_of_threads();
+	if (!ahead || confined || is_busy(ahead))
+		return 0;
+	u8 *memory = ahead->left ? ahead->memory : 0;
+	if (memory) {
+		*index = ahead->index++;
+		ahead->memory += session->chunk_bytes;
+		ahead->left--;
+	}
+	no_longer_busy(ahead);
+	return memory;
+}
+
 /* What the calls of the first stream had last: a chunk is read alone. */
 static void forget_calls(struct state *state)
 {
@@ -147,9 +213,14 @@ static void forget_calls(struct state *state)
 
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
-	u64 index = __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
+	if (session->closed)
+		return 0;
+	u64 index;
+	u8 *ahead = state->memory[level] ? 0 : take_ahead(&index);
+	if (!ahead)
+		index = __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
 	u64 at = session->chunks_at + index * session->chunk_bytes;
-	if (at + session->chunk_bytes > session->file_bytes || session->closed)
+	if (!is_in_file(at, session->chunk_bytes))
 		return 0;
 	/* A handler may fill a chunk while the call that it interrupted is in flight. */
 	struct chunk *old = level == 0 ? stream->chunk : 0;
@@ -158,7 +229,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	s32 flight_fd = old ? old->flight_fd : 0;
 	if (old)
 		old->flight_start = 0;
-	u8 *memory = chunk_memory(stream, &state->memory[level], at);
+	u8 *memory = ahead ? state->memory[level] = ahead : chunk_memory(stream, &state->memory[level], at);
 	if (!memory)
 		return 0;
 	/* Many programs are done with one page. Who has filled two chunks will fill this. */

@@ -22,6 +22,7 @@
 #define SLOT_BYTES 4096
 #define BLOCK_STATES 128
 #define BLOCK_BYTES (BLOCK_STATES * SLOT_BYTES)
+#define AHEAD_AT 16 /* in the first block */
 #define BLOCKS 64 /* 8,128 threads at once */
 #define PATH_LIMIT 4096
 #define TEXT_LIMIT 8192

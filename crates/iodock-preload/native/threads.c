@@ -1,9 +1,10 @@
 /* Whose state is whose. A part of record.c, kept apart for reading. */
 
 /* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states: is it taken? The first is
- * none, so that the bits and the state that comes next share a page: many processes need no other. */
+ * none, so that the bits and the state that comes next share a page: many processes need no other. (Behind the first block's bits stands
+ * what chunks.c has for threads to come.) */
 #define BITS_BYTES 64
-_Static_assert(BITS_BYTES >= BLOCK_STATES / 8 && BITS_BYTES + sizeof(struct state) <= 4096, "on one page");
+_Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && BITS_BYTES >= AHEAD_AT + sizeof(struct ahead) && BITS_BYTES + sizeof(struct state) <= 4096, "on one page");
 
 static struct state *state_in(u64 *taken, u32 number)
 {

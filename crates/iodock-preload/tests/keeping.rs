@@ -73,6 +73,35 @@ fn a_thread_that_goes_on_writing_damages_nothing() {
 }
 
 #[test]
+fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
+    let place = Place::new("aside");
+    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+    let path = place.0.join("run.calls");
+    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let count = |chunks: u64| {
+        let written = session.file.write_all_at(&chunks.to_le_bytes(), header::NEXT_CHUNK as u64);
+        written.expect("a count");
+    };
+    count(2000);
+    for _ in 0..3 {
+        keeper.collect(|_| panic!("none is begun")).expect("collected");
+    }
+    fill(&session, 1234, 5000);
+    count(2000);
+    let mut found = 0;
+    for _ in 0..2000usize.div_ceil(256) {
+        keeper.collect(|_| found += 1).expect("collected");
+    }
+    assert_eq!(found, 1, "however many others are looked at before it");
+    // As its process ends: nobody looks for it before the end.
+    fill(&session, 7, 6000);
+    count(2000);
+    keeper.end().expect("the end");
+    let kept = CallsFile::open(&path).expect("readable");
+    assert_eq!((kept.damaged, kept.indices()), (0, vec![7, 1234]));
+}
+
+#[test]
 fn a_damaged_piece_is_counted_and_costs_only_itself() {
     let place = Place::new("damage");
     let session = Session::create(&place.0.join("session"), &[]).expect("a session");

@@ -5,12 +5,15 @@ use super::file::{CallsWriter, Lost};
 use crate::format::{chunk, header};
 use crate::reader::{self, Flight};
 use crate::session::{Mapped, Session};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 
 /// Chunks that were begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that may
 /// have 64.
 const PRESSING: u64 = 128;
+
+/// Chunks that were set aside and are looked at in one round: there may be many, and few of them are begun.
+const SET_ASIDE: usize = 256;
 
 pub struct Keeper<'a> {
     session: &'a Session,
@@ -21,9 +24,11 @@ pub struct Keeper<'a> {
     resting: Vec<Live>,
     /// The last chunk of each stream, by sequence.
     newest: HashMap<u32, u32>,
-    /// Chunks seen so far, and of those the ones whose owner has not written its header yet.
+    /// Chunks seen so far; of those without a header the ones seen the last time, and the others: mostly set
+    /// aside by a process for threads that it has not made, and perhaps never makes.
     chunks: u64,
     unready: Vec<u64>,
+    set_aside: VecDeque<u64>,
     begun: u64,
     memory: Option<Mapped>,
     bytes: Vec<u8>,
@@ -51,6 +56,7 @@ impl<'a> Keeper<'a> {
             newest: HashMap::new(),
             chunks: 0,
             unready: Vec::new(),
+            set_aside: VecDeque::new(),
             begun: 0,
             memory: session.map(),
             bytes: Vec::new(),
@@ -60,24 +66,39 @@ impl<'a> Keeper<'a> {
     /// Looks for new chunks; `found` is told the processes that they belong to.
     pub fn collect(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let count = self.session.counter(header::NEXT_CHUNK)?.min(self.session.most_chunks());
-        let mut new = std::mem::take(&mut self.unready);
-        new.extend(self.chunks..count);
         self.begun += count.saturating_sub(self.chunks);
+        let new = self.chunks..count;
         self.chunks = count.max(self.chunks);
-        let mut bytes = [0; chunk::BYTES];
+        for _ in 0..self.set_aside.len().min(SET_ASIDE) {
+            let Some(index) = self.set_aside.pop_front() else { break };
+            if !self.look_at(index, &mut found)? {
+                self.set_aside.push_back(index);
+            }
+        }
+        for index in std::mem::take(&mut self.unready) {
+            if !self.look_at(index, &mut found)? {
+                self.set_aside.push_back(index);
+            }
+        }
         for index in new {
-            self.session.head(index, &mut bytes)?;
-            let Some(head) = reader::head(&bytes) else {
+            if !self.look_at(index, &mut found)? {
                 self.unready.push(index);
-                continue;
-            };
-            found(head.owner);
-            let newest = self.newest.entry(head.stream).or_insert(head.sequence);
-            *newest = head.sequence.max(*newest);
-            let (stream, sequence, owner) = (head.stream, head.sequence, head.owner);
-            self.live.push(Live { index, at: 0, stream, sequence, owner, quiet: false });
+            }
         }
         Ok(())
+    }
+
+    /// Is it begun?
+    fn look_at(&mut self, index: u64, found: &mut impl FnMut(u32)) -> io::Result<bool> {
+        let mut bytes = [0; chunk::BYTES];
+        self.session.head(index, &mut bytes)?;
+        let Some(head) = reader::head(&bytes) else { return Ok(false) };
+        found(head.owner);
+        let newest = self.newest.entry(head.stream).or_insert(head.sequence);
+        *newest = head.sequence.max(*newest);
+        let (stream, sequence, owner) = (head.stream, head.sequence, head.owner);
+        self.live.push(Live { index, at: 0, stream, sequence, owner, quiet: false });
+        Ok(true)
     }
 
     /// Is there so much that it should not wait for its second?
@@ -160,6 +181,10 @@ impl<'a> Keeper<'a> {
 
     /// Everything that is left; then the file is complete.
     pub fn end(&mut self) -> io::Result<()> {
+        for index in std::mem::take(&mut self.unready).into_iter().chain(std::mem::take(&mut self.set_aside))
+        {
+            self.look_at(index, &mut |_| {})?;
+        }
         let mut live = std::mem::take(&mut self.live);
         live.append(&mut self.resting);
         let mut head = [0; chunk::BYTES];
