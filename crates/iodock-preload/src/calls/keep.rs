@@ -66,7 +66,6 @@ impl<'a> Keeper<'a> {
     /// Looks for new chunks; `found` is told the processes that they belong to.
     pub fn collect(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let count = self.session.counter(header::NEXT_CHUNK)?.min(self.session.most_chunks());
-        self.begun += count.saturating_sub(self.chunks);
         let new = self.chunks..count;
         self.chunks = count.max(self.chunks);
         for _ in 0..self.set_aside.len().min(SET_ASIDE) {
@@ -93,6 +92,7 @@ impl<'a> Keeper<'a> {
         let mut bytes = [0; chunk::BYTES];
         self.session.head(index, &mut bytes)?;
         let Some(head) = reader::head(&bytes) else { return Ok(false) };
+        self.begun += 1;
         found(head.owner);
         let newest = self.newest.entry(head.stream).or_insert(head.sequence);
         *newest = head.sequence.max(*newest);
