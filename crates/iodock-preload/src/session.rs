@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Address space for chunks; the file is sparse.
 pub const FILE_BYTES: u64 = 64 << 30;
@@ -123,8 +124,10 @@ impl Session {
     }
 
     /// The header of chunk `index`: zeros where nobody has written it yet.
-    pub fn head(&self, index: u64, bytes: &mut [u8; chunk::BYTES]) -> io::Result<()> {
-        self.file.read_exact_at(bytes, self.chunks_at + index * CHUNK_BYTES)
+    pub fn head(&self, index: u64) -> io::Result<[u8; chunk::BYTES]> {
+        let mut bytes = [0; chunk::BYTES];
+        self.file.read_exact_at(&mut bytes, self.chunks_at + index * CHUNK_BYTES)?;
+        Ok(bytes)
     }
 
     /// Processes born since `from`, as many as are still known; and how many there have been.
@@ -182,7 +185,7 @@ impl Session {
 
     /// The same from `from` on, appended.
     pub fn more_of_chunk(&self, index: u64, from: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let used = self.used(index)?.0 as usize;
+        let used = used(&self.head(index)?) as usize;
         if used <= from {
             return Ok(());
         }
@@ -210,26 +213,6 @@ impl Session {
             .then_some(Mapped { start: start.cast(), chunks_at: self.chunks_at as usize })
     }
 
-    /// How many bytes of chunk `index` are whole, its header included, 0 where there is none yet; and whether
-    /// its process has said that these are all.
-    pub fn used(&self, index: u64) -> io::Result<(u32, bool)> {
-        let mut head = [0; chunk::BYTES];
-        self.head(index, &mut head)?;
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        if word(chunk::MAGIC) != CHUNK_MAGIC {
-            return Ok((0, false));
-        }
-        let used = word(chunk::USED).min(CHUNK_BYTES as u32);
-        Ok((used, word(chunk::OVER) != 0 && self.used_again(index, used)?))
-    }
-
-    /// Is it still `used`, now that it is known to be over?
-    fn used_again(&self, index: u64, used: u32) -> io::Result<bool> {
-        let mut word = [0; 4];
-        self.file.read_exact_at(&mut word, self.chunks_at + index * CHUNK_BYTES + chunk::USED as u64)?;
-        Ok(u32::from_le_bytes(word) == used)
-    }
-
     /// Gives a chunk's memory back, once it is read and its stream has gone on to another.
     pub fn discard(&self, index: u64) {
         let at = (self.chunks_at + index * CHUNK_BYTES) as libc::off_t;
@@ -237,6 +220,25 @@ impl Session {
         // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, CHUNK_BYTES as libc::off_t) };
     }
+}
+
+fn word(head: &[u8; chunk::BYTES], at: usize) -> u32 {
+    u32::from_le_bytes(std::array::from_fn(|i| head[at + i]))
+}
+
+/// How many bytes of a chunk are whole, its header included; 0 where there is none yet.
+pub fn used(head: &[u8; chunk::BYTES]) -> u32 {
+    let is_begun = word(head, chunk::MAGIC) == CHUNK_MAGIC;
+    if is_begun {
+        word(head, chunk::USED).min(CHUNK_BYTES as u32)
+    } else {
+        0
+    }
+}
+
+/// Its process has said that nothing more comes.
+pub fn is_over(head: &[u8; chunk::BYTES]) -> bool {
+    used(head) > 0 && word(head, chunk::OVER) != 0
 }
 
 /// Where what belongs to the libraries lies in the file: their modules behind the header, then, behind what every process maps,
@@ -288,14 +290,33 @@ pub struct Mapped {
 unsafe impl Send for Mapped {}
 
 impl Mapped {
-    /// Bytes of chunk `index`, of which [`Session::used`] has said that they are whole: nobody changes them
-    /// any more, and their pages are there.
-    pub fn bytes(&self, index: u64, from: u32, used: u32) -> &[u8] {
-        assert!(from <= used && u64::from(used) <= CHUNK_BYTES);
+    fn chunk(&self, index: u64) -> *const u8 {
         let at = self.chunks_at + (index * CHUNK_BYTES) as usize;
         assert!(at + CHUNK_BYTES as usize <= FILE_BYTES as usize);
-        // SAFETY: inside of the mapping, as was just looked at; not written to while we read.
-        unsafe { std::slice::from_raw_parts(self.start.add(at + from as usize), (used - from) as usize) }
+        // SAFETY: inside of the mapping, as was just looked at.
+        unsafe { self.start.add(at) }
+    }
+
+    /// The header of chunk `index`, which is begun: of another one this would make the page. Its words are read
+    /// one behind the other, as they stand.
+    pub fn head(&self, index: u64) -> [u8; chunk::BYTES] {
+        let words = self.chunk(index).cast::<AtomicU32>();
+        let mut bytes = [0; chunk::BYTES];
+        for (at, word) in bytes.chunks_exact_mut(4).enumerate() {
+            // SAFETY: within the chunk, which begins with a page.
+            let value = unsafe { (*words.add(at)).load(Ordering::Acquire) };
+            word.copy_from_slice(&value.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Bytes of chunk `index`, of which [`used`] has said that they are whole: nobody changes them any more,
+    /// and their pages are there.
+    pub fn bytes(&self, index: u64, from: u32, used: u32) -> &[u8] {
+        assert!(from <= used && u64::from(used) <= CHUNK_BYTES);
+        let start = self.chunk(index);
+        // SAFETY: within the chunk, as was just looked at; not written to while we read.
+        unsafe { std::slice::from_raw_parts(start.add(from as usize), (used - from) as usize) }
     }
 }
 

@@ -89,7 +89,7 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
     fill(&session, 1234, 5000);
     count(2000);
     let mut found = 0;
-    for _ in 0..2000usize.div_ceil(256) {
+    for _ in 0..2000usize.div_ceil(64) {
         keeper.collect(|_| found += 1).expect("collected");
     }
     assert_eq!(found, 1, "however many others are looked at before it");

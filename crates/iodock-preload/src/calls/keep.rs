@@ -4,16 +4,17 @@
 use super::file::{CallsWriter, Lost};
 use crate::format::{chunk, header};
 use crate::reader::{self, Flight};
-use crate::session::{Mapped, Session};
+use crate::session::{self, Mapped, Session};
 use std::collections::{HashMap, VecDeque};
 use std::io;
 
-/// Chunks that were begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that may
-/// have 64.
+/// Chunks that were found begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that
+/// may have 64.
 const PRESSING: u64 = 128;
 
-/// Chunks that were set aside and are looked at in one round: there may be many, and few of them are begun.
-const SET_ASIDE: usize = 256;
+/// Chunks that were set aside and are looked at in one round: there may be many, few of them are begun, and
+/// the system finds nothing slower than a page that is not there.
+const SET_ASIDE: usize = 64;
 
 pub struct Keeper<'a> {
     session: &'a Session,
@@ -24,12 +25,15 @@ pub struct Keeper<'a> {
     resting: Vec<Live>,
     /// The last chunk of each stream, by sequence.
     newest: HashMap<u32, u32>,
-    /// Chunks seen so far; of those without a header the ones seen the last time, and the others: mostly set
-    /// aside by a process for threads that it has not made, and perhaps never makes.
+    /// How many chunks were given out when that was looked at last.
     chunks: u64,
+    /// Those given out since the time before, without a header: mostly they are begun by the next time.
     unready: Vec<u64>,
+    /// Older ones without: a process has set them aside for threads that it has not made, and perhaps never
+    /// makes.
     set_aside: VecDeque<u64>,
-    begun: u64,
+    /// Found begun since the last time that all was handed over.
+    found_begun: u64,
     memory: Option<Mapped>,
     bytes: Vec<u8>,
 }
@@ -57,7 +61,7 @@ impl<'a> Keeper<'a> {
             chunks: 0,
             unready: Vec::new(),
             set_aside: VecDeque::new(),
-            begun: 0,
+            found_begun: 0,
             memory: session.map(),
             bytes: Vec::new(),
         }
@@ -68,42 +72,38 @@ impl<'a> Keeper<'a> {
         let count = self.session.counter(header::NEXT_CHUNK)?.min(self.session.most_chunks());
         let new = self.chunks..count;
         self.chunks = count.max(self.chunks);
-        for _ in 0..self.set_aside.len().min(SET_ASIDE) {
-            let Some(index) = self.set_aside.pop_front() else { break };
-            if !self.look_at(index, &mut found)? {
-                self.set_aside.push_back(index);
-            }
-        }
-        for index in std::mem::take(&mut self.unready) {
-            if !self.look_at(index, &mut found)? {
-                self.set_aside.push_back(index);
+        let some = self.set_aside.len().min(SET_ASIDE);
+        let mut old: Vec<u64> = self.set_aside.drain(..some).collect();
+        old.append(&mut self.unready);
+        for index in old {
+            match self.look_at(index)? {
+                Some(owner) => found(owner),
+                None => self.set_aside.push_back(index),
             }
         }
         for index in new {
-            if !self.look_at(index, &mut found)? {
-                self.unready.push(index);
+            match self.look_at(index)? {
+                Some(owner) => found(owner),
+                None => self.unready.push(index),
             }
         }
         Ok(())
     }
 
-    /// Is it begun?
-    fn look_at(&mut self, index: u64, found: &mut impl FnMut(u32)) -> io::Result<bool> {
-        let mut bytes = [0; chunk::BYTES];
-        self.session.head(index, &mut bytes)?;
-        let Some(head) = reader::head(&bytes) else { return Ok(false) };
-        self.begun += 1;
-        found(head.owner);
+    /// Where it is begun, whose it is.
+    fn look_at(&mut self, index: u64) -> io::Result<Option<u32>> {
+        let Some(head) = reader::head(&self.session.head(index)?) else { return Ok(None) };
+        self.found_begun += 1;
         let newest = self.newest.entry(head.stream).or_insert(head.sequence);
         *newest = head.sequence.max(*newest);
         let (stream, sequence, owner) = (head.stream, head.sequence, head.owner);
         self.live.push(Live { index, at: 0, stream, sequence, owner, quiet: false });
-        Ok(true)
+        Ok(Some(owner))
     }
 
     /// Is there so much that it should not wait for its second?
     pub fn is_pressing(&self) -> bool {
-        self.begun >= PRESSING
+        self.found_begun >= PRESSING
     }
 
     /// Skips what the file holds already of chunk `index`.
@@ -118,7 +118,7 @@ impl<'a> Keeper<'a> {
     /// # Errors
     /// The session can't be read or the file can't be written. What was not handed over stays.
     pub fn hand_over(&mut self, mut is_alive: impl FnMut(u32) -> bool) -> io::Result<()> {
-        self.begun = 0;
+        self.found_begun = 0;
         let mut done = Vec::new();
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
@@ -149,22 +149,23 @@ impl<'a> Keeper<'a> {
         Ok(())
     }
 
+    /// The header of a chunk that is begun: its page is there.
+    fn head(&self, index: u64) -> io::Result<[u8; chunk::BYTES]> {
+        self.memory.as_ref().map_or_else(|| self.session.head(index), |memory| Ok(memory.head(index)))
+    }
+
     /// Is that all of it?
     fn hand_over_one(&mut self, live: &mut Live) -> io::Result<bool> {
-        let (used, over) = self.session.used(live.index)?;
+        // A copy: the program goes on changing it while it is summed up and written.
+        let head = self.head(live.index)?;
+        let used = session::used(&head);
+        // Is that still all, now that it is known to be over?
+        let over = session::is_over(&head) && session::used(&self.head(live.index)?) == used;
         live.quiet = used <= live.at;
         if live.quiet {
             return Ok(over);
         }
-        // The program goes on changing the header while it is written: what is summed up and written is a copy.
-        let mut head = [0; chunk::BYTES];
-        let first = match live.at {
-            0 => {
-                self.session.head(live.index, &mut head)?;
-                &head[..]
-            }
-            _ => &[],
-        };
+        let first = if live.at == 0 { &head[..] } else { &[] };
         let from = live.at + first.len() as u32;
         let bytes = match &self.memory {
             Some(memory) => memory.bytes(live.index, from, used),
@@ -183,15 +184,13 @@ impl<'a> Keeper<'a> {
     pub fn end(&mut self) -> io::Result<()> {
         for index in std::mem::take(&mut self.unready).into_iter().chain(std::mem::take(&mut self.set_aside))
         {
-            self.look_at(index, &mut |_| {})?;
+            self.look_at(index)?;
         }
         let mut live = std::mem::take(&mut self.live);
         live.append(&mut self.resting);
-        let mut head = [0; chunk::BYTES];
         for one in &mut live {
             self.hand_over_one(one)?;
-            self.session.head(one.index, &mut head)?;
-            if let Some(flight) = Flight::of(&head, self.session.time_shift) {
+            if let Some(flight) = Flight::of(&self.head(one.index)?, self.session.time_shift) {
                 self.file.flight(one.index, flight)?;
             }
         }

@@ -34,10 +34,7 @@ impl Chunks {
     fn head(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<Option<reader::Head>> {
         self.file.read(index, chunk::BYTES, bytes)?;
         if let (None, Some(session)) = (reader::head(bytes), &self.session) {
-            bytes.resize(chunk::BYTES, 0);
-            let mut head = [0; chunk::BYTES];
-            session.head(index, &mut head)?;
-            return Ok(reader::head(&head));
+            return Ok(reader::head(&session.head(index)?));
         }
         Ok(reader::head(bytes))
     }
@@ -45,9 +42,7 @@ impl Chunks {
     fn flight(&self, index: u64) -> Option<Flight> {
         let session = || {
             let session = self.session.as_ref()?;
-            let mut head = [0; chunk::BYTES];
-            session.head(index, &mut head).ok()?;
-            Flight::of(&head, session.time_shift)
+            Flight::of(&session.head(index).ok()?, session.time_shift)
         };
         self.file.flight(index).or_else(session)
     }
