@@ -42,6 +42,21 @@ static int has_own_word(u64 number, const u64 *arguments)
 	return copy_in(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word)) == sizeof(word) && !word;
 }
 
+/* 0: recording must stop. */
+static int before_fork(struct state *state, const struct frame *frame, u64 flags)
+{
+	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
+	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. */
+	if (kind == CLONE_VM ||
+	    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments)))
+		return 0;
+	if (flags & CLONE_THREAD)
+		map_ahead();
+	if (!(flags & CLONE_VM) && unlikely(state->level))
+		keep_interrupted(state);
+	return 1;
+}
+
 #include "environment.c"
 
 #include "traced.c"
@@ -69,7 +84,7 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
 	/* Its memory can be given back at once. (A child of vfork leaves its parent's alone.) */
 	if (number == SYS_exit_group && state->pid == state->owner && state->streams[level].chunk)
-		state->streams[level].chunk->over = 1;
+		state->streams[level].chunk->over = 1, give_back_ahead();
 	leave(state, level);
 }
 
@@ -121,7 +136,11 @@ static void open_window(void)
 	kernel2(SYS_munlock, session, session->head_bytes);
 	u64 next = session->chunks_at + __atomic_load_n(&session->next_chunk, __ATOMIC_RELAXED) * session->chunk_bytes;
 	window_at = next;
-	window = descriptors ? open_part(next, WINDOW_BYTES) : map_part(0, next, WINDOW_BYTES);
+	window_bytes = WINDOW_MOST;
+	if (!descriptors && (window = map_part(0, next, window_bytes)) != 0)
+		return;
+	window_bytes = WINDOW_LEAST;
+	window = descriptors ? open_part(next, window_bytes) : map_part(0, next, window_bytes);
 }
 
 /* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
@@ -209,6 +228,11 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 			give_state_back(state);
 		return;
 	}
+	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
+	if (shape->kind == KIND_FORK && !before_fork(state, frame, flags)) {
+		stop();
+		return;
+	}
 	if (state->depth == PENDING)
 		state->depth = 0;
 	struct pending *pending = &state->pending[state->depth];
@@ -218,18 +242,8 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		pending->arguments[i] = frame->arguments[i];
 	pending->tid = state->tid;
 	pending->pid = state->pid;
-	if (shape->kind == KIND_FORK) {
-		u64 flags = pending->arguments[5] = clone_flags(frame->number, frame->arguments);
-		/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. */
-		u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
-		if (kind == CLONE_VM ||
-		    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments))) {
-			stop();
-			return;
-		}
-		if (flags & CLONE_THREAD)
-			map_ahead();
-	}
+	if (shape->kind == KIND_FORK)
+		pending->arguments[5] = flags;
 	u64 start = ticks();
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
 		take_off(state, frame, stack, start);
@@ -269,6 +283,8 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	if (stopped)
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
+	if (state->taken)
+		forget_interrupted();
 	if (!state->taken) {
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
 		if ((state = adopt(end)) != 0) {

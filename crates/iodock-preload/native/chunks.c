@@ -122,7 +122,7 @@ static u8 *chunk_memory(struct stream *stream, u8 **memory, u64 at)
 	u64 bytes = session->chunk_bytes;
 	forget_chunk(stream);
 	if (confined)
-		return window && at >= window_at && at + bytes <= window_at + WINDOW_BYTES ? window + (at - window_at) : 0;
+		return window && at >= window_at && at + bytes <= window_at + window_bytes ? window + (at - window_at) : 0;
 	if (session_file >= 0)
 		return *memory = map_by(session_file, at, bytes);
 	u8 *old = *memory;
@@ -138,67 +138,79 @@ static u8 *chunk_memory(struct stream *stream, u8 **memory, u64 at)
 /* ---- chunks for threads to come ----
  *
  * A thread that maps its first chunk itself waits for the others, which map their stacks and heaps at that time. So who makes a thread
- * maps some chunks at once. They lie with the states, which a fork wipes. One that no thread ever takes stays without a header. */
+ * maps some chunks at once. What is said of them lies with the states, which a fork wipes. One that no thread ever takes stays without a
+ * header. */
 
 #define CHUNKS_AHEAD 4
 
+/* `next` is one word, so that it changes at once or not at all: a handler may fork at any moment, and what its child goes on with is told
+ * from what the child knows by that. */
 struct ahead {
-	u8 *memory; /* of the next one */
-	u64 index;  /* its number */
-	u32 left, busy, failed;
+	u64 next;   /* the number of the next chunk << 8 | how many are left; or what is AHEAD_CLOSED */
+	u8 *origin; /* where chunk 0 would be mapped */
 };
+/* One is mapping them, or they could not be mapped. */
+#define AHEAD_CLOSED (1ul << 63)
+#define AHEAD_ONE (1ul << 8)
+#define AHEAD_LEFT (AHEAD_ONE - 1)
 
 static struct ahead *ahead_of_threads(void)
 {
 	return blocks[0] ? (struct ahead *)(blocks[0] + AHEAD_AT) : 0;
 }
 
-/* Without waiting: who comes second does without, and a handler may have interrupted the first. */
-static int is_busy(struct ahead *ahead)
+static inline int becomes(u64 *word, u64 from, u64 to)
 {
-	return (int)__atomic_exchange_n(&ahead->busy, 1, __ATOMIC_ACQUIRE);
-}
-
-static void no_longer_busy(struct ahead *ahead)
-{
-	__atomic_store_n(&ahead->busy, 0, __ATOMIC_RELEASE);
+	return __atomic_compare_exchange_n(word, &from, to, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 static int is_in_file(u64 at, u64 bytes)
 {
-	return at + bytes <= session->file_bytes && !session->closed;
+	return at + bytes <= session->file_bytes;
 }
 
 /* A thread is about to be made. */
 static void map_ahead(void)
 {
 	struct ahead *ahead = ahead_of_threads();
-	if (!ahead || ahead->left || ahead->failed || confined || descriptors || is_busy(ahead))
+	if (!ahead || ahead->next || confined || descriptors || session->closed || !becomes(&ahead->next, 0, AHEAD_CLOSED))
 		return;
 	u64 bytes = session->chunk_bytes;
-	u64 index = __atomic_fetch_add(&session->next_chunk, CHUNKS_AHEAD, __ATOMIC_RELAXED), at = session->chunks_at + index * bytes;
+	u64 index = __atomic_fetch_add(&session->next_chunk, CHUNKS_AHEAD, __ATOMIC_RELAXED);
+	u64 at = session->chunks_at + index * bytes;
 	u8 *memory = is_in_file(at, CHUNKS_AHEAD * bytes) ? map_part(0, at, CHUNKS_AHEAD * bytes) : 0;
-	ahead->memory = memory;
-	ahead->index = index;
-	ahead->left = memory ? CHUNKS_AHEAD : 0;
-	ahead->failed = !memory;
-	no_longer_busy(ahead);
+	if (!memory)
+		return;
+	ahead->origin = memory - index * bytes;
+	/* Not in the child of a handler's fork: they are its parent's. */
+	becomes(&ahead->next, AHEAD_CLOSED, index * AHEAD_ONE | CHUNKS_AHEAD);
 }
 
 /* One of them and its number; 0 if there is none. */
 static u8 *take_ahead(u64 *index)
 {
 	struct ahead *ahead = ahead_of_threads();
-	if (!ahead || confined || is_busy(ahead))
+	if (!ahead || confined)
 		return 0;
-	u8 *memory = ahead->left ? ahead->memory : 0;
-	if (memory) {
-		*index = ahead->index++;
-		ahead->memory += session->chunk_bytes;
-		ahead->left--;
+	for (u64 next; (next = __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE)) & AHEAD_LEFT;) {
+		u8 *origin = ahead->origin;
+		/* The last one makes room for the next ones. */
+		u64 rest = (next & AHEAD_LEFT) > 1 ? next + AHEAD_ONE - 1 : 0;
+		if (becomes(&ahead->next, next, rest)) {
+			*index = next / AHEAD_ONE;
+			return origin + *index * session->chunk_bytes;
+		}
 	}
-	no_longer_busy(ahead);
-	return memory;
+	return 0;
+}
+
+/* The process ends: numbers that nobody has used are the next one's, unless others were given out since. */
+static void give_back_ahead(void)
+{
+	struct ahead *ahead = ahead_of_threads();
+	u64 next = ahead ? __atomic_load_n(&ahead->next, __ATOMIC_ACQUIRE) : 0, left = next & AHEAD_LEFT;
+	if (left && becomes(&ahead->next, next, 0))
+		becomes(&session->next_chunk, next / AHEAD_ONE + left, next / AHEAD_ONE);
 }
 
 /* What the calls of the first stream had last: a chunk is read alone. */
@@ -211,16 +223,32 @@ static void forget_calls(struct state *state)
 	state->last_path_bytes = 0;
 }
 
+/* A number that is nobody's. One that could not be mapped is kept: who records in vain takes no more than one. */
+static u64 take_number(struct state *state)
+{
+	u64 kept = __atomic_exchange_n(&state->kept_number, 0, __ATOMIC_RELAXED);
+	return kept ? kept - 1 : __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
+}
+
+/* Memory and number of a stream's next chunk, 0 if there is none. */
+static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index)
+{
+	/* (A stream is told by its first number, which is to be its lowest.) */
+	u8 *memory = state->memory[level] || stream->sequence ? 0 : take_ahead(index);
+	if (memory)
+		return state->memory[level] = memory;
+	*index = take_number(state);
+	u64 at = session->chunks_at + *index * session->chunk_bytes;
+	if (is_in_file(at, session->chunk_bytes))
+		memory = chunk_memory(stream, &state->memory[level], at);
+	if (!memory && state->taken)
+		state->kept_number = *index + 1;
+	return memory;
+}
+
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
-	if (session->closed)
-		return 0;
-	u64 index;
-	u8 *ahead = state->memory[level] ? 0 : take_ahead(&index);
-	if (!ahead)
-		index = __atomic_fetch_add(&session->next_chunk, 1, __ATOMIC_RELAXED);
-	u64 at = session->chunks_at + index * session->chunk_bytes;
-	if (!is_in_file(at, session->chunk_bytes))
+	if (session->closed || !state->taken)
 		return 0;
 	/* A handler may fill a chunk while the call that it interrupted is in flight. */
 	struct chunk *old = level == 0 ? stream->chunk : 0;
@@ -229,7 +257,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	s32 flight_fd = old ? old->flight_fd : 0;
 	if (old)
 		old->flight_start = 0;
-	u8 *memory = ahead ? state->memory[level] = ahead : chunk_memory(stream, &state->memory[level], at);
+	u64 index;
+	u8 *memory = next_chunk(state, stream, level, &index);
 	if (!memory)
 		return 0;
 	/* Many programs are done with one page. Who has filled two chunks will fill this. */
@@ -239,6 +268,9 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 		stop();
 		return 0;
 	}
+	/* In the child of a handler's fork the state is nobody's, and the chunk its parent's. */
+	if (!state->taken)
+		return 0;
 	struct chunk *chunk = (struct chunk *)memory;
 	if (!stream->sequence)
 		stream->first = (u32)index;

@@ -24,66 +24,95 @@ static inline u64 mix(u64 hash, u64 word)
 	return hash ^ hash >> 32;
 }
 
-static inline u64 hash_of(const u8 *text, u64 count)
+/* A path as it was when it was looked at. */
+struct path {
+	const u8 *text;
+	u64 bytes, hash;
+	/* Its first LAST_PATH bytes, and zeros behind its end: they are compared and copied word by word. */
+	u64 words[LAST_PATH / 8 + 1];
+};
+
+/* The next eight bytes of a text, where it ends within the page those in the page. */
+static inline u64 word_at(const u8 *text)
 {
-	u64 hash = 0x9e3779b97f4a7c15ul ^ count, last = 0;
-	if (count < 8) {
-		for (u64 i = 0; i < count; i++)
-			last = last << 8 | text[i];
-		return mix(hash, last) | 1;
+	if (likely(((u64)text & 4095) <= 4096 - 8))
+		return *(const unaligned_u64 *)text;
+	const aligned_u64 *words = (const aligned_u64 *)((u64)text & ~7ul);
+	u32 bits = 8 * ((u64)text & 7);
+	u64 word = words[0] >> bits;
+	return zero_bytes(word | ~0ul << (64 - bits)) ? word : word | words[1] << (64 - bits);
+}
+
+/* Length, hash and copy in one pass: where a loop ends is what the processor guesses wrong, and that takes longer than all the rest. */
+static inline void look_at(struct path *path, const u8 *text)
+{
+	u64 hash = 0x9e3779b97f4a7c15ul, at = 0, word, zeros;
+	path->text = text;
+	while (!(zeros = zero_bytes(word = word_at(text + at))) && at < PATH_LIMIT - 8) {
+		hash = mix(hash, word);
+		if (likely(at < LAST_PATH))
+			path->words[at / 8] = word;
+		at += 8;
 	}
-	for (u64 i = 0; i + 8 < count; i += 8)
-		hash = mix(hash, *(const u64 *)(text + i));
-	/* The last eight, some of them for the second time. */
-	return mix(hash, *(const u64 *)(text + count - 8)) | 1;
+	/* All bits below the lowest byte that is zero. */
+	u64 before = zeros ? ((zeros & -zeros) - 1) >> 7 : ~0ul;
+	word &= before;
+	if (likely(at < LAST_PATH)) {
+		path->words[at / 8] = word;
+		path->words[at / 8 + 1] = 0;
+	}
+	path->bytes = at + (zeros ? (u64)__builtin_ctzl(zeros) / 8 : 8);
+	path->hash = mix(hash, word) | 1;
 }
 
 /* How many bytes the last new path begins with as this one does. */
-static u64 shared_with_last(const struct state *state, const u8 *text, u64 count)
+static inline u64 shared_with_last(const struct state *state, const struct path *path)
 {
-	u64 most = count < state->last_path_bytes ? count : state->last_path_bytes, at = 0;
-	for (; at + 8 <= most; at += 8) {
-		u64 differ = *(const unaligned_u64 *)(text + at) ^ *(const unaligned_u64 *)(state->last_path + at);
+	u64 most = path->bytes < state->last_path_bytes ? path->bytes : state->last_path_bytes;
+	for (u64 at = 0; at < most; at += 8) {
+		u64 differ = path->words[at / 8] ^ state->last_path[at / 8];
 		if (differ)
 			return at + (u64)__builtin_ctzl(differ) / 8;
 	}
-	while (at < most && text[at] == state->last_path[at])
-		at++;
-	return at;
+	return most;
 }
 
-static void keep_last(struct state *state, const u8 *text, u64 shared, u64 count)
+/* All but what it shares with the last one. It is kept as the last one, in the same pass. */
+static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path, u64 shared)
 {
-	u64 bytes = count < LAST_PATH ? count : LAST_PATH;
-	put_bytes(state->last_path + shared, text + shared, bytes - shared);
-	state->last_path_bytes = bytes;
+	u64 count = path->bytes - shared, i = shared / 8;
+	if (unlikely(path->bytes >= LAST_PATH)) {
+		for (; i < LAST_PATH / 8; i++)
+			state->last_path[i] = path->words[i];
+		state->last_path_bytes = LAST_PATH;
+		return put_bytes(at, path->text + shared, count);
+	}
+	u8 *to = at;
+	const u8 *from = (const u8 *)path->words + shared;
+	for (; i <= path->bytes / 8; i++, to += 8, from += 8) {
+		state->last_path[i] = path->words[i];
+		*(unaligned_u64 *)to = *(const unaligned_u64 *)from;
+	}
+	state->last_path_bytes = path->bytes;
+	return at + count;
 }
 
 /* Where it is new in this chunk: 0, how much is as in the last new one, how many bytes follow, and these (it gets the next number, from
  * 1). Else its number. */
-static __attribute__((noinline)) u8 *put_path(struct state *state, u32 level, u8 *at, const u8 *text, u64 count)
+static __attribute__((noinline)) u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path)
 {
 	struct stream *stream = &state->streams[level];
-	struct cached *cached = 0;
-	u64 hash = 0, shared = 0;
-	if (level == 0) {
-		hash = hash_of(text, count);
-		cached = &state->cache[hash >> 1 & (CACHED_PATHS - 1)];
-		if (cached->hash == hash)
-			return put(at, cached->index);
-		shared = shared_with_last(state, text, count);
-		keep_last(state, text, shared, count);
+	if (unlikely(level)) {
+		stream->paths++;
+		return put_bytes(put(put(put(at, 0), 0), path->bytes), path->text, path->bytes);
 	}
-	at = put(at, 0);
-	at = put(at, shared);
-	at = put(at, count - shared);
-	at = put_bytes(at, text + shared, count - shared);
-	stream->paths++;
-	if (cached) {
-		cached->hash = hash;
-		cached->index = stream->paths;
-	}
-	return at;
+	struct cached *cached = &state->cache[path->hash >> 1 & (CACHED_PATHS - 1)];
+	if (cached->hash == path->hash)
+		return put(at, cached->index);
+	u64 shared = shared_with_last(state, path);
+	cached->hash = path->hash;
+	cached->index = ++stream->paths;
+	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
 }
 
 /* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
@@ -157,7 +186,7 @@ struct fields {
 	s64 fd, fd2, offset, offset2, argument;
 	u64 size, flags, stat_size;
 	const u8 *path, *path2, *text;
-	u64 path_bytes, path2_bytes, text_bytes;
+	u64 text_bytes;
 	u8 stat_type;
 };
 
@@ -207,7 +236,7 @@ static inline void nothing_yet(struct fields *f)
 	/* The others count only where one of these says so. */
 	f->has = f->more = f->always = 0;
 	f->path = f->path2 = f->text = 0;
-	f->path_bytes = f->path2_bytes = f->text_bytes = 0;
+	f->text_bytes = 0;
 }
 
 /* What one argument says. Of a vector the one behind it is looked at, too. */
@@ -354,16 +383,18 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 				      u64 start, u64 end, s64 result)
 {
 	struct stream *stream = &state->streams[level];
+	struct path path, path2;
+	path.bytes = path2.bytes = 0;
 	if (f->path)
-		f->path_bytes = length(f->path, PATH_LIMIT);
+		look_at(&path, f->path);
 	if (f->path2)
-		f->path2_bytes = length(f->path2, PATH_LIMIT);
-	if (!room(state, level, PLAIN_LIMIT + f->path_bytes + f->path2_bytes + f->text_bytes, end))
+		look_at(&path2, f->path2);
+	if (!room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes, end))
 		return;
 	u8 *at = stream->at;
 	u32 more = level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
-	s32 *last_fd = f->path_bytes ? &stream->last_directory : &stream->last_fd;
+	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd;
 	if (f->has & HAS_FD && f->fd != *last_fd)
 		has |= HAS_FD;
 	if (phase != PHASE_NO_RETURN && result != likely_result(stream, kind, f))
@@ -378,9 +409,9 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 	at = put(at, (u64)gap);
 	at = put(at, end - start);
 	if (more & MORE_PATH)
-		at = put_path(state, level, at, f->path, f->path_bytes);
+		at = put_path(state, level, at, &path);
 	if (more & MORE_PATH2)
-		at = put_path(state, level, at, f->path2, f->path2_bytes);
+		at = put_path(state, level, at, &path2);
 	if (has & HAS_FD)
 		at = put_signed(at, *last_fd = (s32)f->fd);
 	if (has & HAS_SIZE)

@@ -235,18 +235,18 @@ static u32 patch(const struct link *link, const struct module *module, long page
 /* So that the recorder can look whether it makes calls of its own. (Where all places are taken it can't.) */
 static void note_other(const char *name)
 {
-	u64 bytes = length((const u8 *)name, MODULE_NAME + 1);
-	if (name[0] != '/' || bytes > MODULE_NAME)
+	struct path path;
+	look_at(&path, (const u8 *)name);
+	if (name[0] != '/' || path.bytes > MODULE_NAME)
 		return;
-	u64 hash = hash_of((const u8 *)name, bytes);
 	for (u32 i = 0; i < MODULES; i++) {
-		struct other *other = &session->others[((hash >> 1) + i) % MODULES];
+		struct other *other = &session->others[((path.hash >> 1) + i) % MODULES];
 		u64 there = 0;
-		if (__atomic_compare_exchange_n(&other->hash, &there, hash, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			put_bytes((u8 *)other->name, (const u8 *)name, bytes);
+		if (__atomic_compare_exchange_n(&other->hash, &there, path.hash, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+			put_bytes((u8 *)other->name, path.text, path.bytes);
 			return;
 		}
-		if (there == hash)
+		if (there == path.hash)
 			return;
 	}
 }

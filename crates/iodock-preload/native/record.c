@@ -103,11 +103,12 @@ struct state {
 	struct confinement confinement;
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
+	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	struct cached cache[CACHED_PATHS];
 	/* These too are of the first stream. */
 	struct habit habits[HABITS];
 	u64 last_path_bytes;
-	u8 last_path[LAST_PATH];
+	u64 last_path[LAST_PATH / 8]; /* zeros behind its end */
 	struct pending pending[PENDING];
 };
 _Static_assert(sizeof(struct state) <= SLOT_BYTES, "a state fits its slot");
@@ -138,10 +139,12 @@ static u8 *blocks[BLOCKS];
 static long session_file = -1;
 /* Parts of it can only be mapped by a descriptor. */
 static u32 descriptors;
-/* The part of the file that is mapped for when we may map no more: 36 million reads. */
-#define WINDOW_BYTES (256ul << 20)
+/* The part of the file that is mapped for when we may map no more: 36 million reads, or four times as many where there is the room,
+ * for other processes take chunks of it, too. */
+#define WINDOW_LEAST (256ul << 20)
+#define WINDOW_MOST (1ul << 30)
 static u8 *window;
-static u64 window_at;
+static u64 window_at, window_bytes;
 /* Recording stopped for good in this process and its children by fork. */
 __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
@@ -174,6 +177,8 @@ static inline u64 ticks(void)
 #include "chunks.c"
 
 #include "threads.c"
+
+#include "forked.c"
 
 #include "fields.c"
 

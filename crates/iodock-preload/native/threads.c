@@ -54,7 +54,17 @@ static struct state *take_state(void)
 	return 0;
 }
 
+/* A state that stays nobody's. */
+static void set_taken(u32 number)
+{
+	u64 *taken = block(number / BLOCK_STATES);
+	number %= BLOCK_STATES;
+	if (taken)
+		__atomic_fetch_or(&taken[number / 64], 1ul << number % 64, __ATOMIC_RELAXED);
+}
+
 static void abandon(struct state *state);
+static void leave_to_nobody(struct state *state);
 
 /* A thread ends: its state, and the chunks that it has begun, are the next one's. Not those whose record a handler has left. */
 static void give_state_back(struct state *state)
@@ -152,6 +162,8 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 		return 0;
 	/* A child has what its maker had here, and a new thread nothing. */
 	u32 is_child = own != 0;
+	if (is_child)
+		leave_to_nobody(own);
 	u32 tid = !confined ? (u32)kernel0(SYS_gettid) : number_is_known ? number_by_itself() : 0;
 	if (!tid) {
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);

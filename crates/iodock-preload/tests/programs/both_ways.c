@@ -87,8 +87,9 @@ static u64 written(u32 way)
 {
 	struct state *state = &states[way];
 	u64 taken = 0, now = 1000000;
+	state->taken = 1;
 	seed = 88172645463325252ul;
-	window = memory[way], window_at = header.chunks_at, header.next_chunk = 0;
+	window = memory[way], window_at = header.chunks_at, window_bytes = (u64)CHUNKS * CHUNK_BYTES, header.next_chunk = 0;
 	for (u64 i = 0; i < CALLS; i++) {
 		now += any(3) ? any(300) : any(1ul << any(40));
 		struct plain_frame call = any_call(now);

@@ -1,0 +1,42 @@
+/* A handler's fork while a record is being written. A part of record.c, kept apart for reading.
+ *
+ * When the handler returns the child goes on with that record, as its parent does, and with the same pointers into the parent's chunk. So
+ * it gets the wiped state back as it was, nobody's now, and memory of its own in the place of the chunks: what is written there nobody
+ * reads. */
+
+/* The state as it was before the fork. */
+static __thread struct state *interrupted;
+
+static void forget_interrupted(void)
+{
+	if (likely(!interrupted))
+		return;
+	kernel2(SYS_munmap, interrupted, SLOT_BYTES);
+	interrupted = 0;
+}
+
+/* Before the fork. (In a sandbox, or where there is no memory, the record is damaged.) */
+static void keep_interrupted(const struct state *state)
+{
+	forget_interrupted();
+	long copy = confined ? -1 : kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(copy))
+		return;
+	put_bytes((u8 *)copy, (const u8 *)state, sizeof(*state));
+	interrupted = (struct state *)copy;
+}
+
+/* In the child: `state` was the thread's. It stays out of use. */
+static void leave_to_nobody(struct state *state)
+{
+	if (likely(!interrupted))
+		return;
+	put_bytes((u8 *)state, (const u8 *)interrupted, sizeof(*state));
+	state->taken = 0;
+	set_taken(state->number);
+	for (u32 level = 0; level < LEVELS; level++)
+		if (state->streams[level].chunk)
+			kernel(SYS_mmap, (long)state->streams[level].chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	forget_interrupted();
+}

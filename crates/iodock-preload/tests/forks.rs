@@ -1,0 +1,28 @@
+//! A fork at any moment of a recording: the child goes on with a record that its parent writes too.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, entries, run, session, Folder};
+use iodock_preload::reader::{Entry, Part};
+use std::collections::HashSet;
+
+#[test]
+fn children_of_handlers_damage_nothing_of_their_parents() {
+    let folder = Folder::new();
+    let session = session(&folder);
+    let output = run(&session, &compiled("forks", &folder), &[]);
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let told: Vec<u64> = told.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+    let [pid, reads, children] = told[..] else { panic!("{told:?}") };
+    let (mut recorded, mut processes) = (0, HashSet::new());
+    for entry in entries(&session) {
+        let Entry::Call(call) = entry else { continue };
+        processes.insert(call.pid);
+        let is_read = call.call.name() == "pread64" && call.part == Part::Whole;
+        recorded += u64::from(u64::from(call.pid) == pid && is_read);
+    }
+    assert_eq!(recorded, reads);
+    assert_eq!(processes.len() as u64, children + 1);
+}

@@ -1,0 +1,38 @@
+//! Paths are read back as the program gave them.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, entries, run, session, Folder};
+use iodock_preload::reader::Entry;
+
+fn of(entry: Entry) -> Vec<Vec<u8>> {
+    let Entry::Call(call) = entry else { return Vec::new() };
+    let asked =
+        ["access", "faccessat", "faccessat2", "readlink", "linkat"].contains(&call.call.name().as_str());
+    let paths = [call.path, call.path2];
+    if asked {
+        paths.into_iter().flatten().collect()
+    } else {
+        Vec::new()
+    }
+}
+
+#[test]
+fn of_every_length_and_wherever_they_lie() {
+    let folder = Folder::new();
+    let program = compiled("paths", &folder);
+    for seed in ["1", "20261124", "88172645463325252"] {
+        let place = Folder::new();
+        let session = session(&place);
+        let output = run(&session, &program, &[seed]);
+        assert!(output.status.success(), "{output:?}");
+        let mut told: Vec<&[u8]> = output.stdout.split(|&byte| byte == b'\n').collect();
+        told.pop();
+        let recorded: Vec<Vec<u8>> = entries(&session).into_iter().flat_map(of).collect();
+        assert_eq!(recorded.len(), told.len());
+        for (number, (recorded, told)) in recorded.iter().zip(told).enumerate() {
+            assert_eq!(recorded, told, "path {number} of seed {seed}");
+        }
+    }
+}

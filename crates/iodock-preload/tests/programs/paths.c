@@ -1,0 +1,76 @@
+/* Asks for paths of every length that lie anywhere in pages behind which there is nothing, and tells each with a newline behind it.
+ * paths SEED */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CALLS 20000
+#define ROOM 12288
+#define MOST 4095
+
+static unsigned long seed;
+
+static unsigned long any(unsigned long below)
+{
+	seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+	return seed % below;
+}
+
+static char *nothing_behind(void)
+{
+	char *room = mmap(0, ROOM + 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (room == MAP_FAILED || mprotect(room + ROOM, 4096, PROT_NONE))
+		exit(3);
+	return room;
+}
+
+/* Mostly short; it begins as the last one, often. Any byte but those that end it, or the line. */
+static size_t next(char *text)
+{
+	static const char letters[] = "abcdefgh/\x01\x7f\x80\x81\xff.";
+	static size_t last;
+	size_t bytes = any(8) ? any(40) : any(4) ? any(300) : any(MOST + 1);
+	for (size_t i = any(last + 1); i < bytes; i++)
+		text[i] = letters[any(sizeof(letters) - 1)];
+	text[bytes] = 0;
+	last = bytes;
+	return bytes + 1;
+}
+
+/* Up to the end of what is there, or across two pages, or anywhere. */
+static char *placed(char *room, const char *text, size_t bytes)
+{
+	size_t at = any(2) ? ROOM - bytes : any(2) ? 4096 - any(bytes < 4096 ? bytes : 4096) : any(ROOM - bytes);
+	return memcpy(room + at, text, bytes);
+}
+
+int main(int argc, char **argv)
+{
+	static char text[MOST + 1], other[MOST + 1];
+	char *room = nothing_behind(), *room2 = nothing_behind();
+	FILE *told = fdopen(dup(1), "w");
+	seed = strtoul(argv[1], 0, 10);
+	for (int i = 0; i < CALLS; i++) {
+		char *path = placed(room, text, next(text)), *path2 = other;
+		int kind = any(4);
+		if (kind == 3) {
+			memcpy(other, text, sizeof(text));
+			next(text);
+			path2 = placed(room2, text, strlen(text) + 1);
+			linkat(AT_FDCWD, path2, 77, path, 0);
+			fprintf(told, "%s\n%s\n", path2, path);
+			continue;
+		}
+		if (kind == 0)
+			access(path, R_OK);
+		else if (kind == 1)
+			faccessat(77, path, R_OK, 0);
+		else
+			readlink(path, other, sizeof(other));
+		fprintf(told, "%s\n", path);
+	}
+	return fclose(told);
+}
