@@ -69,9 +69,7 @@ def recording(store: Path) -> Iterator[dict[str, str]]:
             child.stdin.close()
 
 
-def in_turn(
-    command: list[str], runs: int, ways: Mapping[str, Mapping[str, str]]
-) -> dict[str, list[float]]:
+def in_turn(command: list[str], runs: int, ways: Mapping[str, Mapping[str, str]]) -> dict[str, list[float]]:
     """Seconds of each run of each way."""
     seconds: dict[str, list[float]] = {way: [] for way in ways}
     for number in range(runs):
