@@ -303,6 +303,9 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	return 1;
 }
 
+/* A page of shared memory takes longer to make than to ask for. */
+#define GROW_MOST 8192ul
+
 /* Room for `bytes` more at stream->at. */
 static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
 {
@@ -311,7 +314,9 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
 		u64 have = (u64)(stream->limit - (u8 *)stream->chunk);
 		u64 need = ((u64)(stream->at + bytes - stream->limit) + 4095) & ~4095ul;
-		u64 grow = have < need ? need : have;
+		u64 grow = have < GROW_MOST ? have : GROW_MOST;
+		if (grow < need)
+			grow = need;
 		if (stream->at + bytes <= end) {
 			u8 *limit = stream->limit + grow < end ? stream->limit + grow : end;
 			if (!populate(stream->limit, limit))

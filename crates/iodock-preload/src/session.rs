@@ -213,12 +213,14 @@ impl Session {
             .then_some(Mapped { start: start.cast(), chunks_at: self.chunks_at as usize })
     }
 
-    /// Gives a chunk's memory back, once it is read and its stream has gone on to another.
-    pub fn discard(&self, index: u64) {
+    /// Gives the memory of `count` chunks from `index` on back, once they are read and their streams have gone on to
+    /// others. (Of chunks that lie side by side at once: what is mapped of the file is looked for each time.)
+    pub fn discard(&self, index: u64, count: u64) {
         let at = (self.chunks_at + index * CHUNK_BYTES) as libc::off_t;
+        let bytes = (count * CHUNK_BYTES) as libc::off_t;
         let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
-        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, CHUNK_BYTES as libc::off_t) };
+        unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) };
     }
 }
 

@@ -143,8 +143,9 @@ impl<'a> Keeper<'a> {
         }
         result?;
         self.file.flush()?;
-        for index in done {
-            self.session.discard(index);
+        done.sort_unstable();
+        for run in done.chunk_by(|one, next| one + 1 == *next) {
+            self.session.discard(run[0], run.len() as u64);
         }
         Ok(())
     }
