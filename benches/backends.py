@@ -32,6 +32,7 @@ from pathlib import Path
 from measure import alternate, median, quickest, ratio, run, table
 from record_cost import BUILD, ROOT, compiled, programs
 
+BTF = Path("/sys/kernel/btf/vmlinux")
 EXAMPLES = ROOT / "target" / "release" / "examples"
 CONFIGURE = "i=0; while [ $i -lt 750 ]; do /bin/true; v=$(cat /etc/hostname); i=$((i+1)); done"
 COUNTS = "SELECT call, count(*) AS n FROM calls_seen GROUP BY call"
@@ -210,14 +211,21 @@ def compare(name: str, command: list[str], scratch: Path, rounds: int, backends:
     sys.stdout.flush()
 
 
+def backends_here() -> str:
+    return "ptrace,rewrite,bpf" if os.geteuid() == 0 and BTF.exists() else "ptrace,rewrite"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="names of programs, separated by commas")
-    parser.add_argument("--backends", default="ptrace,rewrite", help="back ends, separated by commas")
+    parser.add_argument("--backends", default=backends_here(), help="back ends, separated by commas")
     options = parser.parse_args()
+    backends = options.backends.split(",")
+    if "bpf" not in backends:
+        print(f"bpf is not compared: it was not asked for, or needs root and {BTF}")
     if not shutil.which("strace"):
         print("strace is not installed: nothing to compare with", file=sys.stderr)
         return 1
@@ -226,9 +234,12 @@ def main() -> int:
     print(f"load: {' '.join(f'{load:.1f}' for load in os.getloadavg())} on {os.cpu_count()} CPUs")
     built_tools()
     with tempfile.TemporaryDirectory(prefix="iodock-bench-", dir="/dev/shm") as folder:
-        for name, command in workloads(Path(folder)).items():
-            if not options.only or name in options.only.split(","):
-                compare(name, command, Path(folder), options.rounds, options.backends.split(","))
+        programs = workloads(Path(folder))
+        names = options.only.split(",") if options.only else list(programs)
+        if unknown := set(names) - programs.keys():
+            parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(programs)}")
+        for name in names:
+            compare(name, programs[name], Path(folder), options.rounds, backends)
     return 0
 
 
