@@ -50,6 +50,8 @@ struct Types<'a> {
     bytes: &'a [u8],
     /// Where in `bytes` each begins; void, the first, nowhere.
     starts: Vec<u32>,
+    /// The numbers of those that are looked for by name: a seventh of all.
+    sought: Vec<u32>,
     strings: &'a [u8],
 }
 
@@ -89,12 +91,16 @@ impl<'a> Types<'a> {
         }
         let mut starts = Vec::with_capacity(bytes.len() / 16);
         starts.push(u32::MAX);
-        let mut at = 0;
+        let (mut sought, mut at) = (Vec::new(), 0);
         while at < bytes.len() {
+            let of = type_at(bytes, at)?;
+            if matches!(of.kind(), kind::STRUCT | kind::ENUM | kind::TYPEDEF) {
+                sought.push(starts.len() as u32);
+            }
             starts.push(at as u32);
-            at += 12 + type_at(bytes, at)?.more.len();
+            at += 12 + of.more.len();
         }
-        Some(Types { bytes, starts, strings })
+        Some(Types { bytes, starts, sought, strings })
     }
 
     fn get(&self, number: usize) -> Option<Type<'a>> {
@@ -104,11 +110,16 @@ impl<'a> Types<'a> {
     /// Does the name at `at` be `name`?
     fn is_named(&self, at: u32, name: &str) -> bool {
         let rest = self.strings.get(at as usize..).unwrap_or(&[]);
-        rest.starts_with(name.as_bytes()) && rest.get(name.len()) == Some(&0)
+        // Most differ where they begin, or where it ends.
+        rest.first() == name.as_bytes().first()
+            && rest.get(name.len()) == Some(&0)
+            && rest.starts_with(name.as_bytes())
     }
 
+    /// Structures, enumerations or names for types.
     fn find(&self, kind: u32, names: &[&'static str]) -> Vec<(&'static str, usize)> {
-        let all = (1..self.starts.len()).filter_map(|number| Some((number, self.get(number)?)));
+        let numbers = self.sought.iter().map(|&number| number as usize);
+        let all = numbers.filter_map(|number| Some((number, self.get(number)?)));
         let of_kind = all.filter(|(_, of)| of.kind() == kind);
         let named = of_kind.filter_map(|(number, of)| {
             names.iter().find(|name| self.is_named(of.name, name)).map(|name| (*name, number))
