@@ -99,7 +99,9 @@ def written(head: bytes, kept: list[Section], places: dict[int, int]) -> bytes:
     out = bytearray(head)
     for section in kept[1:]:
         out += b"\0" * (-len(out) % max(section.header[8], 1))
-        section.header[4], section.header[5] = len(out), len(section.data)
+        section.header[4] = len(out)
+        if section.kind != NO_BITS:
+            section.header[5] = len(section.data)
         out += section.data
     out += b"\0" * (-len(out) % 8)
     (names,) = struct.unpack_from("<H", head, 0x3E)

@@ -8,52 +8,56 @@
 struct place {
 	struct cpu *cpu;
 	struct chunk *chunk;
-	u64 head;
+	u64 head, limit;
 	u32 at;
 };
 
-INLINE struct chunk *chunk_of(u32 cpu, u64 head)
+/* The chunk in which a CPU's byte `head` lies. `number`: below cpu_count. */
+INLINE struct chunk *chunk_of(u32 number, u64 head)
 {
-	u32 index = cpu * (chunk_mask + 1) + ((u32)(head / CHUNK) & chunk_mask);
-	return map_lookup(&chunks, &index);
+	return (void *)ELEMENT(buffers, number * buffer_size + (head & (buffer_size - CHUNK)));
 }
 
 /* Room for `need` bytes in one chunk, leaving `spare` free in the buffer; 0 if there is none. */
 INLINE int reserve(struct place *place, u32 need, u32 spare)
 {
 	u32 number = this_cpu();
-	struct cpu *cpu = map_lookup(&cpus, &number);
+	struct cpu *cpu = cpu_at(number);
 	if (!cpu)
 		return 0;
-	u64 head = cpu->head, start = head;
+	u64 head = cpu->head, start = head, end = *(volatile u64 *)&cpu->tail + buffer_size;
 	u32 at = head & (CHUNK - 1), rest = CHUNK - at;
 	if (rest < need) {
 		start += rest;
 		at = 0;
 	}
-	if (start + need + spare - *(volatile u64 *)&cpu->tail > ((u64)chunk_mask + 1) * CHUNK) {
+	if (start + need + spare > end) {
 		cpu->dropped++;
 		return 0;
 	}
-	if (start != head) {
-		struct chunk *old = chunk_of(number, head);
-		u32 end = head & (CHUNK - 8);
-		if (old)
-			old->words[end / 8] = 0;
-	}
+	if (start != head)
+		chunk_of(number, head)->words[(head & (CHUNK - 8)) / 8] = 0;
+	u64 limit = start - at + CHUNK;
 	place->cpu = cpu;
 	place->chunk = chunk_of(number, start);
 	place->head = start;
+	place->limit = limit + SPARE > end ? 0 : limit;
 	place->at = at;
-	return place->chunk != 0;
+	return 1;
 }
 
 /* The record, of `time`, is complete. x86 keeps the order of stores; elsewhere this has to become a release. */
+INLINE void complete(struct cpu *cpu, u64 head, u64 time)
+{
+	cpu->last = time;
+	BARRIER();
+	*(volatile u64 *)&cpu->head = head;
+}
+
 INLINE void commit(struct place *place, u32 length, u64 time)
 {
-	place->cpu->last = time;
-	BARRIER();
-	*(volatile u64 *)&place->cpu->head = place->head + length;
+	place->cpu->limit = place->limit;
+	complete(place->cpu, place->head + length, time);
 }
 
 INLINE u64 first_word(u32 kind, u32 number, u32 tid, u32 length)
@@ -63,8 +67,7 @@ INLINE u64 first_word(u32 kind, u32 number, u32 tid, u32 length)
 
 INLINE void count_foreign(void)
 {
-	u32 number = this_cpu();
-	struct cpu *cpu = map_lookup(&cpus, &number);
+	struct cpu *cpu = own_cpu();
 	if (cpu)
 		cpu->foreign++;
 }

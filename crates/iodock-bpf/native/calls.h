@@ -19,10 +19,9 @@ INLINE int fits(s64 result, u64 duration, u64 fd, u64 size)
 }
 
 /* The short forms: what is as in the task's small record before is left out. Bytes; 0 if it fits none. */
-INLINE u32 put_short(struct place *place, u64 *words, struct slot *slot, struct pt_regs *regs, u64 plan, u64 end,
-		     s64 result)
+INLINE u32 put_short(struct place *place, u64 *words, struct slot *slot, u64 plan, u64 end, s64 result)
 {
-	u64 fd = regs->di, size = regs->dx, duration = end - slot->start;
+	u64 fd = slot->arguments[0], size = slot->arguments[2], duration = end - slot->start;
 	u32 positioned = plan & PLAN_POSITIONED, same = slot->size == size && slot->result == result;
 	if (fd > 0xffff || duration >= SHORT_DURATION || end - place->cpu->last >= SHORT_GAP || (positioned && !same))
 		return 0;
@@ -31,28 +30,62 @@ INLINE u32 put_short(struct place *place, u64 *words, struct slot *slot, struct 
 	words[1] = (end & SHORT_TIME_MASK) | duration << SHORT_TIME;
 	if (kind == KIND_SHORT)
 		return 16;
-	words[2] = positioned ? regs->r10 : (u32)result | size << 32;
+	words[2] = positioned ? slot->arguments[3] : (u32)result | size << 32;
 	return 24;
 }
 
-INLINE u32 put_whole(struct small_record *record, struct slot *slot, struct pt_regs *regs, u64 plan, u64 end, s64 result)
+INLINE u32 put_whole(struct small_record *record, struct slot *slot, u64 plan, u64 end, s64 result)
 {
 	u32 positioned = plan & PLAN_POSITIONED, length = positioned ? 40 : 32;
 	record->first = first_word(positioned ? KIND_POSITIONED : KIND_SMALL, slot->number, slot->tid, length);
 	record->end = end;
 	record->duration = end - slot->start;
 	record->result = result;
-	record->fd = regs->di;
-	record->size = regs->dx;
+	record->fd = slot->arguments[0];
+	record->size = slot->arguments[2];
 	if (positioned)
-		record->offset = regs->r10;
+		record->offset = slot->arguments[3];
 	return length;
 }
 
-INLINE int put_small(struct slot *slot, struct pt_regs *regs, u64 plan, u64 end, s64 result)
+/* What AGAIN leaves out: 0 if it can't stand for such a record. */
+INLINE u64 left_out(struct slot *slot, u64 fd)
+{
+	return fd > 0xffff ? 0 : fd | (u64)slot->number << 16 | (u64)slot->tid << 32;
+}
+
+/* The shortest form of all, where the CPU's small record before was the thread's own, of the same call. Only of what moved
+ * bytes: so the reader knows without looking that nothing is closed by it. 0 if it is not such, or if the buffer has to be
+ * looked at. `number`: the CPU's. */
+INLINE int put_again(struct cpu *cpu, u32 number, struct slot *slot, struct pt_regs *regs, u64 end, s64 result)
+{
+	u64 gap = end - cpu->last, duration = end - slot->start, head = cpu->head, page = 0;
+	u64 differs = (regs->dx ^ slot->size) | ((u64)result ^ (u64)slot->result);
+	if (differs || result <= 0 || (gap | duration) >> AGAIN_BITS || left_out(slot, regs->di) != cpu->before)
+		return 0;
+	u32 length = 8, at = head & (CHUNK - 8);
+	if (cpu->inside & PLAN_POSITIONED) {
+		page = regs->r10 >> AGAIN_PAGE;
+		if (page >= AGAIN_NO_PAGE || regs->r10 & ((1 << AGAIN_PAGE) - 1)) {
+			page = AGAIN_NO_PAGE;
+			length = 16;
+		}
+	}
+	if (head + length > cpu->limit || at > CHUNK - 16)
+		return 0;
+	u64 *words = (void *)(chunk_of(number, head)->bytes + at);
+	words[0] = page | (u64)KIND_AGAIN << 16 | gap << AGAIN_GAP | duration << AGAIN_DURATION;
+	if (length > 8)
+		words[1] = regs->r10;
+	complete(cpu, head + length, end);
+	return 1;
+}
+
+INLINE int put_small(struct slot *slot, u64 plan, u64 end, s64 result)
 {
 	struct place place;
-	if (!fits(result, end - slot->start, regs->di, regs->dx))
+	u64 fd = slot->arguments[0], size = slot->arguments[2];
+	if (!fits(result, end - slot->start, fd, size))
 		return 0;
 	if (!reserve(&place, sizeof(struct small_record), SPARE))
 		return 1;
@@ -60,16 +93,17 @@ INLINE int put_small(struct slot *slot, struct pt_regs *regs, u64 plan, u64 end,
 	if (at > CHUNK - sizeof(struct small_record))
 		return 1;
 	void *record = place.chunk->bytes + at;
-	u32 length = put_short(&place, record, slot, regs, plan, end, result);
+	u32 length = put_short(&place, record, slot, plan, end, result);
 	if (!length)
-		length = put_whole(record, slot, regs, plan, end, result);
-	slot->size = regs->dx;
+		length = put_whole(record, slot, plan, end, result);
+	slot->size = size;
 	slot->result = result;
+	place.cpu->before = left_out(slot, fd);
 	commit(&place, length, end);
 	return 1;
 }
 
-INLINE void put_general(struct slot *slot, struct pt_regs *regs, u64 plan, u64 end, s64 result)
+INLINE void put_general(struct slot *slot, u64 plan, u64 end, s64 result, u64 sixth)
 {
 	struct place place;
 	if (!reserve(&place, GENERAL_LIMIT, SPARE))
@@ -81,12 +115,9 @@ INLINE void put_general(struct slot *slot, struct pt_regs *regs, u64 plan, u64 e
 	record->end = end;
 	record->duration = end - slot->start;
 	record->result = result;
-	record->arguments[0] = regs->di;
-	record->arguments[1] = regs->si;
-	record->arguments[2] = regs->dx;
-	record->arguments[3] = regs->r10;
-	record->arguments[4] = regs->r8;
-	record->arguments[5] = regs->r9;
+	for (u32 index = 0; index < 5; index++)
+		record->arguments[index] = slot->arguments[index];
+	record->arguments[5] = sixth;
 	u32 at = base + sizeof *record;
 	for (u32 index = 0; index < 3; index++) {
 		u8 piece = plan >> (PLAN_PIECES + 8 * index);
@@ -123,8 +154,14 @@ INLINE void put_unfinished(struct slot *slot, u64 now)
 
 INLINE u64 plan_of(u64 number)
 {
+	/* Else the compiler looks up another copy of it than the one it has compared. */
+	KEEP(number);
 	return number < CALL_NUMBERS ? plans[number & (CALL_NUMBERS - 1)] : 0;
 }
+
+/* Was the instruction that made the call that of 64-bit programs? It leaves the address behind it there; the others leave
+ * what was there before. A program that wants to be mistaken for another can have it so, and falsifies its own record. */
+INLINE int is_native(struct pt_regs *regs) { return regs->cx == regs->ip; }
 
 INLINE int is_anonymous(u64 plan, struct pt_regs *regs)
 {

@@ -17,7 +17,7 @@
 #define GENERAL_LIMIT (20 * 1024)
 #define EXEC_LIMIT (ARGUMENTS_LIMIT + 3 * STRING_LIMIT)
 
-/* Kinds of records, in the first word: words 16 | kind 4, number 12 | tid 32. Those between REQUEST and SHORT the recorder writes
+/* Kinds of records, in the first word: words 16 | kind 4, number 12 | tid 32. Those between REQUEST and AGAIN the recorder writes
  * itself; a short one has a descriptor where others have their length. */
 enum kind {
 	KIND_PADDING,
@@ -29,7 +29,8 @@ enum kind {
 	KIND_EXEC,
 	KIND_EXIT,
 	KIND_REQUEST,
-	KIND_SHORT = 13,
+	KIND_AGAIN = 12,
+	KIND_SHORT,
 	KIND_SHORT_POSITIONED,
 	KIND_SHORT_SIZED,
 };
@@ -45,6 +46,14 @@ enum kind {
 #define SHORT_DURATION (1u << 24)
 /* So much later than the record before it, no record is short. */
 #define SHORT_GAP (1ull << 38)
+
+/* A record of one word, of the same thread, call and descriptor as the CPU's small record before: page 16 | kind 4 | time
+ * since the CPU's record before 22 | duration 22. Where the offset is no page with a number below this, it follows. */
+#define AGAIN_NO_PAGE 0xffffull
+#define AGAIN_PAGE 12
+#define AGAIN_GAP 20
+#define AGAIN_BITS 22
+#define AGAIN_DURATION (AGAIN_GAP + AGAIN_BITS)
 
 /* How a call is recorded: bits of its plan, the first eight. */
 #define PLAN_RECORDED 1
@@ -102,11 +111,15 @@ struct run {
 	u32 device, cause;
 };
 
-/* One CPU's buffer: where its writer and its reader are, in bytes since the beginning; the last record's time; counts
- * of losses. */
+/* One CPU's buffer, in bytes since the beginning: where its writer is, and up to where it may go without looking again.
+ * The last record's time; of the last small one what AGAIN leaves out (0 for none).
+ * Of the call that began last on this CPU: the address of its registers, which is the task's as long as it lives; its
+ * beginning; its task's place among the slots; `inside` is not 0 until it ends, PLAN_POSITIONED with it.
+ * Then where the reader is, and counts of losses. */
 struct cpu {
-	u64 head, last, dropped, foreign, untracked, unused[3];
-	u64 tail, unused_too[7];
+	u64 head, limit, last, before, registers, start, unused;
+	u32 place, inside;
+	u64 tail, dropped, foreign, untracked, unused_too[4];
 };
 
 struct chunk {

@@ -21,8 +21,15 @@ typedef signed long long s64;
 /* Maps are described by pointers to arrays of their figures (libbpf's convention). */
 #define FIGURE(name, value) int(*name)[value]
 #define BPF_MAP_TYPE_HASH 1
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_F_MMAPABLE (1 << 10)
+/* Memory that is shared with the recorder: an array of one element, which the programs reach without a lookup. The loader
+ * makes it as long as it tells the programs, so the compiler must not know a length. */
+#define SHARED(name) SECTION(".bss." name)
+#define ELEMENT(of, index)                 \
+	({                                 \
+		typeof(&(of)[0]) all = of; \
+		KEEP(all);                 \
+		all + (index);             \
+	})
 
 /* Numbers of helper functions: include/uapi/linux/bpf.h. */
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
@@ -47,7 +54,7 @@ static struct task_struct *(*current_task)(void) = (void *)158;
 
 /* x86-64's registers at a system call. All but ax still hold the arguments at its end. */
 struct pt_regs {
-	unsigned long r10, r9, r8, dx, si, di, orig_ax;
+	unsigned long r10, r9, r8, cx, dx, si, di, orig_ax, ip;
 } RELOCATED;
 
 struct thread_info {

@@ -50,9 +50,6 @@ INLINE struct addition addition_of(struct folio *folio)
 	return new;
 }
 
-/* Functions that are not put in line: the verifier looks at each once, and not at every place that it is called from. */
-#define ONCE __attribute__((noinline))
-
 /* The page cache's mapping of what a descriptor of the current task is open on; 0 if there is none. */
 ONCE u64 mapping_of(u32 fd)
 {

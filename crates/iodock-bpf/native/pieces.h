@@ -78,29 +78,44 @@ INLINE u32 put_control(struct chunk *chunk, u32 at, u32 index, u64 address)
 }
 
 #define BLOCK 64
-/* More at a time are not looked into: the verifier follows each of them. */
+/* More at a time are not looked into. The verifier follows each that a function goes through: so it goes through few. */
 #define BLOCK_LIMIT 128
+#define FEW_BLOCKS 4
 #define EVENT 32
 #define EVENT_LIMIT 512
 
-/* Each control block that io_submit's list points to, behind its address. */
-INLINE u32 put_blocks(struct chunk *chunk, u32 at, u32 index, u64 list, u64 count)
+/* The next few control blocks that io_submit's list points to, each behind its address; where they end. */
+ONCE u32 put_few_blocks(struct chunk *chunk, u32 at, u64 list, u64 count)
 {
-	u32 start = at;
-	at += 8;
-	for (u32 number = 0; number < BLOCK_LIMIT && number < count; number++) {
+	if (!chunk)
+		return at;
+	for (u32 number = 0; number < FEW_BLOCKS && number < count; number++) {
 		u64 address;
 		/* What is checked must be what is used. */
 		KEEP(at);
 		if (at > CHUNK - BLOCK - 8 || read_user(&address, 8, (void *)(list + 8 * number)))
 			break;
-		chunk->words[at / 8] = address;
-		if (read_user(chunk->bytes + at + 8, BLOCK, (void *)address))
+		u32 word = at & ~7u;
+		chunk->words[word / 8] = address;
+		if (read_user(chunk->bytes + word + 8, BLOCK, (void *)address))
 			break;
 		at += BLOCK + 8;
 	}
-	put_head(chunk, start, index, at - start - 8);
 	return at;
+}
+
+/* All of them. */
+INLINE u32 put_blocks(struct chunk *chunk, u32 at, u32 index, u64 list, u64 count)
+{
+	u32 start = at, end = at + 8;
+	for (u32 number = 0; number < BLOCK_LIMIT && number < count; number += FEW_BLOCKS) {
+		u32 before = end;
+		end = put_few_blocks(chunk, before, list + 8 * number, count - number);
+		if (end != before + FEW_BLOCKS * (BLOCK + 8))
+			break;
+	}
+	put_head(chunk, start, index, end - start - 8);
+	return end;
 }
 
 INLINE u32 put_events(struct chunk *chunk, u32 at, u32 index, u64 address, s64 count)
@@ -132,7 +147,7 @@ INLINE u32 put_messages(struct chunk *chunk, u32 at, u32 index, u64 address, s64
 
 /* Appends one piece of the record at `base`; where the record ends then. A function of its own, of which the
  * verifier takes nothing for granted: so it looks at it once, and not along every way that leads here. */
-__attribute__((noinline)) u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 piece)
+ONCE u32 put_piece(struct chunk *chunk, u32 base, u32 at, u32 piece)
 {
 	if (!chunk || base > CHUNK - GENERAL_LIMIT || at > CHUNK - 64)
 		return at;

@@ -8,68 +8,141 @@
 
 char _license[] SECTION("license") = "Dual MIT/GPL";
 
-SECTION("tp_btf/sys_enter")
-int on_enter(u64 *context)
+/* The state comes last: the recorder looks at slots, too. */
+INLINE void begin(struct cpu *cpu, struct slot *slot, u64 number, u64 plan, u64 now)
 {
-	struct task_struct *task = current_task();
-	struct slot *slot = find(task->pid);
-	if (!slot)
-		return 0;
-	struct pt_regs *regs = (void *)context[0];
-	u64 number = context[1], plan = plan_of(number);
-	if (task->thread_info.status & TS_COMPAT || number >= CALL_NUMBERS) {
-		count_foreign();
-		slot->state = STATE_SKIP;
-		return 0;
-	}
-	if (!(plan & PLAN_RECORDED) || is_anonymous(plan, regs))
-		return 0;
 	slot->number = number;
+	slot->start = now;
+	BARRIER();
+	slot->state = STATE_IN_CALL;
+	cpu->start = now;
+	cpu->inside = 1 | (plan & PLAN_POSITIONED);
+}
+
+INLINE void keep_arguments(struct slot *slot, struct pt_regs *regs)
+{
 	slot->arguments[0] = regs->di;
 	slot->arguments[1] = regs->si;
 	slot->arguments[2] = regs->dx;
 	slot->arguments[3] = regs->r10;
 	slot->arguments[4] = regs->r8;
-	slot->start = ktime_ns();
-	slot->state = STATE_IN_CALL;
+}
+
+/* Any call of a followed task. */
+static ONCE void enter(u64 *context, struct cpu *cpu, u32 place)
+{
+	struct task_struct *task = current_task();
+	struct slot *slot = slot_at(place);
+	struct pt_regs *regs = (void *)context[0];
+	u64 number = context[1], plan = plan_of(number);
+	if (task->thread_info.status & TS_COMPAT || number >= CALL_NUMBERS) {
+		count_foreign();
+		slot->state = STATE_SKIP;
+		return;
+	}
+	if (!(plan & PLAN_RECORDED) || is_anonymous(plan, regs))
+		return;
+	cpu->registers = (u64)regs;
+	cpu->place = place;
+	keep_arguments(slot, regs);
+	begin(cpu, slot, number, plan, ktime_ns());
 	if (plan & PLAN_EXITS) {
 		put_unfinished(slot, slot->start);
 		slot->state = STATE_SKIP;
 	}
+}
+
+SECTION("tp_btf/sys_enter")
+int on_enter(u64 *context)
+{
+	struct pt_regs *regs = (void *)context[0];
+	u64 number = context[1], plan = plan_of(number);
+	struct cpu *cpu = own_cpu();
+	if (!cpu)
+		return 0;
+	if (cpu->registers == (u64)regs && plan & PLAN_SMALL && is_native(regs)) {
+		/* The clock waits for all that was begun before: it comes first, and what can wait runs beside what follows. */
+		u64 now = ktime_ns();
+		struct slot *slot = slot_at(cpu->place);
+		/* Still of the task that made the CPU's call before: no other can have these registers. Asking for the task
+		 * would take longer than all else here. */
+		if (slot->start == cpu->start) {
+			slot->arguments[0] = regs->di;
+			slot->arguments[2] = regs->dx;
+			slot->arguments[3] = regs->r10;
+			begin(cpu, slot, number, plan, now);
+			return 0;
+		}
+	}
+	u32 tid = current_task()->pid, place = place_of(tid);
+	if (slot_at(place)->tid == tid)
+		enter(context, cpu, place);
 	return 0;
+}
+
+/* `sixth`: the argument that is not in the slot. */
+ONCE int put_call(struct slot *slot, u64 now, s64 result, u64 sixth)
+{
+	if (!slot)
+		return 0;
+	u64 plan = plan_of(slot->number);
+	if (!(plan & PLAN_SMALL) || !put_small(slot, plan, now, result))
+		put_general(slot, plan, now, result, sixth);
+	if (plan & PLAN_MAPS && (u64)result < (u64)-4095)
+		put_identity_of(slot->tid, slot->arguments[4], now);
+	slot->state = STATE_OUTSIDE;
+	return 0;
+}
+
+/* Any call of a followed task. `now`: 0 if the clock was not read yet. */
+static ONCE void leave(u64 *context, struct slot *slot, u64 now)
+{
+	if (slot->state == STATE_SKIP) {
+		slot->state = STATE_OUTSIDE;
+		return;
+	}
+	struct pt_regs *regs = (void *)context[0];
+	u64 number = regs->orig_ax, plan = plan_of(number);
+	int began = slot->state == STATE_IN_CALL;
+	/* None of ours? */
+	if (!began && (!(plan & PLAN_RECORDED) || is_anonymous(plan, regs)))
+		return;
+	if (!now)
+		now = ktime_ns();
+	/* Refused by a filter before it began. */
+	if (!began) {
+		keep_arguments(slot, regs);
+		slot->number = number;
+		slot->start = now;
+	}
+	put_call(slot, now, context[1], regs->r9);
 }
 
 SECTION("tp_btf/sys_exit")
 int on_exit(u64 *context)
 {
-	struct slot *slot = find(current_task()->pid);
-	if (!slot)
-		return 0;
 	struct pt_regs *regs = (void *)context[0];
-	s64 result = context[1];
-	u32 state = slot->state;
-	if (state == STATE_SKIP) {
-		slot->state = STATE_OUTSIDE;
+	u32 number = this_cpu();
+	struct cpu *cpu = cpu_at(number);
+	u64 now = 0;
+	if (!cpu)
 		return 0;
-	}
-	u64 now = 0, plan;
-	if (state == STATE_IN_CALL) {
-		plan = plan_of(slot->number);
+	if (cpu->registers == (u64)regs && cpu->inside) {
 		now = ktime_ns();
-	} else {
-		/* None of ours, or refused by a filter before it began. */
-		plan = plan_of(regs->orig_ax);
-		if (!(plan & PLAN_RECORDED) || is_anonymous(plan, regs))
+		struct slot *slot = slot_at(cpu->place);
+		if (slot->state == STATE_IN_CALL && slot->start == cpu->start) {
+			if (put_again(cpu, number, slot, regs, now, context[1]))
+				slot->state = STATE_OUTSIDE;
+			else
+				put_call(slot, now, context[1], regs->r9);
+			cpu->inside = 0;
 			return 0;
-		now = ktime_ns();
-		slot->number = regs->orig_ax;
-		slot->start = now;
+		}
+		cpu->inside = 0;
 	}
-	if (!(plan & PLAN_SMALL) || !put_small(slot, regs, plan, now, result))
-		put_general(slot, regs, plan, now, result);
-	if (plan & PLAN_MAPS && (u64)result < (u64)-4095)
-		put_identity_of(slot->tid, regs->r8, now);
-	slot->state = STATE_OUTSIDE;
+	struct slot *slot = find(current_task()->pid);
+	if (slot)
+		leave(context, slot, now);
 	return 0;
 }
 
@@ -100,8 +173,7 @@ int on_fork(u64 *context)
 	if ((plan_of(slot->number) >> PLAN_PIECES & 31) == PIECE_WORD && read_user(&flags, 8, (void *)flags))
 		flags = UNREADABLE;
 	if (!claim(tid)) {
-		u32 number = this_cpu();
-		struct cpu *cpu = map_lookup(&cpus, &number);
+		struct cpu *cpu = own_cpu();
 		if (cpu)
 			cpu->untracked++;
 		return 0;

@@ -32,8 +32,7 @@ struct request_record {
 
 INLINE void count_dropped(void)
 {
-	u32 number = this_cpu();
-	struct cpu *cpu = map_lookup(&cpus, &number);
+	struct cpu *cpu = own_cpu();
 	if (cpu)
 		cpu->dropped++;
 }

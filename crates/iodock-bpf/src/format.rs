@@ -1,5 +1,7 @@
 //! The buffers' format, as `native/format.h` has it (docs/explanation/bpf-buffers.md).
 
+/// Goes up when records of old are no longer understood.
+pub const VERSION: u8 = 2;
 /// Bytes of a chunk; a record lies in one.
 pub const CHUNK: usize = 128 << 10;
 /// System calls have numbers below this.
@@ -30,10 +32,10 @@ pub enum Kind {
     Descriptor,
     /// A task that ended unseen.
     Gone,
-    /// The rank that a process's environment names.
-    Rank,
     // Again the programs': small ones that leave out what the record before tells. They become such before
     // they are looked at.
+    /// Of the same thread, call and descriptor as the CPU's small record before, with the thread's size and result.
+    Again,
     /// Time and duration; size and result are those of the task's small record before.
     Short,
     /// The same, with an offset.
@@ -47,6 +49,8 @@ pub enum Kind {
     Identity,
     /// The recorder's: a name of such a file.
     Name,
+    /// The recorder's: the rank that a process's environment names.
+    Rank,
 }
 
 impl Kind {
@@ -72,7 +76,7 @@ impl Kind {
 
 /// From here on a request's number says that it is none.
 const PAGES: usize = 0x800;
-const MORE_KINDS: [Kind; 3] = [Kind::Pages, Kind::Identity, Kind::Name];
+const MORE_KINDS: [Kind; 4] = [Kind::Pages, Kind::Identity, Kind::Name, Kind::Rank];
 
 pub const KINDS: [Kind; 16] = [
     Kind::Padding,
@@ -87,16 +91,30 @@ pub const KINDS: [Kind; 16] = [
     Kind::Start,
     Kind::Descriptor,
     Kind::Gone,
-    Kind::Rank,
+    Kind::Again,
     Kind::Short,
     Kind::ShortPositioned,
     Kind::ShortSized,
 ];
 
-/// Words of short records, by kind; 0 for records that tell their length.
-pub const SHORT_WORDS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 3, 3];
+/// Words of short records, by kind, with AGAIN's least; 0 for records that tell their length.
+pub const SHORT_WORDS: [u8; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 3];
 /// Bits of a short record's time; behind it is the duration.
 pub const SHORT_TIME: u32 = 40;
+
+/// Words of other records at least, by kind.
+pub const LEAST_WORDS: [u8; 16] = [2, 4, 5, 10, 10, 5, 6, 7, 3, 4, 6, 2, 1, 2, 3, 3];
+
+/// Parts of the one word of a [`Kind::Again`], behind page and kind.
+pub mod again {
+    /// In place of the page: the offset follows.
+    pub const NO_PAGE: u64 = 0xffff;
+    /// Bits of an offset in a page.
+    pub const PAGE: u32 = 12;
+    pub const GAP: u32 = 20;
+    pub const BITS: u32 = 22;
+    pub const DURATION: u32 = GAP + BITS;
+}
 
 /// Flags of a [`Kind::Start`].
 pub mod start {
@@ -187,8 +205,8 @@ pub const PAGES_OF_DEVICE: u32 = 1 << 8;
 pub mod cpu {
     pub const SIZE: usize = 128;
     pub const HEAD: usize = 0;
-    pub const DROPPED: usize = 16;
-    pub const FOREIGN: usize = 24;
-    pub const UNTRACKED: usize = 32;
     pub const TAIL: usize = 64;
+    pub const DROPPED: usize = 72;
+    pub const FOREIGN: usize = 80;
+    pub const UNTRACKED: usize = 88;
 }

@@ -14,6 +14,8 @@ const PROG_TYPE_TRACING: u32 = 26;
 const TRACE_RAW_TP: u32 = 23;
 /// Programs may only read the map.
 pub const F_RDONLY_PROG: u32 = 1 << 7;
+/// It can be mapped into a process.
+pub const F_MMAPABLE: u32 = 1 << 10;
 /// How often a load is tried anew that a signal has cut short.
 const TRIES: usize = 5;
 

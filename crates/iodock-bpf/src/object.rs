@@ -26,11 +26,11 @@ pub struct Programs {
 const UNPREPARED: &str = "the programs can't be prepared";
 
 impl Programs {
-    /// `constants`: by name, as bytes. `entries`: of maps, by name.
+    /// `constants`: by name, as bytes. `sizes`: bytes of memory shared with the programs, by name.
     pub fn prepare(
         structures: &Btf,
         constants: &[(&str, &[u8])],
-        entries: &[(&str, u32)],
+        sizes: &[(&str, usize)],
     ) -> Result<Programs, LoadError> {
         let mut object = Object::parse(&OBJECT.0).map_err(|error| failed(UNPREPARED, &error))?;
         let constants = constants.iter().map(|&(name, bytes)| (name, (bytes, true))).collect();
@@ -39,7 +39,7 @@ impl Programs {
         let own = own.map(Btf::to_bytes).unwrap_or_default();
         let types = kernel::load_types(&own).map_err(|error| failed(UNPREPARED, &error))?;
         object.relocate_btf(structures).map_err(|error| failed(UNPREPARED, &error))?;
-        let maps = create_maps(&object, entries)
+        let maps = create_maps(&object, sizes)
             .map_err(|error| failed("there is no room for the buffers", &error))?;
         let sections: HashSet<usize> = object.functions.keys().map(|&(section, _)| section).collect();
         let of_object = std::mem::take(&mut object.maps);
@@ -49,8 +49,9 @@ impl Programs {
         Ok(Programs { object, types, maps })
     }
 
-    pub fn map(&self, name: &str) -> Option<BorrowedFd<'_>> {
-        self.maps.get(name).map(AsFd::as_fd)
+    /// Memory that is shared with the programs.
+    pub fn shared(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        self.maps.get(&format!("{SHARED}{name}")).map(AsFd::as_fd)
     }
 
     /// Gives a program to the kernel, for a tracepoint's type.
@@ -74,26 +75,31 @@ impl Programs {
     }
 }
 
-fn create_maps(object: &Object, entries: &[(&str, u32)]) -> io::Result<HashMap<String, OwnedFd>> {
+/// Before the name of memory that is shared with the programs stands that.
+const SHARED: &str = ".bss.";
+
+fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<String, OwnedFd>> {
     let maps = object.maps.iter().map(|(name, map)| {
-        let given = entries.iter().find(|(wanted, _)| wanted == name).map(|&(_, entries)| entries);
-        let created = create_map(name, map, given.unwrap_or(map.max_entries()))?;
-        Ok((name.clone(), created))
+        let shared = name.strip_prefix(SHARED);
+        let size = sizes.iter().find(|(wanted, _)| Some(*wanted) == shared).map(|&(_, size)| size);
+        Ok((name.clone(), create_map(name, map, size)?))
     });
     maps.collect()
 }
 
-fn create_map(name: &str, map: &Map, entries: u32) -> io::Result<OwnedFd> {
+/// `size`: of shared memory.
+fn create_map(name: &str, map: &Map, size: Option<usize>) -> io::Result<OwnedFd> {
     let is_constant = map.section_kind() == EbpfSectionKind::Rodata;
+    let constant = if is_constant { kernel::F_RDONLY_PROG } else { 0 };
     let shape = MapShape {
         kind: map.map_type(),
         key_size: map.key_size(),
-        value_size: map.value_size(),
-        entries,
-        flags: map.map_flags() | if is_constant { kernel::F_RDONLY_PROG } else { 0 },
+        value_size: size.map_or(map.value_size(), |size| size as u32),
+        entries: map.max_entries(),
+        flags: map.map_flags() | constant | if size.is_some() { kernel::F_MMAPABLE } else { 0 },
     };
     // The kernel takes no dots in names of its own.
-    let created = kernel::create_map(name.trim_start_matches('.'), shape)?;
+    let created = kernel::create_map(name.rsplit('.').next().unwrap_or(name), shape)?;
     if is_constant {
         kernel::fill_map(created.as_fd(), map.data())?;
     }

@@ -1,6 +1,6 @@
 //! How each system call of this machine is recorded, from the one table of calls (`iodock_event::calls`).
 
-use crate::format::{plan, Piece, CALL_NUMBERS};
+use crate::format::{plan, Piece, CALL_NUMBERS, VERSION};
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::{Action, CallId, CallSpec, Role};
 
@@ -25,11 +25,11 @@ impl Plans {
 }
 
 impl Plans {
-    /// Differs between tables of calls that differ: raw records are read by the one that they were made with.
+    /// Differs between tables of calls that differ, and forms of records: raw ones are read by those that they were made with.
     pub fn sum(&self) -> u64 {
         let names = self.calls.iter().map(|call| call.map_or("", |call| call.spec().name));
         let plans = self.plans.iter().flat_map(|plan| plan.to_le_bytes());
-        let bytes = plans.chain(names.flat_map(|name| name.bytes().chain([0])));
+        let bytes = plans.chain(names.flat_map(|name| name.bytes().chain([0]))).chain([VERSION]);
         // FNV-1a.
         bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
     }

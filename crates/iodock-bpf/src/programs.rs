@@ -2,7 +2,7 @@
 
 use crate::calls::rounds::InCall;
 use crate::error::{failed, LoadError};
-use crate::format::{cpu, run, slot, Kind, CHUNK};
+use crate::format::{cpu, run, slot, Kind};
 use crate::mapping::{Contents, Mapping};
 use crate::record::put_note;
 use crate::types::{self, Reduced, Tracepoint};
@@ -33,7 +33,7 @@ const PAGES: (&str, &str, usize) = ("on_page", "mm_filemap_add_to_page_cache", 1
 /// Bytes of all CPUs' buffers, and of each at least and at most.
 const ALL_BUFFERS: usize = 128 << 20;
 const LEAST_BUFFER: usize = 1 << 20;
-const MOST_BUFFER: usize = 8 << 20;
+const MOST_BUFFER: usize = 4 << 20;
 /// Tasks followed at a time.
 const MOST_SLOTS: u32 = 1 << 16;
 
@@ -46,7 +46,7 @@ const STRUCTURES: &[&str] = &[
 ];
 #[rustfmt::skip]
 const FIELDS: &[&str] = &[
-    "r10", "r9", "r8", "dx", "si", "di", "orig_ax", "status", "arg_start", "arg_end", "sum_exec_runtime",
+    "r10", "r9", "r8", "cx", "dx", "si", "di", "orig_ax", "ip", "status", "arg_start", "arg_end", "sum_exec_runtime",
     "maxrss", "thread_info", "pid", "tgid", "exit_code", "mm", "files", "fs", "signal", "se", "utime", "stime",
     "filename", "interp", "file", "flags", "opcode", "cqe", "fd", "kiocb", "ki_pos", "len", "res",
     "s_dev", "i_mode", "i_sb", "i_ino", "i_rdev", "host", "f_mapping", "max_fds", "fdt", "mapping", "index", "_flags_1",
@@ -122,14 +122,15 @@ pub struct Programs {
     programs: Vec<OwnedFd>,
     attached: Vec<OwnedFd>,
     pub(crate) cpus: Mapping,
-    pub(crate) chunks: Mapping,
+    pub(crate) buffers: Mapping,
     slots: Mapping,
     runs: Mapping,
     /// The page cache is watched.
     pub shows_pages: bool,
     slot_mask: u32,
     pub(crate) cpu_count: usize,
-    pub(crate) chunk_count: usize,
+    /// Bytes of a CPU's.
+    pub(crate) buffer_size: usize,
 }
 
 impl Programs {
@@ -140,18 +141,23 @@ impl Programs {
     pub fn load(plans: &[u64]) -> Result<Programs, LoadError> {
         let types = KernelTypes::read()?;
         let cpu_count = possible_cpus();
-        let buffer = (ALL_BUFFERS / cpu_count).clamp(LEAST_BUFFER, MOST_BUFFER);
-        let chunk_count = (buffer / CHUNK).next_power_of_two();
+        let buffer_size = (ALL_BUFFERS / cpu_count).clamp(LEAST_BUFFER, MOST_BUFFER).next_power_of_two();
         let slot_count = slot_count();
         let slot_mask = slot_count - 1;
         let plans: Vec<u8> = plans.iter().flat_map(|plan| plan.to_ne_bytes()).collect();
-        let chunk_mask = (chunk_count as u32 - 1).to_ne_bytes();
-        let constants: [(&str, &[u8]); 3] =
-            [("plans", &plans), ("slot_mask", &slot_mask.to_ne_bytes()), ("chunk_mask", &chunk_mask)];
-        let chunks = (chunk_count * cpu_count) as u32;
-        let entries =
-            [("slots", slot_count), ("runs", slot_count), ("cpus", cpu_count as u32), ("chunks", chunks)];
-        let object = object::Programs::prepare(&types.structures, &constants, &entries)?;
+        let constants: [(&str, &[u8]); 4] = [
+            ("plans", &plans),
+            ("slot_mask", &slot_mask.to_ne_bytes()),
+            ("cpu_count", &(cpu_count as u32).to_ne_bytes()),
+            ("buffer_size", &(buffer_size as u64).to_ne_bytes()),
+        ];
+        let sizes = [
+            ("slots", slot_count as usize * slot::SIZE),
+            ("runs", slot_count as usize * run::SIZE),
+            ("cpus", cpu_count * cpu::SIZE),
+            ("buffers", cpu_count * buffer_size),
+        ];
+        let object = object::Programs::prepare(&types.structures, &constants, &sizes)?;
         let load = |(program, tracepoint)| object.load(program, types.tracepoint(tracepoint)?);
         let programs = PROGRAMS.into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
         // Without these all else works.
@@ -159,16 +165,16 @@ impl Programs {
         let requests: Result<Vec<_>, _> = requests.map(|(program, on, _)| load((program, on))).collect();
         let pages = Some((PAGES.0, PAGES.1)).filter(|_| types.shows_pages).and_then(|pages| load(pages).ok());
         Ok(Programs {
-            cpus: mapped(&object, "cpus", cpu_count * cpu::SIZE)?,
-            chunks: mapped(&object, "chunks", cpu_count * chunk_count * CHUNK)?,
-            slots: mapped(&object, "slots", slot_count as usize * slot::SIZE)?,
-            runs: mapped(&object, "runs", slot_count as usize * run::SIZE)?,
+            slots: mapped(&object, sizes[0])?,
+            runs: mapped(&object, sizes[1])?,
+            cpus: mapped(&object, sizes[2])?,
+            buffers: mapped(&object, sizes[3])?,
             shows_pages: pages.is_some(),
             programs: programs.into_iter().chain(requests.unwrap_or_default()).chain(pages).collect(),
             attached: Vec::new(),
             slot_mask,
             cpu_count,
-            chunk_count,
+            buffer_size,
         })
     }
 
@@ -263,8 +269,8 @@ impl Programs {
     }
 }
 
-fn mapped(object: &object::Programs, name: &'static str, length: usize) -> Result<Mapping, LoadError> {
-    let Some(map) = object.map(name) else {
+fn mapped(object: &object::Programs, (name, length): (&'static str, usize)) -> Result<Mapping, LoadError> {
+    let Some(map) = object.shared(name) else {
         return Err(LoadError { what: "the programs are not complete", why: name.into(), errno: None });
     };
     Mapping::new(map, length, true).map_err(|error| failed("the buffers can't be shared", &error))

@@ -19,46 +19,55 @@ impl<'a> Reader<'a> {
         Reader { programs, tails: vec![0; count], heads: vec![0; count] }
     }
 
-    /// Appends all records to `out`, a part for each CPU, shows them to `look`, and gives their room back.
-    pub fn drain(&mut self, out: &mut Vec<u64>, mut look: impl FnMut(Record)) {
+    /// Appends all records to `out`, a part for each CPU, shows them to `look`, but for those of which there is nothing to
+    /// see, and gives their room back. The most bytes that one CPU had.
+    pub fn drain(&mut self, out: &mut Vec<u64>, mut look: impl FnMut(Record)) -> u64 {
         // All at nearly the same time: copying takes longer.
         for at in 0..self.heads.len() {
             self.heads[at] = self.field(at, cpu::HEAD).load(Ordering::Acquire);
         }
+        let mut most = 0;
         for at in 0..self.heads.len() {
             let head = self.heads[at];
+            most = most.max(head - self.tails[at]);
             if head == self.tails[at] {
                 continue;
             }
             rounds::put_part(out, at as u32, |out| {
                 while self.tails[at] < head {
-                    self.tails[at] = self.take_chunk(at, head, out, &mut look);
+                    let (words, next) = self.rest_of_chunk(at, head);
+                    out.extend_from_slice(looked_at(words, &mut look));
+                    self.tails[at] = next;
                 }
             });
             self.field(at, cpu::TAIL).store(head, Ordering::Release);
         }
+        most
     }
 
-    /// Takes what is before `head` in the chunk that the reader is in; where it goes on.
-    fn take_chunk(&self, at: usize, head: u64, out: &mut Vec<u64>, look: &mut impl FnMut(Record)) -> u64 {
+    /// What is before `head` in the chunk that the reader is in; where it goes on.
+    fn rest_of_chunk(&self, at: usize, head: u64) -> (&'a [u64], u64) {
         let tail = self.tails[at];
-        let chunks = self.programs.chunk_count;
-        let chunk = at * chunks + (tail as usize / CHUNK) % chunks;
-        let inside = tail as usize % CHUNK;
-        let length = (CHUNK - inside).min((head - tail) as usize);
+        let size = self.programs.buffer_size;
+        let start = at * size + tail as usize % size;
+        let length = (CHUNK - tail as usize % CHUNK).min((head - tail) as usize);
         // SAFETY: before `head`, so written; not given back before the shared `tail` moves past it.
-        let words = unsafe { self.programs.chunks.words(chunk * CHUNK + inside, length / 8) };
-        let mut taken = 0;
-        while let Some(record) = Record::first_of(&words[taken..]) {
-            look(record);
-            taken += record.words.len();
-        }
-        out.extend_from_slice(&words[..taken]);
-        // Behind the last record of a chunk is padding.
-        tail + length as u64
+        (unsafe { self.programs.buffers.words(start, length / 8) }, tail + length as u64)
     }
 
     fn field(&self, at: usize, field: usize) -> &'a AtomicU64 {
         self.programs.cpus.word(at * cpu::SIZE + field)
+    }
+}
+
+/// Shows the records to `look`; them without the padding behind the last record of a chunk.
+fn looked_at<'a>(words: &'a [u64], look: &mut impl FnMut(Record)) -> &'a [u64] {
+    let mut taken = 0;
+    loop {
+        // Most are of one word that nobody has to see: passed over without waiting for each to tell where the next begins.
+        taken += words[taken..].iter().take_while(|&&word| Record::is_one_word(word)).count();
+        let Some(record) = Record::first_of(&words[taken..]) else { return &words[..taken] };
+        look(record);
+        taken += record.words.len();
     }
 }

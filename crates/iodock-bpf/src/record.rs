@@ -1,6 +1,6 @@
 //! One record, as the kernel's programs or the recorder wrote it.
 
-use crate::format::{Kind, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
+use crate::format::{again, Kind, LEAST_WORDS, MOST_WORDS, SHORT_TIME, SHORT_WORDS};
 
 /// A record's words, the first and the time with them.
 #[derive(Clone, Copy)]
@@ -20,11 +20,19 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn first_of(words: &'a [u64]) -> Option<Record<'a>> {
         let first = *words.first()?;
-        let count = match SHORT_WORDS[(first >> 16 & 15) as usize] {
-            0 => (first & 0xffff) as usize,
+        let kind = (first >> 16 & 15) as usize;
+        let count = match SHORT_WORDS[kind] {
+            0 => Some((first & 0xffff) as usize).filter(|&count| count >= LEAST_WORDS[kind] as usize)?,
+            1 => 2 - usize::from(Record::is_one_word(first)),
             short => short as usize,
         };
-        words.get(..count).filter(|words| words.len() > 1).map(|words| Record { words })
+        words.get(..count).map(|words| Record { words })
+    }
+
+    /// Is the record that begins with that word a [`Kind::Again`] without more?
+    #[inline]
+    pub fn is_one_word(first: u64) -> bool {
+        first >> 16 & 15 == Kind::Again as u64 && first & 0xffff != again::NO_PAGE
     }
 
     #[inline]
@@ -54,15 +62,39 @@ impl<'a> Record<'a> {
     }
 
     /// The time also of a short record, which has the lower part of it: that nearest to the time of the one
-    /// before.
+    /// before; or what has passed since then.
     #[inline]
     pub fn time_after(&self, before: u64) -> u64 {
-        if !self.is_short() {
-            return self.time();
+        match SHORT_WORDS[(self.words[0] >> 16 & 15) as usize] {
+            0 => return self.time(),
+            1 => return before.wrapping_add(self.words[0] >> again::GAP & ((1 << again::BITS) - 1)),
+            _ => {}
         }
         let unused = 64 - SHORT_TIME;
         let later = (self.words[1].wrapping_sub(before) << unused) as i64 >> unused;
         before.wrapping_add_signed(later)
+    }
+
+    /// What a small or short record lets the next one leave out, as the first word of a short record; 0 for others.
+    #[inline]
+    pub fn left_out(&self) -> u64 {
+        let (kind, fd) = match self.kind() {
+            Kind::Small => (Kind::Short, self.words.get(3)),
+            Kind::Positioned => (Kind::ShortPositioned, self.words.get(3)),
+            Kind::Short | Kind::ShortSized => (Kind::Short, self.words.first()),
+            Kind::ShortPositioned => (Kind::ShortPositioned, self.words.first()),
+            _ => return 0,
+        };
+        self.words[0] & !0xf_ffff | fd.map_or(0, |fd| fd & 0xffff) | (kind as u64) << 16
+    }
+
+    /// A [`Kind::Again`] as the short record that it stands for. `time` is its own, `left_out` by the CPU's small record
+    /// before.
+    #[inline]
+    pub fn shortened(&self, time: u64, left_out: u64) -> [u64; 3] {
+        let first = self.words[0];
+        let offset = self.words.get(1).copied().unwrap_or((first & 0xffff) << again::PAGE);
+        [left_out, time & ((1 << SHORT_TIME) - 1) | (first >> again::DURATION) << SHORT_TIME, offset]
     }
 
     /// A short record as the small one that it stands for. `before`: the size and result that it leaves out.

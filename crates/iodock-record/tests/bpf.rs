@@ -191,6 +191,36 @@ fn every_field_is_that_of_ptrace() {
     }
 }
 
+/// Records leave out what the one before has told.
+#[test]
+fn calls_like_the_one_before_are_told_from_those_that_are_nearly_so() {
+    let Some(place) = place("again") else { return };
+    let program = place.compile("tests/programs", "again", &[]).expect("compiled");
+    let file = place.0.join("file");
+    let file = file.to_str().expect("text");
+    let foreign_work = ["32-bit calls too"].repeat(usize::from(runs(&[&program, file, "32"])));
+    let command = [&[program.as_str(), file], &foreign_work[..]].concat();
+    // The same beside it, unrecorded: its tasks and ours take over each other's stacks in the kernel.
+    let beside = place.0.join("beside");
+    let mut other = Command::new(&program).arg(&beside).spawn().expect("started");
+    let mine = place.record("bpf", &command);
+    assert!(other.wait().expect("ended").success());
+    let theirs = place.record("ptrace", &command);
+    assert_eq!((mine.outcome.exit, theirs.outcome.exit), (ProgramExit::Code(0), ProgramExit::Code(0)));
+    let foreign = |recorded: &Recorded| recorded.losses.count(LossKind::ForeignCalls);
+    assert_eq!((mine.losses.counts.len(), foreign(&mine)), (foreign_work.len(), foreign(&theirs)));
+    for (index, (our, their)) in mine.fields().iter().zip(&theirs.fields()).enumerate() {
+        assert_eq!(our, their, "call {index}");
+    }
+    assert_eq!(mine.counts(), theirs.counts());
+    assert!(mine.count("pread64") > 160_000, "{}", mine.count("pread64"));
+    assert_eq!((mine.births(), mine.ends().len()), (theirs.births(), theirs.ends().len()));
+}
+
+fn runs(command: &[&str]) -> bool {
+    Command::new(command[0]).args(&command[1..]).status().is_ok_and(|status| status.success())
+}
+
 #[test]
 fn static_programs_and_scripts_are_seen_whole() {
     let Some(place) = place("static") else { return };

@@ -60,7 +60,7 @@ impl Records {
             Kind::Name => self.name(record),
             Kind::Pages => self.pages(record),
             // Short ones are small ones by now.
-            Kind::Padding | Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {}
+            Kind::Padding | Kind::Again | Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {}
         }
     }
 

@@ -2,6 +2,8 @@
 //! word that says what it is (32 bits) and its length in words (32 bits); END is the last. Written down in
 //! docs/explanation/bpf-buffers.md.
 
+use crate::record::Record;
+
 /// The recorder's own notes: records, too.
 pub const NOTES: u32 = u32::MAX - 2;
 /// When it was looked, monotonic ns; then the calls that threads were in: [`IN_CALL_WORDS`] each.
@@ -68,9 +70,23 @@ pub fn parts(mut words: &[u64]) -> impl Iterator<Item = (u32, &[u64])> {
     })
 }
 
+/// How many records of CPUs a round has.
+pub fn records(words: &[u64]) -> u64 {
+    let mut count = 0;
+    for (_, mut part) in parts(words).filter(|&(what, _)| what < NOTES) {
+        while let Some(record) = Record::first_of(part) {
+            count += 1;
+            part = &part[record.words.len()..];
+        }
+    }
+    count
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::{again, Kind};
+    use crate::record::put_note;
 
     #[test]
     fn parts_are_read_as_they_were_written() {
@@ -85,5 +101,15 @@ mod tests {
         assert_eq!((found[1].0, found[1].1[0]), (IN_CALL, 12));
         assert_eq!(InCall::from_words(&found[1].1[1..]), Some(call));
         assert_eq!(parts(&words[..2]).count(), 0);
+    }
+
+    #[test]
+    fn records_of_cpus_are_counted() {
+        let mut words = Vec::new();
+        let again = (Kind::Again as u64) << 16;
+        put_part(&mut words, 0, |out| out.extend([again, again | again::NO_PAGE, 1 << 40, again]));
+        put_part(&mut words, 1, |out| out.extend([4 | 1 << 16, 5, 6, 7]));
+        put_part(&mut words, NOTES, |out| put_note(out, Kind::Gone, 3, 5, &[], &[]));
+        assert_eq!(records(&words), 4);
     }
 }

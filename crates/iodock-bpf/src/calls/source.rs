@@ -89,7 +89,7 @@ mod tests {
     use super::super::meta;
     use super::super::rounds::{put_in_call, put_part, InCall, END, NOTES};
     use super::*;
-    use crate::format::{start, Kind, SHORT_TIME};
+    use crate::format::{again, start, Kind, SHORT_TIME};
     use crate::record::{bytes_of, put_note};
     use iodock_event::{Phase, RawCall, Record};
     use iodock_journal::{Closing, JournalWriter};
@@ -145,6 +145,12 @@ mod tests {
         [first, end & ((1 << SHORT_TIME) - 1) | duration << SHORT_TIME]
     }
 
+    /// With the first 16 bits, and an offset where those say so.
+    fn again(page: u64, (gap, duration): (u64, u64), offset: &[u64]) -> Vec<u64> {
+        let first = page | (Kind::Again as u64) << 16 | gap << again::GAP | duration << again::DURATION;
+        [&[first], offset].concat()
+    }
+
     fn round(end: u64, parts: &[(u32, &[u64])]) -> Vec<u64> {
         let mut words = Vec::new();
         parts.iter().for_each(|(what, part)| put_part(&mut words, *what, |out| out.extend_from_slice(part)));
@@ -191,6 +197,61 @@ mod tests {
         ];
         // Both threads' records are in the order of time, whichever round brought them.
         assert_eq!((told, cut), (wanted.to_vec(), 0));
+    }
+
+    #[test]
+    fn records_that_say_again_are_filled_in_by_the_one_before_on_their_cpu() {
+        let mut positioned = small("pread64", 10, 900 * MS, (50, 4096, 3, 4096)).to_vec();
+        positioned[0] = 5 | (Kind::Positioned as u64) << 16 | number("pread64") << 20 | 10 << 32;
+        positioned.push(77);
+        let most = (1 << again::BITS) - 1;
+        let first = [
+            &positioned[..],
+            &again(2, (100, 60), &[]),
+            &again(again::NO_PAGE, (200, 70), &[5]),
+            &again(again::NO_PAGE - 1, (most, most), &[]),
+        ]
+        .concat();
+        // What the other CPU tells of another thread changes nothing of it.
+        let second = [
+            &small("read", 11, 901 * MS, (20, 100, 5, 100))[..],
+            &again(0, (10, 7), &[]),
+            &short("read", 11, 902 * MS, (70, 4)),
+            &again(0, (30, 8), &[]),
+        ]
+        .concat();
+        let made = made(
+            "again",
+            &[
+                round(905 * MS, &[(1, &first), (0, &second), (NOTES, &followed(&[10, 11]))]),
+                round(910 * MS, &[(1, &again(1, (most, 9), &[]))]),
+            ],
+        );
+        let (calls, cut) = calls(&made);
+        let told = |tid: u32| -> Vec<_> {
+            let its = calls.iter().filter(|raw| raw.tid == tid);
+            its.map(|raw| (raw.end_time(), raw.duration, raw.fd, raw.result, raw.requested, raw.offset))
+                .collect()
+        };
+        let (begin, most) = (900 * MS as i64, most as i64);
+        let wanted = [
+            (begin, 50, 3, 4096, 4096, 77),
+            (begin + 100, 60, 3, 4096, 4096, 2 << 12),
+            (begin + 300, 70, 3, 4096, 4096, 5),
+            (begin + 300 + most, most, 3, 4096, 4096, 0xfffe << 12),
+            (begin + 300 + 2 * most, 9, 3, 4096, 4096, 1 << 12),
+        ];
+        assert_eq!((told(10), cut), (wanted.to_vec(), 0));
+        let fds: Vec<_> =
+            calls.iter().filter(|raw| raw.tid == 11).map(|raw| (raw.fd, raw.duration)).collect();
+        assert_eq!(fds, [(5, 20), (5, 7), (4, 70), (4, 8)]);
+    }
+
+    /// As a damaged file may have it.
+    #[test]
+    fn records_that_say_again_of_nothing_are_no_calls() {
+        let made = made("of-nothing", &[round(905 * MS, &[(1, &again(2, (100, 60), &[]))])]);
+        assert_eq!(calls(&made).0.len(), 0);
     }
 
     #[test]

@@ -15,6 +15,8 @@ struct Stream {
     at: usize,
     /// Of the record before.
     time: u64,
+    /// What the small record before lets the next one leave out.
+    left_out: u64,
 }
 
 impl Stream {
@@ -46,7 +48,7 @@ pub struct Streams {
     small: HashMap<u32, (u32, u32)>,
     /// The record found, if it is short: what it stands for.
     expanded: ([u64; 5], usize),
-    /// Parts that were not whole.
+    /// Parts that were not whole, and records that refer to nothing.
     pub damaged: u64,
 }
 
@@ -113,27 +115,52 @@ impl Streams {
         self.expanded.1 = 0;
         let stream = &self.streams[at];
         let Some(record) = stream.first() else { return };
-        let whole = match record.kind() {
-            Kind::Small | Kind::Positioned => record,
-            Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {
-                let before = self.small.get(&record.tid()).copied().unwrap_or_default();
-                self.expanded = record.expanded(record.time_after(stream.time), before);
-                if record.kind() != Kind::ShortSized {
-                    return;
-                }
-                Record { words: &self.expanded.0[..self.expanded.1] }
+        let (kind, time) = (record.kind(), record.time_after(stream.time));
+        let left_out = record.left_out();
+        match kind {
+            // As the programs write none: the file is damaged.
+            Kind::Again if stream.left_out == 0 => {
+                self.damaged += 1;
+                return;
             }
+            Kind::Again => {
+                let short = record.shortened(time, stream.left_out);
+                let short = Record { words: &short };
+                self.expanded = short.expanded(time, self.before(short.tid()));
+                return;
+            }
+            Kind::Short | Kind::ShortPositioned | Kind::ShortSized => {
+                self.expanded = record.expanded(time, self.before(record.tid()));
+            }
+            Kind::Small | Kind::Positioned => {}
             _ => return,
-        };
-        let ((_, result), (_, size)) = (whole.halves(2), whole.halves(3));
-        self.small.insert(whole.tid(), (size, result));
+        }
+        self.streams[at].left_out = left_out;
+        if matches!(kind, Kind::Short | Kind::ShortPositioned) {
+            return;
+        }
+        let Some(whole) = self.record_of(at) else { return };
+        let (tid, (_, result), (_, size)) = (whole.tid(), whole.halves(2), whole.halves(3));
+        self.small.insert(tid, (size, result));
+    }
+
+    /// Size and result of a thread's small record before.
+    #[inline]
+    fn before(&self, tid: u32) -> (u32, u32) {
+        self.small.get(&tid).copied().unwrap_or_default()
     }
 
     /// The record found.
     #[inline]
     pub fn record(&self) -> Option<Record<'_>> {
+        self.record_of(self.current?.0)
+    }
+
+    /// The first record of a stream, made whole if it was short.
+    #[inline]
+    fn record_of(&self, at: usize) -> Option<Record<'_>> {
         match self.expanded {
-            (_, 0) => self.streams[self.current?.0].first(),
+            (_, 0) => self.streams[at].first(),
             (ref words, count) => Some(Record { words: &words[..count] }),
         }
     }
@@ -197,7 +224,7 @@ impl Streams {
         self.damaged += u64::from(whole < part.len());
         let known = self.streams.iter().position(|stream| stream.what == what);
         let at = known.unwrap_or_else(|| {
-            self.streams.push(Stream { what, words: Vec::new(), at: 0, time: 0 });
+            self.streams.push(Stream { what, words: Vec::new(), at: 0, time: 0, left_out: 0 });
             self.streams.len() - 1
         });
         self.streams[at].words.extend_from_slice(&part[..whole]);
@@ -206,15 +233,18 @@ impl Streams {
     /// Every record that was loaded and not taken yet, CPU by CPU; but for size and result of short ones.
     pub fn ahead(&self, mut look: impl FnMut(Record)) {
         for stream in self.streams.iter().filter(|stream| stream.what != NOTES) {
-            let (mut at, mut time) = (stream.at, stream.time);
+            let (mut at, mut time, mut left_out) = (stream.at, stream.time, stream.left_out);
             while let Some(record) = Record::first_of(&stream.words[at..]) {
                 time = record.time_after(time);
-                if record.is_short() {
-                    let (words, count) = record.expanded(time, (0, 0));
+                let short = record.shortened(time, left_out);
+                let shown = if record.kind() == Kind::Again { Record { words: &short } } else { record };
+                if shown.is_short() {
+                    let (words, count) = shown.expanded(time, (0, 0));
                     look(Record { words: &words[..count] });
                 } else {
                     look(record);
                 }
+                left_out = Some(record.left_out()).filter(|&left| left > 0).unwrap_or(left_out);
                 at += record.words.len();
             }
         }

@@ -118,7 +118,7 @@ impl<'a> Keeper<'a> {
         let found = found_out(&round);
         // The queue's room is that of the machine that wrote it: little endian.
         let result = self.calls.raw(bytes_of(&round.words));
-        self.lost += if self.calls.has_failed() { round.records } else { 0 };
+        self.lost += if self.calls.has_failed() { rounds::records(&round.words) } else { 0 };
         note(&mut self.failure, result);
         if !found.is_empty() {
             let result = self.calls.raw(bytes_of(&found));

@@ -18,7 +18,6 @@ const EXIT_WORDS: usize = 7;
 #[derive(Default)]
 pub struct Round {
     pub words: Vec<u64>,
-    pub records: u64,
     /// Processes that have executed a program, and when (monotonic ns): their ranks are to be found out.
     pub executed: Vec<(u32, u64)>,
     /// Processes that have mapped a file: bytes and flags.
@@ -26,6 +25,13 @@ pub struct Round {
     pub usages: Vec<TaskUsage>,
     /// Files of which pages came in and whose names no record tells, and the process and thread that brought them.
     pub unnamed: Vec<Unnamed>,
+}
+
+impl Round {
+    /// Is there something to be found out about processes that may be gone soon?
+    pub fn is_urgent(&self) -> bool {
+        !(self.executed.is_empty() && self.mapped.is_empty() && self.unnamed.is_empty())
+    }
 }
 
 /// A file of the page cache without a name.
@@ -118,7 +124,6 @@ impl<'a> Watch<'a> {
 
     #[inline]
     pub fn look(&mut self, record: Record, round: &mut Round) {
-        round.records += 1;
         match record.kind() {
             Kind::Small
             | Kind::Positioned
@@ -149,6 +154,7 @@ impl<'a> Watch<'a> {
                 self.told.insert(FileIdentity { device: record.halves(2).0, inode: record.words[3] });
             }
             Kind::Pages => self.look_at_pages(record, round),
+            // A call that moved bytes (Kind::Again), and what the recorder wrote itself.
             _ => {}
         }
     }
@@ -265,7 +271,6 @@ mod tests {
         assert!(!watch.lives.has(11));
         let usage = &round.usages[0];
         assert_eq!((usage.cpu_user_ns, usage.cpu_system_ns, usage.peak_memory_bytes), (10, 10, 3 * 4096));
-        assert_eq!(round.records, 2);
     }
 
     #[test]
