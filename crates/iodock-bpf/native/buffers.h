@@ -12,10 +12,11 @@ struct place {
 	u32 at;
 };
 
-/* The chunk in which a CPU's byte `head` lies. `number`: below cpu_count. */
+/* The chunk in which a CPU's byte `head` lies. */
 INLINE struct chunk *chunk_of(u32 number, u64 head)
 {
-	return (void *)ELEMENT(buffers, number * buffer_size + (head & (buffer_size - CHUNK)));
+	u32 index = number * (chunk_mask + 1) + ((u32)(head / CHUNK) & chunk_mask);
+	return map_lookup(&chunks, &index);
 }
 
 /* Room for `need` bytes in one chunk, leaving `spare` free in the buffer; 0 if there is none. */
@@ -25,7 +26,7 @@ INLINE int reserve(struct place *place, u32 need, u32 spare)
 	struct cpu *cpu = cpu_at(number);
 	if (!cpu)
 		return 0;
-	u64 head = cpu->head, start = head, end = *(volatile u64 *)&cpu->tail + buffer_size;
+	u64 head = cpu->head, start = head, end = *(volatile u64 *)&cpu->tail + ((u64)chunk_mask + 1) * CHUNK;
 	u32 at = head & (CHUNK - 1), rest = CHUNK - at;
 	if (rest < need) {
 		start += rest;
@@ -35,15 +36,18 @@ INLINE int reserve(struct place *place, u32 need, u32 spare)
 		cpu->dropped++;
 		return 0;
 	}
-	if (start != head)
-		chunk_of(number, head)->words[(head & (CHUNK - 8)) / 8] = 0;
+	if (start != head) {
+		struct chunk *old = chunk_of(number, head);
+		if (old)
+			old->words[(head & (CHUNK - 8)) / 8] = 0;
+	}
 	u64 limit = start - at + CHUNK;
 	place->cpu = cpu;
 	place->chunk = chunk_of(number, start);
 	place->head = start;
 	place->limit = limit + SPARE > end ? 0 : limit;
 	place->at = at;
-	return 1;
+	return place->chunk != 0;
 }
 
 /* The record, of `time`, is complete. x86 keeps the order of stores; elsewhere this has to become a release. */

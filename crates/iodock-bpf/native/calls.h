@@ -60,8 +60,8 @@ INLINE u64 left_out(struct slot *slot, u64 fd)
 INLINE int put_again(struct cpu *cpu, u32 number, struct slot *slot, struct pt_regs *regs, u64 end, s64 result)
 {
 	u64 gap = end - cpu->last, duration = end - slot->start, head = cpu->head, page = 0;
-	u64 differs = (regs->dx ^ slot->size) | ((u64)result ^ (u64)slot->result);
-	if (differs || result <= 0 || (gap | duration) >> AGAIN_BITS || left_out(slot, regs->di) != cpu->before)
+	u64 differs = (regs->dx ^ slot->size) | ((u64)result ^ (u64)slot->result), same = left_out(slot, regs->di);
+	if (differs || result <= 0 || (gap | duration) >> AGAIN_BITS || !same || same != cpu->before)
 		return 0;
 	u32 length = 8, at = head & (CHUNK - 8);
 	if (cpu->inside & PLAN_POSITIONED) {
@@ -73,7 +73,10 @@ INLINE int put_again(struct cpu *cpu, u32 number, struct slot *slot, struct pt_r
 	}
 	if (head + length > cpu->limit || at > CHUNK - 16)
 		return 0;
-	u64 *words = (void *)(chunk_of(number, head)->bytes + at);
+	struct chunk *chunk = chunk_of(number, head);
+	if (!chunk)
+		return 0;
+	u64 *words = (void *)(chunk->bytes + at);
 	words[0] = page | (u64)KIND_AGAIN << 16 | gap << AGAIN_GAP | duration << AGAIN_DURATION;
 	if (length > 8)
 		words[1] = regs->r10;

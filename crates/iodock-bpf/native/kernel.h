@@ -21,6 +21,8 @@ typedef signed long long s64;
 /* Maps are described by pointers to arrays of their figures (libbpf's convention). */
 #define FIGURE(name, value) int(*name)[value]
 #define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_F_MMAPABLE (1 << 10)
 /* Memory that is shared with the recorder: an array of one element, which the programs reach without a lookup. The loader
  * makes it as long as it tells the programs, so the compiler must not know a length. */
 #define SHARED(name) SECTION(".bss." name)

@@ -79,7 +79,7 @@ INLINE u32 put_control(struct chunk *chunk, u32 at, u32 index, u64 address)
 
 #define BLOCK 64
 /* More at a time are not looked into. The verifier follows each that a function goes through: so it goes through few. */
-#define BLOCK_LIMIT 128
+#define BLOCK_LIMIT 256
 #define FEW_BLOCKS 4
 #define EVENT 32
 #define EVENT_LIMIT 512

@@ -104,6 +104,11 @@ static ONCE void leave(u64 *context, struct slot *slot, u64 now)
 	struct pt_regs *regs = (void *)context[0];
 	u64 number = regs->orig_ax, plan = plan_of(number);
 	int began = slot->state == STATE_IN_CALL;
+	/* A 32-bit call that a filter has refused. */
+	if (!began && current_task()->thread_info.status & TS_COMPAT) {
+		count_foreign();
+		return;
+	}
 	/* None of ours? */
 	if (!began && (!(plan & PLAN_RECORDED) || is_anonymous(plan, regs)))
 		return;

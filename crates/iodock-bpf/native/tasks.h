@@ -9,12 +9,20 @@
 const volatile u64 plans[CALL_NUMBERS] = {0};
 const volatile u32 slot_mask = 0;
 const volatile u32 cpu_count = 0;
-const volatile u64 buffer_size = 0; /* bytes of a CPU's: chunks, a power of two */
+const volatile u32 chunk_mask = 0; /* chunks of a CPU, less one: a power of two */
 
 struct slot slots[1] SHARED("slots");
 struct run runs[1] SHARED("runs"); /* of the task whose slot has the same place */
 struct cpu cpus[1] SHARED("cpus");
-u8 buffers[1] SHARED("buffers");
+
+/* The buffers. Linux before 6.0 takes no element above 4 MiB, so these are looked up. */
+struct {
+	FIGURE(type, BPF_MAP_TYPE_ARRAY);
+	FIGURE(map_flags, BPF_F_MMAPABLE);
+	FIGURE(max_entries, 1);
+	u32 *key;
+	struct chunk *value;
+} chunks SECTION(".maps");
 
 /* Functions that are not put in line. The verifier looks at one that is not static once, and not at every place that it is
  * called from. */

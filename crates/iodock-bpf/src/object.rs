@@ -43,7 +43,9 @@ impl Programs {
             .map_err(|error| failed("there is no room for the buffers", &error))?;
         let sections: HashSet<usize> = object.functions.keys().map(|&(section, _)| section).collect();
         let of_object = std::mem::take(&mut object.maps);
-        let with_maps = of_object.iter().map(|(name, map)| (name.as_str(), maps[name].as_raw_fd(), map));
+        let with_maps = of_object.iter().map(|(name, map)| {
+            (name.as_str(), maps[name.strip_prefix(WHOLE).unwrap_or(name)].as_raw_fd(), map)
+        });
         object.relocate_maps(with_maps, &sections).map_err(|error| failed(UNPREPARED, &error))?;
         object.relocate_calls(&sections).map_err(|error| failed(UNPREPARED, &error))?;
         Ok(Programs { object, types, maps })
@@ -51,7 +53,7 @@ impl Programs {
 
     /// Memory that is shared with the programs.
     pub fn shared(&self, name: &str) -> Option<BorrowedFd<'_>> {
-        self.maps.get(&format!("{SHARED}{name}")).map(AsFd::as_fd)
+        self.maps.get(name).map(AsFd::as_fd)
     }
 
     /// Gives a program to the kernel, for a tracepoint's type.
@@ -75,28 +77,36 @@ impl Programs {
     }
 }
 
-/// Before the name of memory that is shared with the programs stands that.
-const SHARED: &str = ".bss.";
+/// Before the name of memory that is shared with the programs, and has no elements, stands that.
+const WHOLE: &str = ".bss.";
 
 fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<String, OwnedFd>> {
     let maps = object.maps.iter().map(|(name, map)| {
-        let shared = name.strip_prefix(SHARED);
-        let size = sizes.iter().find(|(wanted, _)| Some(*wanted) == shared).map(|&(_, size)| size);
-        Ok((name.clone(), create_map(name, map, size)?))
+        let own = name.strip_prefix(WHOLE).unwrap_or(name);
+        let size = sizes.iter().find(|(wanted, _)| *wanted == own).map(|&(_, size)| size);
+        Ok((own.to_owned(), create_map(name, map, size)?))
     });
     maps.collect()
 }
 
-/// `size`: of shared memory.
+/// `size`: bytes of shared memory, in one element, or in as many as there are in it.
 fn create_map(name: &str, map: &Map, size: Option<usize>) -> io::Result<OwnedFd> {
     let is_constant = map.section_kind() == EbpfSectionKind::Rodata;
+    let is_whole = name.starts_with(WHOLE);
+    let element = map.value_size() as usize;
+    let (value_size, entries) = match size {
+        Some(size) if is_whole => (size, 1),
+        Some(size) => (element, size / element),
+        None => (element, map.max_entries() as usize),
+    };
+    let number = |count: usize| u32::try_from(count).map_err(|_| io::Error::from_raw_os_error(libc::E2BIG));
     let constant = if is_constant { kernel::F_RDONLY_PROG } else { 0 };
     let shape = MapShape {
         kind: map.map_type(),
         key_size: map.key_size(),
-        value_size: size.map_or(map.value_size(), |size| size as u32),
-        entries: map.max_entries(),
-        flags: map.map_flags() | constant | if size.is_some() { kernel::F_MMAPABLE } else { 0 },
+        value_size: number(value_size)?,
+        entries: number(entries)?,
+        flags: map.map_flags() | constant | if is_whole { kernel::F_MMAPABLE } else { 0 },
     };
     // The kernel takes no dots in names of its own.
     let created = kernel::create_map(name.rsplit('.').next().unwrap_or(name), shape)?;

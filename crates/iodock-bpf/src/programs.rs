@@ -2,7 +2,7 @@
 
 use crate::calls::rounds::InCall;
 use crate::error::{failed, LoadError};
-use crate::format::{cpu, run, slot, Kind};
+use crate::format::{cpu, run, slot, Kind, CHUNK};
 use crate::mapping::{Contents, Mapping};
 use crate::record::put_note;
 use crate::types::{self, Reduced, Tracepoint};
@@ -130,7 +130,7 @@ pub struct Programs {
     slot_mask: u32,
     pub(crate) cpu_count: usize,
     /// Bytes of a CPU's.
-    pub(crate) buffer_size: usize,
+    pub buffer_size: usize,
 }
 
 impl Programs {
@@ -149,13 +149,13 @@ impl Programs {
             ("plans", &plans),
             ("slot_mask", &slot_mask.to_ne_bytes()),
             ("cpu_count", &(cpu_count as u32).to_ne_bytes()),
-            ("buffer_size", &(buffer_size as u64).to_ne_bytes()),
+            ("chunk_mask", &(buffer_size as u32 / CHUNK as u32 - 1).to_ne_bytes()),
         ];
         let sizes = [
             ("slots", slot_count as usize * slot::SIZE),
             ("runs", slot_count as usize * run::SIZE),
             ("cpus", cpu_count * cpu::SIZE),
-            ("buffers", cpu_count * buffer_size),
+            ("chunks", cpu_count * buffer_size),
         ];
         let object = object::Programs::prepare(&types.structures, &constants, &sizes)?;
         let load = |(program, tracepoint)| object.load(program, types.tracepoint(tracepoint)?);

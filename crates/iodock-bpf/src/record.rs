@@ -75,17 +75,19 @@ impl<'a> Record<'a> {
         before.wrapping_add_signed(later)
     }
 
-    /// What a small or short record lets the next one leave out, as the first word of a short record; 0 for others.
+    /// What a small or short record lets the next one leave out, as the first word of a short record; 0 if that is nothing,
+    /// for a descriptor that does not fit there. `None` for others.
     #[inline]
-    pub fn left_out(&self) -> u64 {
+    pub fn left_out(&self) -> Option<u64> {
         let (kind, fd) = match self.kind() {
             Kind::Small => (Kind::Short, self.words.get(3)),
             Kind::Positioned => (Kind::ShortPositioned, self.words.get(3)),
             Kind::Short | Kind::ShortSized => (Kind::Short, self.words.first()),
             Kind::ShortPositioned => (Kind::ShortPositioned, self.words.first()),
-            _ => return 0,
+            _ => return None,
         };
-        self.words[0] & !0xf_ffff | fd.map_or(0, |fd| fd & 0xffff) | (kind as u64) << 16
+        let fd = if self.is_short() { *fd? & 0xffff } else { *fd? & 0xffff_ffff };
+        Some(if fd > 0xffff { 0 } else { self.words[0] & !0xf_ffff | fd | (kind as u64) << 16 })
     }
 
     /// A [`Kind::Again`] as the short record that it stands for. `time` is its own, `left_out` by the CPU's small record

@@ -70,7 +70,7 @@ impl Decoder {
         let mut raw = RawCall::new(CallId::intern(name.as_bytes())?, record.tid());
         let (fd, length) = record.halves(4);
         raw.duration = duration as i64;
-        raw.start = self.time(record.time()) - raw.duration;
+        raw.start = self.time(record.time()).wrapping_sub(raw.duration);
         raw.fd = fd as i32;
         if name != "io_uring_fsync" {
             raw.offset = offset as i64;
@@ -99,7 +99,7 @@ impl Decoder {
         let (duration, result) = record.halves(2);
         let (fd, size) = record.halves(3);
         raw.duration = i64::from(duration);
-        raw.start = self.time(record.time()) - raw.duration;
+        raw.start = self.time(record.time()).wrapping_sub(raw.duration);
         raw.fd = fd as i32;
         raw.requested = if sized { i64::from(size) } else { UNKNOWN };
         raw.offset = offset;
@@ -113,7 +113,7 @@ impl Decoder {
         let arguments: &[u64; 6] = record.words.get(4..GENERAL_WORDS)?.try_into().ok()?;
         let result = record.words[3] as i64;
         raw.duration = record.words[2] as i64;
-        raw.start = self.time(record.time()) - raw.duration;
+        raw.start = self.time(record.time()).wrapping_sub(raw.duration);
         finish(&mut raw, result);
         let pieces = record.pieces(GENERAL_WORDS);
         let mut next = 0;
@@ -145,7 +145,7 @@ impl Decoder {
     fn unfinished(&self, record: Record) -> Option<RawCall> {
         let call = self.call_id(record.number())?;
         let mut raw = RawCall::new(call, record.tid());
-        raw.start = self.time(record.time()) - record.words[2] as i64;
+        raw.start = self.time(record.time()).wrapping_sub(record.words[2] as i64);
         for (&role, &value) in call.spec().registers().iter().zip(&record.words[4..GENERAL_WORDS]) {
             plain(&mut raw, role, value);
         }
@@ -223,7 +223,12 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
         Role::Vector | Role::Message => raw.requested = vector_sum(bytes),
         Role::NewPair => (raw.fd, raw.fd2) = pair(bytes),
         Role::StatBuffer => stat(raw, bytes),
-        Role::ControlBlocks => raw.items = items(batch, bytes.chunks_exact(BLOCK_BYTES).map(control_block)),
+        Role::ControlBlocks => {
+            // Of very many only the first are copied.
+            let missing = result.saturating_sub((bytes.len() / BLOCK_BYTES) as i64);
+            batch.losses.add(LossKind::UnreadableMemory, missing.max(0) as u64);
+            raw.items = items(batch, bytes.chunks_exact(BLOCK_BYTES).map(control_block));
+        }
         Role::Messages => raw.items = items(batch, bytes.chunks_exact(MESSAGE_BYTES).map(message)),
         Role::Completions => raw.items = items(batch, bytes.chunks_exact(EVENT_BYTES).map(completion)),
         _ => {}

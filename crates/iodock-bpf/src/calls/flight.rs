@@ -97,7 +97,7 @@ fn flying(record: Record) -> Option<InCall> {
         _ => return None,
     };
     let (tid, number) = (record.tid(), record.number());
-    Some(InCall { tid, start: record.time() - duration, number, arguments })
+    Some(InCall { tid, start: record.time().saturating_sub(duration), number, arguments })
 }
 
 fn descriptors<'a>(

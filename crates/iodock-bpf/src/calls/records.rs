@@ -203,7 +203,7 @@ impl Records {
         let Some(call) = call else { return };
         let mut raw = iodock_event::RawCall::new(call, pid);
         raw.start = self.decoder.time(begun);
-        raw.duration = now - raw.start;
+        raw.duration = now.wrapping_sub(raw.start);
         (raw.result, raw.outcome) = (0, Outcome::Succeeded);
         let [name, interpreter, command] = record.pieces(EXEC_WORDS).map(bytes);
         (raw.fd, raw.path) = self.program_name(name.strip_suffix(&[0]).unwrap_or(name), call);

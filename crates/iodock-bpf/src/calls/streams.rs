@@ -135,7 +135,7 @@ impl Streams {
             Kind::Small | Kind::Positioned => {}
             _ => return,
         }
-        self.streams[at].left_out = left_out;
+        self.streams[at].left_out = left_out.unwrap_or(0);
         if matches!(kind, Kind::Short | Kind::ShortPositioned) {
             return;
         }
@@ -244,7 +244,7 @@ impl Streams {
                 } else {
                     look(record);
                 }
-                left_out = Some(record.left_out()).filter(|&left| left > 0).unwrap_or(left_out);
+                left_out = record.left_out().unwrap_or(left_out);
                 at += record.words.len();
             }
         }

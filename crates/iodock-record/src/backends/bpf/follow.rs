@@ -20,9 +20,10 @@ use std::{io, thread, time::Duration};
 
 /// How often the buffers are emptied: in openat's records, of some 150 bytes, a CPU fills 1 MiB meanwhile.
 const PULSE_MS: i32 = 10;
-/// Or as often as that, where a CPU had no more than so many bytes.
+/// Or as often as that, where a CPU had no more than so many bytes, and has buffers that are not soon full all the same.
 const CALM_PULSE_MS: i32 = 20;
 const CALM_BYTES: u64 = 256 << 10;
+const CALM_BUFFER: usize = 4 << 20;
 /// So long, or until they are so many bytes, records are collected before they are written: a file system takes a large
 /// write for a third of what the same bytes cost it in small ones, and who writes is woken less often.
 const COLLECTED_NS: u64 = 50_000_000;
@@ -291,8 +292,7 @@ impl<'a> Following<'a> {
         let mut words = std::mem::take(&mut self.round.words);
         self.watch.cuts = false;
         let most = self.reader.drain(&mut words, |record| self.watch.look(record, &mut self.round));
-        let looks_for_members = matches!(self.purpose, Purpose::Group(_));
-        self.pulse_ms = if most > CALM_BYTES || looks_for_members { PULSE_MS } else { CALM_PULSE_MS };
+        self.pulse_ms = self.next_pulse(most);
         rounds::put_part(&mut words, NOTES, |out| out.append(&mut self.notes));
         if self.watch.cuts {
             let calls = self.watch.shared().filter_map(|tid| self.programs.in_call(tid));
@@ -303,6 +303,17 @@ impl<'a> Following<'a> {
         let full = self.round.words.len() * 8 >= COLLECTED_BYTES || end - self.begun >= COLLECTED_NS;
         if full || age == 0 || self.round.is_urgent() {
             self.hand_over(end);
+        }
+    }
+
+    /// `most`: the bytes that one CPU had. Who looks for new members of a cgroup does that often.
+    fn next_pulse(&self, most: u64) -> i32 {
+        let looks_for_members = matches!(self.purpose, Purpose::Group(_));
+        let is_calm = most <= CALM_BYTES && self.programs.buffer_size >= CALM_BUFFER;
+        if is_calm && !looks_for_members {
+            CALM_PULSE_MS
+        } else {
+            PULSE_MS
         }
     }
 
