@@ -89,6 +89,7 @@ def test_a_rank_without_a_part_is_named(tmp_path: Path) -> None:
     assert "(rank 2)" in loss_cures(tmp_path / "run.iodock")["missing-ranks"]
 
 
+@needs_mpi
 def test_ranks_replace_a_store_together(tmp_path: Path, ranks: Path) -> None:
     ranks_of_processes = "SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank"
     command = [*MPIRUN, *IODOCK, "record", "--quiet", "--force", "-o", "run.iodock", str(ranks)]
