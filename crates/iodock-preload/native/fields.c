@@ -1,16 +1,28 @@
 /* What a call says: its arguments by their roles, what they point to, and how all that is written. A part of record.c, kept apart for reading. */
 
+/* Of a path that was looked up, and only then. */
+static inline int is_of_lookup(s64 result)
+{
+	return result == -ENOENT || result == -ENOTDIR || result == -EEXIST || result == -ELOOP || result == -EISDIR ||
+	       result == -ENOTEMPTY;
+}
+
 /* A call that failed may have done so before the kernel read the path, and then the pointer may be bad. These read it first of all, and
- * are often asked for what is not there: a path, or an attribute, that does not exist was looked for. */
-static inline int path_was_read(u64 number, s64 result)
+ * are often asked for what is not there or not such: a path, a link, or an attribute, is looked for; a folder is made that is there. */
+static inline int path_was_read(u64 number, const u64 *arguments, s64 result)
 {
 	if (result >= 0)
 		return 1;
 	switch (number) {
+	case SYS_readlink:
+		/* What is no link. Without room for it the path is not read. */
+		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[2] > 0);
+	case SYS_readlinkat:
+		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[3] > 0);
 	case SYS_open: case SYS_openat: case SYS_stat: case SYS_lstat: case SYS_newfstatat: case SYS_statx:
-	case SYS_access: case SYS_faccessat: case SYS_faccessat2: case SYS_readlink: case SYS_readlinkat:
-	case SYS_unlink: case SYS_unlinkat:
-		return result == -ENOENT;
+	case SYS_access: case SYS_faccessat: case SYS_faccessat2: case SYS_chdir:
+	case SYS_unlink: case SYS_unlinkat: case SYS_mkdir: case SYS_mkdirat: case SYS_rmdir:
+		return is_of_lookup(result);
 	case SYS_getxattr: case SYS_lgetxattr:
 		return result == -ENODATA || result == -EOPNOTSUPP;
 	default:
@@ -283,7 +295,7 @@ static void gather(struct fields *f, const struct shape *shape, const u64 *argum
 {
 	/* One byte a role, behind kind and code. */
 	u64 roles = *(const u64 *)shape >> 16;
-	int readable = path_was_read((u64)(shape - session->shapes), result);
+	int readable = path_was_read((u64)(shape - session->shapes), arguments, result);
 	for (; roles; roles >>= 8, arguments++)
 		gather_one(f, roles & 255, arguments, readable, result);
 	f->more |= f->always;
@@ -340,21 +352,6 @@ static inline u32 what_is_new(struct habit *habit, const struct fields *f)
 		habit->fd2 = f->fd2;
 	}
 	return more;
-}
-
-/* The head of the records of read, write, pread64 and pwrite64. */
-static inline u32 data_head(u64 number)
-{
-	switch (number) {
-	case SYS_read:
-		return HEAD_READ;
-	case SYS_write:
-		return HEAD_WRITE;
-	case SYS_pread64:
-		return HEAD_PREAD;
-	default:
-		return HEAD_PWRITE;
-	}
 }
 
 /* The result that is not written: what was asked for, the last descriptor that was opened, or 0. */

@@ -9,6 +9,10 @@
 /* No record is longer but for its texts: 2 codes, 1 mask, at most 12 numbers of 9 bytes, and a little. */
 #define RECORD_MOST 160
 
+/* What a record has. */
+#define HAS_FD 1     /* else that of the call before, or what it opened; with a path that of the call with a path before */
+#define HAS_SIZE 2   /* else that of the call before */
+#define HAS_RESULT 4 /* else the size asked for, the last descriptor that was opened, or 0 for calls without */
 /* First byte of a record: 1 to 191 are calls by their codes. From here on stand the data calls that began after the one before had ended,
  * with what is as before left out: read, write, pread64, pwrite64. To each is added which of HAS_FD, HAS_SIZE and HAS_RESULT is there. */
 #define HEAD_READ 192

@@ -21,6 +21,9 @@
 #define SYS_clone 56
 #define SYS_exit 60
 #define SYS_getcwd 79
+#define SYS_chdir 80
+#define SYS_mkdir 83
+#define SYS_rmdir 84
 #define SYS_unlink 87
 #define SYS_readlink 89
 #define SYS_getrusage 98
@@ -33,6 +36,7 @@
 #define SYS_remap_file_pages 216
 #define SYS_exit_group 231
 #define SYS_openat 257
+#define SYS_mkdirat 258
 #define SYS_newfstatat 262
 #define SYS_unlinkat 263
 #define SYS_readlinkat 267
@@ -73,8 +77,13 @@
 #define ENOENT 2
 #define EACCES 13
 #define EFAULT 14
+#define EEXIST 17
 #define ENOTDIR 20
+#define EISDIR 21
+#define EINVAL 22
 #define ENOSYS 38
+#define ENOTEMPTY 39
+#define ELOOP 40
 #define ENODATA 61
 #define EOPNOTSUPP 95
 #define RUSAGE_SELF 0

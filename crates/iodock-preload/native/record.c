@@ -223,7 +223,7 @@ static inline ALWAYS int record_known(struct state *state, u32 kind, u64 roles, 
 {
 	const u64 *arguments = plain->frame.arguments;
 	s64 result = plain->result;
-	int readable = path_was_read(plain->frame.number & (CALL_NUMBERS - 1), result);
+	int readable = path_was_read(plain->frame.number & (CALL_NUMBERS - 1), arguments, result);
 	struct fields fields = {0};
 	gather_one(&fields, roles & 255, arguments, readable, result);
 	gather_one(&fields, roles >> 8 & 255, arguments + 1, readable, result);
@@ -302,8 +302,8 @@ static inline void leave(struct state *state, u32 level)
 
 #include "flight.c"
 
-/* Any call. */
-static __attribute__((noinline)) void record_any(struct plain_frame *plain, u64 end)
+/* Called by the stub behind a call that it has not written itself, which it does with most of read, write, pread64 and pwrite64. */
+__attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
 {
 	struct state *state = mine(end >> TIME_SHIFT);
 	if (unlikely(!state || stopped))
@@ -319,66 +319,6 @@ static __attribute__((noinline)) void record_any(struct plain_frame *plain, u64 
 		record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT,
 			       end >> TIME_SHIFT, plain->result);
 	leave(state, level);
-}
-
-/* Called by the stub behind a call. read, write, pread64 and pwrite64 are written here, without the questions of write_fields: every ns
- * of this is one of each call. */
-__attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
-{
-	struct state *state = own;
-	u64 number = plain->frame.number;
-	u64 positioned = number - SYS_pread64 <= 1;
-	if (unlikely((number > 1 && !positioned) || !state || state->level || !state->taken)) {
-		record_any(plain, end);
-		return;
-	}
-	/* From here on a handler's calls go elsewhere. */
-	state->level = 1;
-	barrier();
-	has_landed(state, (u64)plain);
-	struct stream *stream = &state->streams[0];
-	u8 *head = stream->at;
-	u64 start = plain->start >> TIME_SHIFT;
-	end >>= TIME_SHIFT;
-	s64 gap = (s64)(start - stream->last_end);
-	if (unlikely(head + PLAIN_LIMIT > stream->limit || gap < 0)) {
-		leave(state, 0);
-		record_any(plain, end << TIME_SHIFT);
-		return;
-	}
-	u32 has = 0;
-	u8 *at = put(head + 1, (u64)gap);
-	at = put(at, end - start);
-	s32 fd = (s32)plain->frame.arguments[0];
-	if (fd != stream->last_fd) {
-		has |= HAS_FD;
-		at = put_signed(at, stream->last_fd = fd);
-	}
-	u64 size = plain->frame.arguments[2];
-	if (size != stream->last_size) {
-		has |= HAS_SIZE;
-		at = put(at, stream->last_size = size);
-	}
-	s64 result = plain->result;
-	if (result != (s64)size) {
-		has |= HAS_RESULT;
-		at = put_signed(at, result);
-	}
-	if (positioned) {
-		s64 offset = (s64)plain->frame.arguments[3], step = offset - stream->next_offset;
-		if (step && !(has & HAS_RESULT) && !(step & ((1 << BLOCK_SHIFT) - 1))) {
-			has += WITH_BLOCKS;
-			at = put_signed(at, step >> BLOCK_SHIFT);
-		} else if (step) {
-			has += WITH_OFFSET;
-			at = put_signed(at, step);
-		}
-		stream->next_offset = offset + (result > 0 ? result : 0);
-	}
-	*head = (u8)(data_head(number) + has);
-	stream->last_end = end;
-	commit(stream, at);
-	leave(state, 0);
 }
 
 #include "around.c"

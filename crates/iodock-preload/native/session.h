@@ -181,10 +181,7 @@ struct chunk {
 #define CODE_CONTROL 255
 enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4 };
 
-/* Second byte of a call's record, behind a code. */
-#define HAS_FD 1     /* else that of the call before, or what it opened; with a path that of the call with a path before */
-#define HAS_SIZE 2   /* else that of the call before */
-#define HAS_RESULT 4 /* else the size asked for, the last descriptor that was opened, or 0 for calls without */
+/* Second byte of a call's record, behind a code; its lowest bits are in hot.h. */
 #define HAS_OFFSET 8 /* less the end of the positioned call before */
 #define HAS_MORE 16
 #define STEP_BACK 32 /* the gap is negative */

@@ -8,8 +8,8 @@ use iodock_preload::reader::Entry;
 
 fn of(entry: Entry) -> Vec<Vec<u8>> {
     let Entry::Call(call) = entry else { return Vec::new() };
-    let asked =
-        ["access", "faccessat", "faccessat2", "readlink", "linkat"].contains(&call.call.name().as_str());
+    let asked = ["access", "faccessat", "faccessat2", "readlink", "linkat", "mkdir", "chdir", "unlink"]
+        .contains(&call.call.name().as_str());
     let paths = [call.path, call.path2];
     if asked {
         paths.into_iter().flatten().collect()

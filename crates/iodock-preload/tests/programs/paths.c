@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CALLS 20000
@@ -47,12 +48,30 @@ static char *placed(char *room, const char *text, size_t bytes)
 	return memcpy(room + at, text, bytes);
 }
 
+/* What the kernel looked up, and refused; and what it refused before it read the path, which is nowhere then. */
+static void refused(FILE *told, char *room)
+{
+	static const char *paths[] = {"/", "/etc/passwd/x", "/etc/passwd", "/proc/self"};
+	static char *const nowhere = (char *)8;
+	char text[64];
+	for (int i = 0; i < 4; i++) {
+		char *path = placed(room, paths[i], strlen(paths[i]) + 1);
+		readlink(path, text, sizeof(text)), readlink(path, text, 0), mkdir(path, 0700);
+		chdir(i ? path : "/nothing"), access(path, R_OK), unlink(i == 3 ? "/nothing" : i == 2 ? "/" : path);
+		fprintf(told, "%s\n%s\n%s\n%s\n%s\n%s\n", path, path, path, i ? path : "/nothing", path,
+			i == 3 ? "/nothing" : i == 2 ? "/" : path);
+		readlink(nowhere, text, sizeof(text)), readlink(nowhere, text, 0), mkdir(nowhere, 0700), unlink(nowhere);
+		readlinkat(77, nowhere, text, 0);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static char text[MOST + 1], other[MOST + 1];
 	char *room = nothing_behind(), *room2 = nothing_behind();
 	FILE *told = fdopen(dup(1), "w");
 	seed = strtoul(argv[1], 0, 10);
+	refused(told, room);
 	for (int i = 0; i < CALLS; i++) {
 		char *path = placed(room, text, next(text)), *path2 = other;
 		int kind = any(4);
