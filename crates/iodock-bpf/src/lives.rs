@@ -17,16 +17,21 @@ pub struct Lives {
 
 impl Lives {
     pub fn begins(&mut self, tid: u32, tgid: u32) {
-        if self.tasks.insert(tid, tgid).is_none() {
-            self.processes.entry(tgid).or_default().threads += 1;
+        match self.tasks.get(&tid) {
+            Some(&before) if before == tgid => return,
+            // Its end was not seen, and its id is another's by now.
+            Some(_) => drop(self.ends(tid, 0)),
+            None => {}
         }
+        self.tasks.insert(tid, tgid);
+        self.processes.entry(tgid).or_default().threads += 1;
     }
 
     /// Thread `old` goes on as `leader`, whose own thread is gone; so are all others.
     pub fn taken_over(&mut self, old: u32, leader: u32) {
-        if self.tasks.remove(&old).is_some() {
-            if let Some(process) = self.processes.get_mut(&leader) {
-                process.threads -= 1;
+        if let Some(tgid) = self.tasks.remove(&old) {
+            if let Some(process) = self.processes.get_mut(&tgid) {
+                process.threads = process.threads.saturating_sub(1);
             }
         }
         self.begins(leader, leader);
@@ -40,7 +45,7 @@ impl Lives {
     pub fn ends(&mut self, tid: u32, status: i32) -> Vec<(u32, i32)> {
         let Some(tgid) = self.tasks.remove(&tid) else { return Vec::new() };
         let Some(process) = self.processes.get_mut(&tgid) else { return Vec::new() };
-        process.threads -= 1;
+        process.threads = process.threads.saturating_sub(1);
         let is_leader = tid == tgid;
         if is_leader {
             process.leader_status = Some(status);
@@ -112,6 +117,30 @@ mod tests {
         lives.taken_over(11, 10);
         assert_eq!(lives.processes().collect::<Vec<_>>(), [10]);
         assert_eq!(lives.ends(10, 9), [(10, 9)]);
+        assert!(lives.is_empty());
+    }
+
+    #[test]
+    fn an_id_is_used_again_though_its_end_was_not_seen() {
+        let mut lives = Lives::default();
+        lives.begins(10, 10);
+        lives.begins(11, 10);
+        lives.begins(11, 11);
+        assert_eq!(lives.ends(10, 0), [(10, 0)]);
+        assert_eq!(lives.ends(11, 7), [(11, 7)]);
+        assert!(lives.is_empty());
+    }
+
+    #[test]
+    fn damaged_records_count_nothing_below_zero() {
+        let mut lives = Lives::default();
+        lives.begins(11, 10);
+        lives.begins(20, 20);
+        lives.taken_over(11, 20);
+        assert_eq!(lives.ends(20, 1), [(20, 1)]);
+        assert_eq!(lives.ends(20, 1), []);
+        lives.begins(10, 10);
+        assert_eq!(lives.ends(10, 2), [(10, 2)]);
         assert!(lives.is_empty());
     }
 }

@@ -133,6 +133,15 @@ pub struct Programs {
     pub buffer_size: usize,
 }
 
+/// What became of the wish to follow a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follow {
+    New,
+    Already,
+    /// Too many are followed.
+    Full,
+}
+
 impl Programs {
     /// Loads the programs; nothing is recorded before [`attach`](Self::attach).
     ///
@@ -230,17 +239,25 @@ impl Programs {
         self.places(tid).into_iter().find(is_its)
     }
 
-    /// Follows a task from its next call on; `false` if too many are followed already.
-    pub fn follow(&self, tid: u32) -> bool {
-        self.places(tid).into_iter().any(|at| self.claim(at, tid))
+    /// Is it followed now? Its slot goes with it.
+    pub fn follows(&self, tid: u32) -> bool {
+        self.place(tid).is_some()
+    }
+
+    /// Follows a task from its next call on.
+    pub fn follow(&self, tid: u32) -> Follow {
+        if self.follows(tid) {
+            Follow::Already
+        } else if self.places(tid).into_iter().any(|at| self.claim(at, tid)) {
+            Follow::New
+        } else {
+            Follow::Full
+        }
     }
 
     fn claim(&self, at: usize, tid: u32) -> bool {
         let word = self.slots.half(at + slot::TID);
-        if word.load(Ordering::SeqCst) == tid {
-            return true;
-        }
-        // Its program looks at the id first; until then nobody but us touches a free slot's other fields.
+        // Its program looks at the id first. A task born just now may take the slot meanwhile: then it is passed over for one call.
         if word.load(Ordering::SeqCst) != 0 {
             return false;
         }

@@ -9,8 +9,9 @@ use iodock_record::backends::choice::named;
 use iodock_record::{record, ProgramExit, RecordError, RecordOptions, RecordOutcome};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 use std::{env, fs};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -334,6 +335,66 @@ fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
     let (many, _) = copied(1_000_000);
     assert_eq!(none, 0);
     assert_eq!(many - few, 2 * 999_000);
+}
+
+/// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost, also one that is killed.
+#[test]
+fn a_recorder_that_stood_still_in_a_storm_of_processes_ends() {
+    let Some(place) = place("storm") else { return };
+    let storm = place.compile("tests/programs", "storm", &[]).expect("compiled");
+    let store = place.0.join("run.iodock");
+    let test = env::current_exe().expect("this program");
+    let mut recorder = Command::new(test)
+        .args(["--exact", "records_what_another_test_asks_for", "--include-ignored"])
+        .env("IODOCK_TEST_STORE", &store)
+        .env("IODOCK_TEST_PROGRAM", &storm)
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("started");
+    let started = store.join("journal/main.calls");
+    until("the recording begins", || started.exists().then_some(()));
+    let pid = recorder.id() as libc::pid_t;
+    // SAFETY: a child of ours, not waited for.
+    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    std::thread::sleep(Duration::from_secs(6));
+    // SAFETY: as above.
+    unsafe { libc::kill(pid, libc::SIGCONT) };
+    let status = until("the recorder ends", || recorder.try_wait().expect("a child"));
+    assert!(status.success(), "{status}");
+    let (mut born, mut losses) = (0, Losses::default());
+    let mut look = |source: &mut dyn RecordSource| {
+        while let Some(batch) = source.next_batch().expect("readable") {
+            born += batch.records.iter().filter(|record| matches!(record, Record::Start(_))).count() as u64;
+            losses.merge(&batch.losses);
+        }
+    };
+    look(&mut JournalReader::open(store.join("journal/main.journal")).expect("a journal"));
+    look(&mut CallsSource::open(&started).expect("a file of calls"));
+    let dropped = losses.count(LossKind::DroppedRecords);
+    assert!(born + dropped > 60_000, "{born} were born, {dropped} records dropped");
+}
+
+fn until<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..1_000 {
+        if let Some(found) = found() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    panic!("not within 30 seconds: {what}");
+}
+
+/// No test by itself: the recorder of another one, in a process of its own.
+#[test]
+#[ignore = "run by another test"]
+fn records_what_another_test_asks_for() {
+    let (Some(store), Some(program)) = (env::var_os("IODOCK_TEST_STORE"), env::var_os("IODOCK_TEST_PROGRAM"))
+    else {
+        return;
+    };
+    let mut options = RecordOptions::new(vec![program], store.into());
+    options.backend = "bpf".into();
+    record(&options, Arc::default()).expect("recorded");
 }
 
 #[test]

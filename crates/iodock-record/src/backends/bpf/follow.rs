@@ -10,10 +10,11 @@ use crate::control::{Control, Received};
 use crate::process;
 use crate::standing::StopAlong;
 use iodock_bpf::calls::rounds::{self, END, NOTES, STRAGGLER_NS};
-use iodock_bpf::programs::Programs;
+use iodock_bpf::programs::{Follow, Programs};
 use iodock_bpf::reader::Reader;
 use iodock_event::{LossKind, Losses};
 use iodock_journal::JournalWriter;
+use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::{io, thread, time::Duration};
@@ -70,6 +71,11 @@ pub struct Following<'a> {
     stopped: bool,
     stopping: StopAlong,
     last_look: i64,
+    /// Tasks that were gone at the last look, though their end was not seen.
+    missing: HashSet<u32>,
+    /// What was lost in the kernel, as it was looked at last, and what of that was not given to who writes it.
+    lost: Losses,
+    untold: Losses,
 }
 
 impl<'a> Following<'a> {
@@ -98,6 +104,9 @@ impl<'a> Following<'a> {
             stopped: false,
             stopping: StopAlong::default(),
             last_look: clock.now(),
+            missing: HashSet::new(),
+            lost: Losses::default(),
+            untold: Losses::default(),
         }
     }
 
@@ -136,6 +145,7 @@ impl<'a> Following<'a> {
             if self.clock.now() - self.last_look >= SECOND {
                 self.stop_along();
                 self.forget_the_gone();
+                self.note_losses();
                 self.last_look = self.clock.now();
             }
         }
@@ -207,7 +217,7 @@ impl<'a> Following<'a> {
             return;
         };
         if cancelled || (asked && !first) || (self.exit.is_some() && (asked || keys)) {
-            for pid in self.watch.lives.processes() {
+            for pid in self.followed_processes() {
                 self.killed += 1;
                 // SAFETY: only sends a signal, to a process that the program made.
                 unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
@@ -233,13 +243,22 @@ impl<'a> Following<'a> {
             if new.is_empty() {
                 return Ok(());
             }
+            let mut has_room = true;
             for tid in new {
                 // What it does from now on ends later.
                 let now = self.now();
-                if self.programs.follow(tid) {
-                    self.watch.begins(tid, pid);
-                    notes::attached(&mut self.notes, tid, pid, now);
+                match self.programs.follow(tid) {
+                    Follow::New => {
+                        self.watch.begins(tid, pid);
+                        notes::attached(&mut self.notes, tid, pid, now);
+                    }
+                    // Born to one that is followed: the record of that is on its way.
+                    Follow::Already => self.watch.begins(tid, pid),
+                    Follow::Full => has_room = false,
                 }
+            }
+            if !has_room {
+                return Ok(());
             }
             self.control.faults.look_at(pid);
         }
@@ -255,23 +274,50 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Tasks that had ended when they were attached to: their end was not seen.
+    /// Processes that are followed now. The id of one whose end was not seen may be a stranger's by now.
+    fn followed_processes(&self) -> HashSet<u32> {
+        let lives = self.watch.lives.all();
+        lives.filter(|&(tid, _)| self.programs.follows(tid)).map(|(_, tgid)| tgid).collect()
+    }
+
+    /// Tasks whose end was not seen: they had ended when they were attached to, or there was no room for it.
     fn forget_the_gone(&mut self) {
-        if matches!(self.purpose, Purpose::Launched { .. }) {
+        let may_be_missed =
+            self.exit.is_some() || self.programs.dropped() > 0 || self.programs.untracked() > 0;
+        if matches!(self.purpose, Purpose::Launched { .. }) && !may_be_missed {
             return;
         }
-        let is_gone = |tid: u32, tgid: u32| !Path::new(&format!("/proc/{tgid}/task/{tid}")).exists();
-        let gone: Vec<u32> =
-            self.watch.lives.all().filter(|&(tid, tgid)| is_gone(tid, tgid)).map(|(tid, _)| tid).collect();
-        if gone.is_empty() {
-            return;
-        }
-        self.drain(0);
+        let is_gone = |&(tid, tgid): &(u32, u32)| {
+            !self.programs.follows(tid) || !Path::new(&format!("/proc/{tgid}/task/{tid}")).exists()
+        };
+        let missing: HashSet<u32> = self.watch.lives.all().filter(is_gone).map(|(tid, _)| tid).collect();
         let now = self.now();
-        for tid in gone.into_iter().filter(|&tid| self.watch.lives.has(tid)).collect::<Vec<_>>() {
+        // A moment ago the record of its end may have been on its way.
+        for &tid in missing.intersection(&self.missing) {
             notes::gone(&mut self.notes, tid, now);
             self.watch.ends(tid, 0);
         }
+        self.missing = missing;
+    }
+
+    /// Has what was lost since the last time written down, in case that the recorder is killed.
+    fn note_losses(&mut self) {
+        let growth = self.growth_of_losses();
+        self.untold.merge(&growth);
+    }
+
+    fn growth_of_losses(&mut self) -> Losses {
+        let now = [
+            (LossKind::DroppedRecords, self.programs.dropped()),
+            (LossKind::ForeignCalls, self.programs.foreign()),
+            (LossKind::UnreachedPrograms, self.programs.untracked()),
+        ];
+        let mut growth = Losses::default();
+        for (kind, count) in now {
+            growth.add(kind, count.saturating_sub(self.lost.counts.get(&kind).copied().unwrap_or(0)));
+        }
+        self.lost.merge(&growth);
+        growth
     }
 
     /// Monotonic ns.
@@ -321,6 +367,7 @@ impl<'a> Following<'a> {
     fn hand_over(&mut self, end: u64) {
         let mut round = std::mem::take(&mut self.round);
         if !round.words.is_empty() {
+            round.losses = std::mem::take(&mut self.untold);
             rounds::put_part(&mut round.words, END, |out| out.push(end));
             self.queue.push(round);
         }
@@ -332,26 +379,28 @@ impl<'a> Following<'a> {
         failed.then(|| io::Error::from_raw_os_error(self.watch.exec_errno))
     }
 
-    fn finish(self, kept: impl FnOnce() -> Kept) -> Followed {
+    fn finish(mut self, kept: impl FnOnce() -> Kept) -> Followed {
         let exec_error = self.exec_error();
-        let mut losses = Losses::default();
+        self.note_losses();
+        let mut untold = self.untold;
         let in_call = self.watch.lives.all().filter(|&(tid, _)| self.programs.in_call(tid).is_some()).count();
-        losses.add(LossKind::UnfinishedAtEnd, in_call as u64);
-        losses.add(LossKind::DroppedRecords, self.programs.dropped());
-        losses.add(LossKind::ForeignCalls, self.programs.foreign());
-        losses.add(LossKind::UnreachedPrograms, self.programs.untracked());
+        untold.add(LossKind::UnfinishedAtEnd, in_call as u64);
         drop(self.queue);
-        let Kept { failure, lost } = kept();
-        losses.add(LossKind::DroppedRecords, lost);
+        let Kept { failure, lost, told } = kept();
+        untold.add(LossKind::DroppedRecords, lost);
         let exit = self.exit.unwrap_or(ProgramExit::Running);
+        let mut losses = told;
+        losses.merge(&untold);
         let ended = Ended { exit, failure, losses, killed: self.killed, warnings: Vec::new() };
-        Followed { ended, exec_error }
+        Followed { ended, untold, exec_error }
     }
 }
 
 /// What came of it.
 pub struct Followed {
     ended: Ended,
+    /// Of its losses those that the journal does not know yet.
+    untold: Losses,
     /// Why the program could not be executed, if that is what happened.
     pub exec_error: Option<io::Error>,
 }
@@ -359,7 +408,7 @@ pub struct Followed {
 impl Followed {
     /// Writes what was lost into the journal.
     pub fn told(self, journal: &mut JournalWriter) -> Ended {
-        self.ended.losses.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
+        self.untold.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
         self.ended
     }
 }

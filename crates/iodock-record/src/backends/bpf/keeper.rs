@@ -10,7 +10,7 @@ use iodock_bpf::calls::{self, rounds};
 use iodock_bpf::format::Kind;
 use iodock_bpf::plans::Plans;
 use iodock_bpf::record::{bytes_of, put_note};
-use iodock_event::TaskUsage;
+use iodock_event::{Losses, TaskUsage};
 use iodock_journal::{Closing, JournalError, JournalWriter};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
@@ -55,6 +55,7 @@ pub struct Keeper<'a> {
     waiting: Arc<AtomicUsize>,
     usages: Vec<TaskUsage>,
     lost: u64,
+    told: Losses,
     failure: Option<String>,
 }
 
@@ -63,6 +64,8 @@ pub struct Kept {
     pub failure: Option<String>,
     /// Records that could not be written.
     pub lost: u64,
+    /// Losses that the journal knows of.
+    pub told: Losses,
 }
 
 impl<'a> Keeper<'a> {
@@ -84,7 +87,11 @@ impl<'a> Keeper<'a> {
         let waiting = Arc::new(AtomicUsize::new(0));
         let queue = Queue { sender, spare: used, waiting: Arc::clone(&waiting) };
         let (usages, failure) = (Vec::new(), None);
-        Ok((Keeper { journal, calls, control, rounds, spare, waiting, usages, lost: 0, failure }, queue))
+        let told = Losses::default();
+        Ok((
+            Keeper { journal, calls, control, rounds, spare, waiting, usages, lost: 0, told, failure },
+            queue,
+        ))
     }
 
     /// Until the queue is given up.
@@ -106,11 +113,13 @@ impl<'a> Keeper<'a> {
         let closed = self.calls.close(&Closing::default());
         self.journal.add_written(written);
         note(&mut self.failure, closed);
-        Kept { failure: self.failure, lost: self.lost }
+        Kept { failure: self.failure, lost: self.lost, told: self.told }
     }
 
     fn take(&mut self, mut round: Round) {
         self.usages.append(&mut round.usages);
+        round.losses.counts.iter().for_each(|(&kind, &count)| self.journal.lose(kind, count));
+        self.told.merge(&round.losses);
         for &(pid, length, flags) in &round.mapped {
             self.control.faults.has_mapped(pid, length, flags);
         }

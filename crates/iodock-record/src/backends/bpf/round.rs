@@ -6,7 +6,7 @@ use iodock_bpf::format::{Kind, PAGES_OF_DEVICE};
 use iodock_bpf::lives::Lives;
 use iodock_bpf::plans::Plans;
 use iodock_bpf::record::Record;
-use iodock_event::{Action, FileIdentity, TaskUsage, UNKNOWN};
+use iodock_event::{Action, FileIdentity, Losses, TaskUsage, UNKNOWN};
 use std::collections::HashSet;
 
 const PAGE_BYTES: i64 = 4096;
@@ -25,6 +25,8 @@ pub struct Round {
     pub usages: Vec<TaskUsage>,
     /// Files of which pages came in and whose names no record tells, and the process and thread that brought them.
     pub unnamed: Vec<Unnamed>,
+    /// What was lost in the kernel since the last round that told so.
+    pub losses: Losses,
 }
 
 impl Round {
