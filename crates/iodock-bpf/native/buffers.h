@@ -76,4 +76,12 @@ INLINE void count_foreign(void)
 		cpu->foreign++;
 }
 
+/* A task for which there is no slot. */
+INLINE void count_untracked(void)
+{
+	struct cpu *cpu = own_cpu();
+	if (cpu)
+		cpu->untracked++;
+}
+
 #endif

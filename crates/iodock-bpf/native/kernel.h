@@ -63,6 +63,8 @@ struct thread_info {
 	u32 status;
 } RELOCATED;
 #define TS_COMPAT 2
+/* The bit, above all, that marks the numbers of x32 calls. */
+#define X32_SHIFT 30
 
 struct mm_struct {
 	unsigned long arg_start, arg_end;

@@ -35,9 +35,11 @@ static ONCE void enter(u64 *context, struct cpu *cpu, u32 place)
 	struct slot *slot = slot_at(place);
 	struct pt_regs *regs = (void *)context[0];
 	u64 number = context[1], plan = plan_of(number);
-	if (task->thread_info.status & TS_COMPAT || number >= CALL_NUMBERS) {
+	if (task->thread_info.status & TS_COMPAT || number >> X32_SHIFT == 1) {
 		count_foreign();
 		slot->state = STATE_SKIP;
+		/* What it makes is no child of the call before. */
+		slot->number = CALL_NUMBERS;
 		return;
 	}
 	if (!(plan & PLAN_RECORDED) || is_anonymous(plan, regs))
@@ -105,7 +107,7 @@ static ONCE void leave(u64 *context, struct slot *slot, u64 now)
 	u64 number = regs->orig_ax, plan = plan_of(number);
 	int began = slot->state == STATE_IN_CALL;
 	/* A 32-bit call that a filter has refused. */
-	if (!began && current_task()->thread_info.status & TS_COMPAT) {
+	if (!began && (current_task()->thread_info.status & TS_COMPAT || number >> X32_SHIFT == 1)) {
 		count_foreign();
 		return;
 	}
@@ -178,9 +180,7 @@ int on_fork(u64 *context)
 	if ((plan_of(slot->number) >> PLAN_PIECES & 31) == PIECE_WORD && read_user(&flags, 8, (void *)flags))
 		flags = UNREADABLE;
 	if (!claim(tid)) {
-		struct cpu *cpu = own_cpu();
-		if (cpu)
-			cpu->untracked++;
+		count_untracked();
 		return 0;
 	}
 	if (!reserve(&place, sizeof(struct fork_record), 0))
@@ -245,8 +245,10 @@ int on_exec(u64 *context)
 		slot = find(tid);
 		if (!slot)
 			slot = claim(tid);
-		if (!slot)
+		if (!slot) {
+			count_untracked();
 			return 0;
+		}
 	}
 	slot->state = STATE_SKIP;
 	if (!reserve(&place, EXEC_LIMIT, 0))

@@ -45,6 +45,7 @@ losses! {
     DroppedRecords "dropped-records" "the recorder could not keep up or could not write: give it a faster place with -o",
     JournalCut "journal-cut" "the recording ended without closing (kill -9, full disk, power cut): what was flushed is here",
     UnreadableMemory "unreadable-memory" "the program's memory could not be read at that moment: the name is not known",
+    TooManyRequests "too-many-requests" "these requests, completions or messages were more in one call than the recorder looks into: --backend ptrace records them all",
     TooManyNames "too-many-names" "more different call or error names than iodock keeps: is this really a trace?",
     IncredibleNumbers "incredible-numbers" "sizes above 32 TiB or durations above 115 days in one call were taken as not known: the log is damaged there",
     BeforeLoad "before-load" "what the dynamic linker did in these programs before the recorder was there was not recorded: --complete records it too",

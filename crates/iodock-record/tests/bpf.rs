@@ -37,6 +37,8 @@ struct Recorded {
     records: Vec<Record>,
     /// First path and arguments of each record.
     names: Vec<(String, String)>,
+    /// What each child shares with its parent.
+    forks: Vec<u64>,
 }
 
 impl Place {
@@ -57,8 +59,8 @@ impl Place {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend) = (true, backend.into());
         let outcome = record(&options, Arc::default())?;
-        let mut recorded =
-            Recorded { outcome, losses: Losses::default(), records: Vec::new(), names: Vec::new() };
+        let (losses, records, names, forks) = Default::default();
+        let mut recorded = Recorded { outcome, losses, records, names, forks };
         let journal = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
         recorded.read(journal);
         // What the recorder has told already.
@@ -81,6 +83,9 @@ impl Drop for Place {
     }
 }
 
+/// Of clone: linux/sched.h.
+const CLONE_FILES: u64 = 0x400;
+
 const SHARED: &str = "../iodock-preload/tests/programs";
 
 impl Recorded {
@@ -92,6 +97,7 @@ impl Recorded {
                 _ => Default::default(),
             }));
             self.records.extend_from_slice(&batch.records);
+            self.forks.extend(batch.forks.iter().map(|fork| fork.flags));
             self.losses.merge(&batch.losses);
         }
     }
@@ -335,6 +341,39 @@ fn each_call_of_a_flood_is_recorded_or_counted_as_dropped() {
     let (many, _) = copied(1_000_000);
     assert_eq!(none, 0);
     assert_eq!(many - few, 2 * 999_000);
+}
+
+/// Of a thousand at a time some are looked into, and the others are counted.
+#[test]
+fn requests_beyond_what_is_looked_into_are_counted() {
+    let Some(place) = place("many") else { return };
+    let program = place.compile("tests/programs", "many", &[]).expect("compiled");
+    let file = place.0.join("written");
+    let command = [program.as_str(), file.to_str().expect("text")];
+    let lost = |backend: &str| {
+        let mine = place.record(backend, &command);
+        assert_eq!(mine.outcome.exit, ProgramExit::Code(0), "{backend}");
+        mine.losses.count(LossKind::TooManyRequests)
+    };
+    assert_eq!(lost("ptrace"), 0);
+    // io_getevents twice, io_submit, sendmmsg.
+    assert_eq!(lost("bpf"), 2 * (1_000 - 512) + (1_000 - 256) + (1_000 - 256));
+}
+
+#[test]
+fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_share_what_they_do() {
+    let Some(place) = place("foreign") else { return };
+    let program = place.compile("tests/programs", "foreign", &[]).expect("compiled");
+    let file = place.0.join("shared");
+    let mine = place.record("bpf", &[program.as_str(), file.to_str().expect("text")]);
+    if mine.outcome.exit == ProgramExit::Code(77) {
+        eprintln!("skipped: this kernel has no 32-bit calls");
+        return;
+    }
+    assert_eq!(mine.outcome.exit, ProgramExit::Code(0));
+    assert_eq!(mine.losses.count(LossKind::ForeignCalls), 71);
+    assert_eq!(mine.forks.len(), 1);
+    assert_eq!(mine.forks[0] & CLONE_FILES, CLONE_FILES);
 }
 
 /// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost, also one that is killed.

@@ -224,15 +224,25 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
         Role::NewPair => (raw.fd, raw.fd2) = pair(bytes),
         Role::StatBuffer => stat(raw, bytes),
         Role::ControlBlocks => {
-            // Of very many only the first are copied.
-            let missing = result.saturating_sub((bytes.len() / BLOCK_BYTES) as i64);
-            batch.losses.add(LossKind::UnreadableMemory, missing.max(0) as u64);
+            count_missing(batch, result, bytes.len() / BLOCK_BYTES);
             raw.items = items(batch, bytes.chunks_exact(BLOCK_BYTES).map(control_block));
         }
-        Role::Messages => raw.items = items(batch, bytes.chunks_exact(MESSAGE_BYTES).map(message)),
-        Role::Completions => raw.items = items(batch, bytes.chunks_exact(EVENT_BYTES).map(completion)),
+        Role::Messages => {
+            count_missing(batch, result, bytes.len() / MESSAGE_BYTES);
+            raw.items = items(batch, bytes.chunks_exact(MESSAGE_BYTES).map(message));
+        }
+        Role::Completions => {
+            count_missing(batch, result, bytes.len() / EVENT_BYTES);
+            raw.items = items(batch, bytes.chunks_exact(EVENT_BYTES).map(completion));
+        }
         _ => {}
     }
+}
+
+/// A call that took `result` requests at once, of which the first `copied` are there.
+fn count_missing(batch: &mut Batch, result: i64, copied: usize) {
+    let missing = result.saturating_sub(copied as i64);
+    batch.losses.add(LossKind::TooManyRequests, missing.max(0) as u64);
 }
 
 /// With its NUL, as it was copied.

@@ -178,12 +178,13 @@ impl Records {
         let tid = record.tid();
         let &[_, _, _, flags, shares] = record.words else { return };
         let (parent_tid, tgid) = record.halves(2);
-        let Some(call) = self.decoder.call_id(record.number()) else { return };
-        let flags = match call.spec().action {
-            Action::Clone if flags != u64::MAX => flags,
-            Action::Clone => shares,
-            _ => 0,
+        // Of a foreign call, which has no number of ours, it is known what they share all the same.
+        let named = self.decoder.call_id(record.number());
+        let flags = match named.map(|call| call.spec().action) {
+            Some(Action::Clone) if flags != u64::MAX => flags,
+            _ => shares,
         };
+        let Some(call) = named.or_else(|| CallId::intern(b"clone")) else { return };
         self.batch.forks.push(Fork { parent_tid, child_tid: tid, flags, call });
         let now = self.decoder.time(record.time());
         self.batch.records.push(Record::Start(started(tid, tgid, Some(parent_tid), now)));
