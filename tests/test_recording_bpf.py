@@ -147,9 +147,9 @@ def followed(options: list[str], store: Path, running: subprocess.Popen[bytes]) 
 WAITING = "read line; cat /etc/hostname /no/such/file; read line"
 
 
-def waiting() -> subprocess.Popen[bytes]:
+def waiting(script: str = WAITING) -> subprocess.Popen[bytes]:
     quiet = subprocess.DEVNULL
-    return subprocess.Popen(["sh", "-c", WAITING], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
+    return subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=quiet, stderr=quiet)
 
 
 def test_a_process_that_runs_already_and_what_it_starts(tmp_path: Path) -> None:
@@ -174,10 +174,21 @@ def test_all_of_a_cgroup(tmp_path: Path) -> None:
     except OSError as error:
         pytest.skip(f"no cgroup can be made here: {error}")
     try:
-        running = waiting()
+        running = waiting("read line; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.02; done; read line")
         (group / "cgroup.procs").write_text(str(running.pid))
         calls = followed(["--cgroup", group.name], tmp_path / "run.iodock", running)
-        assert calls["execve"] == (1, 0)
+        assert calls["execve"] == (10, 0)
+        # Those that are born into the group are not told again when they are found in it.
+        query = [
+            *IODOCK,
+            "query",
+            str(tmp_path / "run.iodock"),
+            "SELECT path FROM commands",
+            "--format",
+            "json",
+        ]
+        told = subprocess.run(query, capture_output=True, check=True, timeout=120).stdout
+        assert [Path(row["path"]).name for row in json.loads(told)["rows"]] == ["sh", *["sleep"] * 10]
     finally:
         group.rmdir()
 
