@@ -10,6 +10,19 @@ pub struct LoadError {
     pub errno: Option<i32>,
 }
 
+const BY_VERIFIER: &str = "the kernel's verifier refuses the programs";
+
+impl LoadError {
+    /// The verifier has looked at the programs and does not believe that they are safe.
+    pub(crate) fn by_verifier(self) -> LoadError {
+        LoadError { what: BY_VERIFIER, ..self }
+    }
+
+    pub fn is_of_verifier(&self) -> bool {
+        self.what == BY_VERIFIER
+    }
+}
+
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.what, self.why)

@@ -120,14 +120,25 @@ pub struct TracepointProgram<'a> {
     pub tracepoint: u32,
 }
 
-pub fn load_program(program: &TracepointProgram) -> io::Result<OwnedFd> {
+/// Why a program was not taken, and what the verifier says of it: nothing where it never came to look.
+pub struct NotTaken {
+    pub error: io::Error,
+    pub verdict: String,
+}
+
+/// Room for what the verifier says; of more, newer kernels keep the end.
+const LOG_BYTES: usize = 1 << 20;
+
+pub fn load_program(program: &TracepointProgram) -> Result<OwnedFd, NotTaken> {
     #[repr(C)]
     struct Load {
         kind: u32,
         count: u32,
         instructions: *const u8,
         license: *const libc::c_char,
-        log: [u64; 2],
+        log_level: u32,
+        log_bytes: u32,
+        log: *mut u8,
         kernel_version: u32,
         flags: u32,
         name: [u8; 16],
@@ -143,12 +154,14 @@ pub fn load_program(program: &TracepointProgram) -> io::Result<OwnedFd> {
         tracepoint: u32,
     }
     impl Arguments for Load {}
-    let arguments = Load {
+    let mut arguments = Load {
         kind: PROG_TYPE_TRACING,
         count: program.count as u32,
         instructions: program.instructions,
         license: program.license.as_ptr(),
-        log: [0; 2],
+        log_level: 0,
+        log_bytes: 0,
+        log: std::ptr::null_mut(),
         kernel_version: 0,
         flags: 0,
         name: short(program.name),
@@ -170,7 +183,21 @@ pub fn load_program(program: &TracepointProgram) -> io::Result<OwnedFd> {
             _ => break,
         }
     }
-    result.map(opened)
+    result.map(opened).map_err(|error| {
+        // Asked for only now: it takes the verifier longer.
+        let mut log = vec![0u8; LOG_BYTES];
+        (arguments.log_level, arguments.log_bytes, arguments.log) = (1, LOG_BYTES as u32, log.as_mut_ptr());
+        // (It says no again, or that the log is too long.)
+        drop(bpf(PROG_LOAD, &arguments).map(opened));
+        NotTaken { error, verdict: verdict(&log) }
+    })
+}
+
+/// The last line of the verifier's log that is none of its sums.
+fn verdict(log: &[u8]) -> String {
+    let text = String::from_utf8_lossy(log.split(|&byte| byte == 0).next().unwrap_or_default());
+    let is_sum = |line: &str| line.starts_with("processed ") || line.starts_with("verification time ");
+    text.lines().map(str::trim).rfind(|line| !line.is_empty() && !is_sum(line)).unwrap_or_default().to_owned()
 }
 
 /// Lets the program run; until what is given back is dropped.
@@ -183,4 +210,17 @@ pub fn attach(program: BorrowedFd) -> io::Result<OwnedFd> {
     impl Arguments for Open {}
     let arguments = Open { name: 0, program: program.as_raw_fd() as u64 };
     bpf(RAW_TRACEPOINT_OPEN, &arguments).map(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::verdict;
+
+    #[test]
+    fn the_verdict_is_the_last_line_that_says_why() {
+        let log =
+            b"0: (95) exit\nR0 !read_ok\nverification time 5 usec\nprocessed 1 insns (limit 1000000)\n\0\0";
+        assert_eq!(verdict(log), "R0 !read_ok");
+        assert_eq!(verdict(&[0; 16]), "");
+    }
 }

@@ -73,11 +73,18 @@ impl Programs {
             function_size: function.func_info_rec_size,
             tracepoint,
         });
-        loaded.map_err(|error| failed("the kernel does not take the programs", &error))
+        loaded.map_err(|refused| {
+            let failed = failed("the kernel does not take the programs", &refused.error);
+            match refused.verdict.is_empty() {
+                true => failed,
+                false => LoadError { why: format!("{name}: {} ({})", refused.verdict, failed.why), ..failed }
+                    .by_verifier(),
+            }
+        })
     }
 }
 
-/// Before the name of memory that is shared with the programs, and has no elements, stands that.
+/// Before the name of memory that is shared with the programs and has a single element, which is as large as all of it, stands that.
 const WHOLE: &str = ".bss.";
 
 fn create_maps(object: &Object, sizes: &[(&str, usize)]) -> io::Result<HashMap<String, OwnedFd>> {

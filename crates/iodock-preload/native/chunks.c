@@ -268,10 +268,13 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 		stop();
 		return 0;
 	}
-	/* In the child of a handler's fork the state is nobody's, and the chunk its parent's. */
+	struct chunk *chunk = (struct chunk *)memory;
+	/* In the child of a handler's fork the state is nobody's, and the chunk its parent's. From here on it is known which one the child
+	 * gets memory of its own for. */
+	stream->chunk = chunk;
+	barrier();
 	if (!state->taken)
 		return 0;
-	struct chunk *chunk = (struct chunk *)memory;
 	if (!stream->sequence)
 		stream->first = (u32)index;
 	chunk->tid = state->tid;
@@ -288,7 +291,6 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->used = sizeof(*chunk);
 	barrier();
 	chunk->magic = CHUNK_MAGIC;
-	stream->chunk = chunk;
 	stream->at = memory + sizeof(*chunk);
 	stream->limit = memory + first_bytes;
 	stream->last_end = now;
