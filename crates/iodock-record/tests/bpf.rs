@@ -376,7 +376,7 @@ fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_shar
     assert_eq!(mine.forks[0] & CLONE_FILES, CLONE_FILES);
 }
 
-/// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost, also one that is killed.
+/// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost.
 #[test]
 fn a_recorder_that_stood_still_in_a_storm_of_processes_ends() {
     let Some(place) = place("storm") else { return };
