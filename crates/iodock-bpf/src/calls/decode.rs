@@ -19,6 +19,10 @@ const GENERAL_WORDS: usize = 10;
 const BLOCK_BYTES: usize = 72;
 const EVENT_BYTES: usize = 32;
 const MESSAGE_BYTES: usize = 64;
+/// How many of each are looked into: native/pieces.h.
+const BLOCK_LIMIT: i64 = 256;
+const EVENT_LIMIT: i64 = 512;
+const MESSAGE_LIMIT: i64 = 256;
 
 /// What the small records of a call hold.
 #[derive(Clone, Copy)]
@@ -224,25 +228,27 @@ fn pointed(raw: &mut RawCall, role: Role, piece: Option<Copied>, result: i64, ba
         Role::NewPair => (raw.fd, raw.fd2) = pair(bytes),
         Role::StatBuffer => stat(raw, bytes),
         Role::ControlBlocks => {
-            count_missing(batch, result, bytes.len() / BLOCK_BYTES);
+            count_missing(batch, result, bytes.len() / BLOCK_BYTES, BLOCK_LIMIT);
             raw.items = items(batch, bytes.chunks_exact(BLOCK_BYTES).map(control_block));
         }
         Role::Messages => {
-            count_missing(batch, result, bytes.len() / MESSAGE_BYTES);
+            count_missing(batch, result, bytes.len() / MESSAGE_BYTES, MESSAGE_LIMIT);
             raw.items = items(batch, bytes.chunks_exact(MESSAGE_BYTES).map(message));
         }
         Role::Completions => {
-            count_missing(batch, result, bytes.len() / EVENT_BYTES);
+            count_missing(batch, result, bytes.len() / EVENT_BYTES, EVENT_LIMIT);
             raw.items = items(batch, bytes.chunks_exact(EVENT_BYTES).map(completion));
         }
         _ => {}
     }
 }
 
-/// A call that took `result` requests at once, of which the first `copied` are there.
-fn count_missing(batch: &mut Batch, result: i64, copied: usize) {
-    let missing = result.saturating_sub(copied as i64);
-    batch.losses.add(LossKind::TooManyRequests, missing.max(0) as u64);
+/// Of a call that took `result` requests at once the first `copied` are there: at most `limit` are looked into, and of these one that
+/// could not be read is the last.
+fn count_missing(batch: &mut Batch, result: i64, copied: usize, limit: i64) {
+    let unreadable = result.min(limit).saturating_sub(copied as i64);
+    batch.losses.add(LossKind::UnreadableMemory, unreadable.max(0) as u64);
+    batch.losses.add(LossKind::TooManyRequests, result.saturating_sub(limit).max(0) as u64);
 }
 
 /// With its NUL, as it was copied.
