@@ -180,6 +180,8 @@ static inline u64 ticks(void)
 
 #include "forked.c"
 
+#include "paths.c"
+
 #include "fields.c"
 
 #include "asynchronous.c"

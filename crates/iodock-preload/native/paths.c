@@ -1,0 +1,160 @@
+/* Paths: which may be read, and how they are kept. A part of record.c, kept apart for reading. */
+
+/* Of a path that was looked up, and only then. */
+static inline int is_of_lookup(s64 result)
+{
+	return result == -ENOENT || result == -ENOTDIR || result == -EEXIST || result == -ELOOP || result == -EISDIR ||
+	       result == -ENOTEMPTY;
+}
+
+/* A call that failed may have done so before the kernel read the path, and then the pointer may be bad. These read it first of all, and
+ * are often asked for what is not there or not such: a path, a link, or an attribute, is looked for; a folder is made that is there. */
+static inline int path_was_read(u64 number, const u64 *arguments, s64 result)
+{
+	if (result >= 0)
+		return 1;
+	switch (number) {
+	case SYS_readlink:
+		/* What is no link. Without room for it the path is not read. */
+		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[2] > 0);
+	case SYS_readlinkat:
+		return is_of_lookup(result) || (result == -EINVAL && (s32)arguments[3] > 0);
+	case SYS_open: case SYS_openat: case SYS_stat: case SYS_lstat: case SYS_newfstatat: case SYS_statx:
+	case SYS_access: case SYS_faccessat: case SYS_faccessat2: case SYS_chdir:
+	case SYS_unlink: case SYS_unlinkat: case SYS_mkdir: case SYS_mkdirat: case SYS_rmdir:
+		return is_of_lookup(result);
+	case SYS_getxattr: case SYS_lgetxattr:
+		return result == -ENODATA || result == -EOPNOTSUPP;
+	default:
+		return 0;
+	}
+}
+
+static inline u64 mix(u64 hash, u64 word)
+{
+	hash = (hash ^ word) * 0xff51afd7ed558ccdul;
+	return hash ^ hash >> 32;
+}
+
+/* A path as it was when it was looked at. */
+struct path {
+	const u8 *text;
+	u64 bytes, hash;
+	/* Its first LAST_PATH bytes, and zeros behind its end: they are compared and copied word by word. */
+	u64 words[LAST_PATH / 8 + 1];
+};
+
+/* The next eight bytes of a text, where it ends within the page those in the page. */
+static inline u64 word_at(const u8 *text)
+{
+	if (likely(((u64)text & 4095) <= 4096 - 8))
+		return *(const unaligned_u64 *)text;
+	const aligned_u64 *words = (const aligned_u64 *)((u64)text & ~7ul);
+	u32 bits = 8 * ((u64)text & 7);
+	u64 word = words[0] >> bits;
+	return zero_bytes(word | ~0ul << (64 - bits)) ? word : word | words[1] << (64 - bits);
+}
+
+/* Length, hash and copy in one pass: where a loop ends is what the processor guesses wrong, and that takes longer than all the rest. */
+static inline void look_at(struct path *path, const u8 *text)
+{
+	u64 hash = 0x9e3779b97f4a7c15ul, at = 0, word, zeros;
+	path->text = text;
+	while (!(zeros = zero_bytes(word = word_at(text + at))) && at < PATH_LIMIT - 8) {
+		hash = mix(hash, word);
+		if (likely(at < LAST_PATH))
+			path->words[at / 8] = word;
+		at += 8;
+	}
+	/* All bits below the lowest byte that is zero. */
+	u64 before = zeros ? ((zeros & -zeros) - 1) >> 7 : ~0ul;
+	word &= before;
+	if (likely(at < LAST_PATH)) {
+		path->words[at / 8] = word;
+		path->words[at / 8 + 1] = 0;
+	}
+	path->bytes = at + (zeros ? (u64)__builtin_ctzl(zeros) / 8 : 8);
+	path->hash = mix(hash, word) | 1;
+}
+
+/* How many bytes the last new path begins with as this one does. */
+static inline u64 shared_with_last(const struct state *state, const struct path *path)
+{
+	u64 most = path->bytes < state->last_path_bytes ? path->bytes : state->last_path_bytes;
+	for (u64 at = 0; at < most; at += 8) {
+		u64 differ = path->words[at / 8] ^ state->last_path[at / 8];
+		if (differ)
+			return at + (u64)__builtin_ctzl(differ) / 8;
+	}
+	return most;
+}
+
+/* All but what it shares with the last one. It is kept as the last one, in the same pass. */
+static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path, u64 shared)
+{
+	u64 count = path->bytes - shared, i = shared / 8;
+	if (unlikely(path->bytes >= LAST_PATH)) {
+		for (; i < LAST_PATH / 8; i++)
+			state->last_path[i] = path->words[i];
+		state->last_path_bytes = LAST_PATH;
+		return put_bytes(at, path->text + shared, count);
+	}
+	u8 *to = at;
+	const u8 *from = (const u8 *)path->words + shared;
+	for (; i <= path->bytes / 8; i++, to += 8, from += 8) {
+		state->last_path[i] = path->words[i];
+		*(unaligned_u64 *)to = *(const unaligned_u64 *)from;
+	}
+	state->last_path_bytes = path->bytes;
+	return at + count;
+}
+
+/* Where it is new in this chunk: 0, how much is as in the last new one, how many bytes follow, and these (it gets the next number, from
+ * 1). Else its number. */
+static __attribute__((noinline)) u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path)
+{
+	struct stream *stream = &state->streams[level];
+	if (unlikely(level)) {
+		stream->paths++;
+		return put_bytes(put(put(put(at, 0), 0), path->bytes), path->text, path->bytes);
+	}
+	struct cached *cached = &state->cache[path->hash >> 1 & (CACHED_PATHS - 1)];
+	if (cached->hash == path->hash)
+		return put(at, cached->index);
+	u64 shared = shared_with_last(state, path);
+	cached->hash = path->hash;
+	cached->index = ++stream->paths;
+	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
+}
+
+/* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
+static u64 copy_in(void *to, const void *from, u64 count)
+{
+	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
+	if (confined)
+		return 0;
+	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+	return failed(result) ? 0 : (u64)result;
+}
+
+/* Most paths and variables are shorter: to copy and touch no more. */
+#define SHORT 256
+
+/* The same of a path; `to` has room for PATH_LIMIT + 1. Page by page, since behind its end there may be none. */
+static int copy_path(u8 *to, const u8 *from)
+{
+	for (u64 done = 0; done < PATH_LIMIT;) {
+		u64 count = 4096 - ((u64)(from + done) & 4095);
+		u64 most = done ? PATH_LIMIT - done : SHORT;
+		if (count > most)
+			count = most;
+		if (copy_in(to + done, from + done, count) != count)
+			return 0;
+		u64 found = length(to + done, count);
+		done += found;
+		to[done] = 0;
+		if (found < count)
+			return 1;
+	}
+	return 1;
+}
