@@ -217,7 +217,7 @@ static void give_back_ahead(void)
 static void forget_calls(struct state *state)
 {
 	for (u32 i = 0; i < CACHED_PATHS; i++)
-		state->cache[i].hash = 0;
+		state->cache[i / PATH_WAYS][i % PATH_WAYS].hash = 0;
 	for (u32 i = 0; i < HABITS; i++)
 		state->habits[i] = (struct habit){0, 0, 0};
 	state->last_path_bytes = 0;

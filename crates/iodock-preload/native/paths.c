@@ -118,12 +118,17 @@ static __attribute__((noinline)) u8 *put_path(struct state *state, u32 level, u8
 		stream->paths++;
 		return put_bytes(put(put(put(at, 0), 0), path->bytes), path->text, path->bytes);
 	}
-	struct cached *cached = &state->cache[path->hash >> 1 & (CACHED_PATHS - 1)];
-	if (cached->hash == path->hash)
-		return put(at, cached->index);
+	struct cached *ways = state->cache[path->hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
+	/* All of them, without a branch: which one it is the processor would guess wrong. */
+	u64 index = 0;
+	for (u32 i = 0; i < PATH_WAYS; i++)
+		index |= ways[i].index & -(u64)(ways[i].hash == path->hash);
+	if (index)
+		return put(at, index);
 	u64 shared = shared_with_last(state, path);
-	cached->hash = path->hash;
-	cached->index = ++stream->paths;
+	for (u32 i = PATH_WAYS - 1; i > 0; i--)
+		ways[i] = ways[i - 1];
+	ways[0] = (struct cached){path->hash, ++stream->paths};
 	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
 }
 

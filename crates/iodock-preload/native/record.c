@@ -16,6 +16,7 @@
 #define LEVELS 4
 #define CROWDED_MOST 64
 #define CACHED_PATHS 64
+#define PATH_WAYS 4
 #define PENDING 8
 #define HABITS 64
 #define LAST_PATH 256
@@ -104,7 +105,8 @@ struct state {
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
-	struct cached cache[CACHED_PATHS];
+	/* Of paths that belong in one place the last ones are kept, on one cache line. */
+	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));
 	/* These too are of the first stream. */
 	struct habit habits[HABITS];
 	u64 last_path_bytes;

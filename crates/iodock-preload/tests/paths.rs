@@ -4,7 +4,9 @@
 mod common;
 
 use common::{compiled, entries, run, session, Folder};
+use iodock_preload::format::header::NEXT_CHUNK;
 use iodock_preload::reader::Entry;
+use iodock_preload::session::used;
 
 fn of(entry: Entry) -> Vec<Vec<u8>> {
     let Entry::Call(call) = entry else { return Vec::new() };
@@ -35,4 +37,18 @@ fn of_every_length_and_wherever_they_lie() {
             assert_eq!(recorded, told, "path {number} of seed {seed}");
         }
     }
+}
+
+/// The two belong in one place of what a thread remembers.
+#[test]
+fn those_asked_for_by_turns_are_stored_once() {
+    const ROUNDS: u64 = 10_000;
+    let (folder, place) = (Folder::new(), Folder::new());
+    let program = compiled("few_paths", &folder);
+    let session = session(&place);
+    assert!(run(&session, &program, &[&ROUNDS.to_string()]).status.success());
+    let chunks = session.counter(NEXT_CHUNK).expect("counter");
+    let bytes: u64 = (0..chunks).map(|index| u64::from(used(&session.head(index).expect("head")))).sum();
+    let per_call = bytes as f64 / (2 * ROUNDS) as f64;
+    assert!(per_call < 12.0, "{per_call} bytes a call");
 }

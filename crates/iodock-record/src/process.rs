@@ -3,6 +3,7 @@
 pub use iodock_event::ranks::{rank_among, RANK_NAMES};
 use iodock_event::{DescriptorSnapshot, Text, UNKNOWN};
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::{fs, io};
@@ -64,7 +65,8 @@ pub fn descriptors(pid: u32) -> Vec<OpenDescriptor> {
 /// One descriptor of `pid`.
 pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
     let (mut position, mut flags) = (UNKNOWN, 0);
-    for line in fs::read_to_string(format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default().lines() {
+    let info = read_short(&format!("/proc/{pid}/fdinfo/{fd}")).unwrap_or_default();
+    for line in String::from_utf8_lossy(&info).lines() {
         match line.split_once(':').map(|(name, value)| (name, value.trim())) {
             Some(("pos", value)) => position = value.parse().unwrap_or(UNKNOWN),
             Some(("flags", value)) => flags = u64::from_str_radix(value, 8).unwrap_or(0),
@@ -85,6 +87,9 @@ pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
     OpenDescriptor { snapshot, target: link(&path) }
 }
 
+/// More than such a file has, in bytes.
+const SHORT: usize = 2048;
+
 /// In ns: /proc counts CPU time in hundredths of a second on every Linux.
 const TICK: i64 = 10_000_000;
 
@@ -99,9 +104,16 @@ pub struct Stat {
     pub started: u64,
 }
 
+/// A short file of /proc. Its size is not known beforehand: looked for in small pieces, it takes ten calls.
+fn read_short(path: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(SHORT);
+    fs::File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// `None` where there is no such process.
 pub fn stat(pid: u32) -> Option<Stat> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read_short(&format!("/proc/{pid}/stat")).ok()?;
     let at = stat.iter().rposition(|&byte| byte == b')')?;
     // Fields are counted behind the name, which may hold anything: state is the first, then from 3.
     let fields: Vec<&str> = std::str::from_utf8(stat.get(at + 2..)?).ok()?.split(' ').collect();

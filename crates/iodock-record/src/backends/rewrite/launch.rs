@@ -89,6 +89,7 @@ pub fn run(
         turn: Instant::now(),
         received: control.received(),
         stopping: StopAlong::default(),
+        may_stand_still: false,
         exit: None,
         killing: false,
         killed: HashSet::new(),
@@ -177,6 +178,8 @@ struct Following<'a> {
     turn: Instant,
     received: Received,
     stopping: StopAlong,
+    /// The first process may have been stopped.
+    may_stand_still: bool,
     exit: Option<ProgramExit>,
     /// Everything is to be killed, also what is born meanwhile; and what was.
     killing: bool,
@@ -218,23 +221,32 @@ impl Following<'_> {
         // The first one is looked at alone, as long as it runs.
         if self.exit.is_none() {
             let (living, clock) = (&self.living, self.clock);
-            let stopped = process::all_stopped([self.root as u32].into_iter()) && living.all_stopped();
+            let stopped = self.may_stand_still
+                && process::all_stopped([self.root as u32].into_iter())
+                && living.all_stopped();
             self.stopping.heed(stopped, self.root, || clock.now());
         }
     }
 
     fn wait_for_root(&mut self) {
+        // Where a wait does not tell it may be so.
+        self.may_stand_still = self.handle.is_none() || self.requests.has_root();
         self.exit = self.requests.root_exit();
         if self.exit.is_some() || self.requests.has_root() {
             return;
         }
         let mut status = 0;
-        let how = if self.handle.is_some() { libc::WNOHANG } else { 0 };
+        // Without the handle this wait is what we sleep in, and a stop is not to end it.
+        let how = if self.handle.is_some() { libc::WNOHANG | libc::WSTOPPED } else { 0 };
         // SAFETY: plain waits for our own child, the first of which leaves it to be waited for.
         unsafe {
             let mut ended: libc::siginfo_t = std::mem::zeroed();
             let wanted = libc::WEXITED | libc::WNOWAIT | how;
             if libc::waitid(libc::P_PID, self.root as u32, &mut ended, wanted) != 0 || ended.si_pid() == 0 {
+                return;
+            }
+            self.may_stand_still |= ended.si_code == libc::CLD_STOPPED;
+            if ended.si_code == libc::CLD_STOPPED {
                 return;
             }
             // Taken meanwhile: its stops are its tracer's.
