@@ -4,6 +4,7 @@
 
 /* read, write, pread64, pwrite64: a bit each */
 #define DATA_NUMBERS 0x60003
+#define LAST_DATA_NUMBER 18
 /* A unit of time is 2^4 ticks of the TSC. */
 #define TIME_SHIFT 4
 /* No record is longer but for its texts: 2 codes, 1 mask, at most 12 numbers of 9 bytes, and a little. */

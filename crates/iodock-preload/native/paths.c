@@ -109,27 +109,42 @@ static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path,
 	return at + count;
 }
 
-/* Where it is new in this chunk: 0, how much is as in the last new one, how many bytes follow, and these (it gets the next number, from
- * 1). Else its number. */
-static __attribute__((noinline)) u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path)
+static inline ALWAYS struct cached *ways_of(struct state *state, const struct path *path)
 {
-	struct stream *stream = &state->streams[level];
-	if (unlikely(level)) {
-		stream->paths++;
-		return put_bytes(put(put(put(at, 0), 0), path->bytes), path->text, path->bytes);
-	}
-	struct cached *ways = state->cache[path->hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
-	/* All of them, without a branch: which one it is the processor would guess wrong. */
+	return state->cache[path->hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
+}
+
+/* Its number in this chunk, 0 if it is not known. */
+static inline ALWAYS u64 known_path(struct state *state, const struct path *path)
+{
+	const struct cached *ways = ways_of(state, path);
 	u64 index = 0;
+	/* All of them, without a branch: which one it is the processor would guess wrong. */
 	for (u32 i = 0; i < PATH_WAYS; i++)
 		index |= ways[i].index & -(u64)(ways[i].hash == path->hash);
-	if (index)
-		return put(at, index);
+	return index;
+}
+
+/* 0, how much is as in the last new one, how many bytes follow, and these. It gets the next number, from 1. */
+static __attribute__((noinline)) u8 *put_new_path(struct state *state, u32 level, u8 *at, const struct path *path)
+{
+	struct stream *stream = &state->streams[level];
+	stream->paths++;
+	if (unlikely(level))
+		return put_bytes(put(put(put(at, 0), 0), path->bytes), path->text, path->bytes);
+	struct cached *ways = ways_of(state, path);
 	u64 shared = shared_with_last(state, path);
 	for (u32 i = PATH_WAYS - 1; i > 0; i--)
 		ways[i] = ways[i - 1];
-	ways[0] = (struct cached){path->hash, ++stream->paths};
+	ways[0] = (struct cached){path->hash, stream->paths};
 	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
+}
+
+/* The number of a path that is in this chunk, or what makes it known. */
+static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path)
+{
+	u64 index = level ? 0 : known_path(state, path);
+	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
 /* Reads what may not be there, as the kernel does: returns the bytes that could be read. */

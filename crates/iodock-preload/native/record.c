@@ -219,52 +219,6 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	}
 }
 
-#define ROLES(a, b, c, d) ((u64)(a) | (u64)(b) << 8 | (u64)(c) << 16 | (u64)(d) << 24)
-
-/* A call on the first stream whose shape is a constant here: what its arguments are not is compiled away. 0 if there is more to do. */
-static inline ALWAYS int record_known(struct state *state, u32 kind, u64 roles, u32 code, const struct plain_frame *plain,
-				      u64 end)
-{
-	const u64 *arguments = plain->frame.arguments;
-	s64 result = plain->result;
-	int readable = path_was_read(plain->frame.number & (CALL_NUMBERS - 1), arguments, result);
-	struct fields fields = {0};
-	gather_one(&fields, roles & 255, arguments, readable, result);
-	gather_one(&fields, roles >> 8 & 255, arguments + 1, readable, result);
-	gather_one(&fields, roles >> 16 & 255, arguments + 2, readable, result);
-	gather_one(&fields, roles >> 24 & 255, arguments + 3, readable, result);
-	fields.more |= fields.always;
-	int has_path = (roles & 255) == ROLE_PATH || (roles >> 8 & 255) == ROLE_PATH;
-	if (has_path && unlikely(!fields.path))
-		return 0;
-	write_these(state, 0, kind, code, &fields, 0, plain->start >> TIME_SHIFT, end, result);
-	return 1;
-}
-
-/* Those that most calls are of: close and its like, access and its like, fstat, stat, lseek, fcntl, newfstatat, openat. None of them
- * is that of a call of which record_general does more: tests/both_ways.rs holds them to it. */
-static inline int record_frequent(struct state *state, const struct shape *shape, const struct plain_frame *plain, u64 end)
-{
-	u64 word = *(const u64 *)shape, roles = word >> 16;
-	u32 kind = word & 255, code = word >> 8 & 255;
-	if (kind == KIND_OPEN && roles == ROLES(ROLE_FD, ROLE_PATH, ROLE_FLAGS, 0))
-		return record_known(state, KIND_OPEN, ROLES(ROLE_FD, ROLE_PATH, ROLE_FLAGS, 0), code, plain, end);
-#define KNOWN(a, b, c, d) \
-	case ROLES(a, b, c, d): \
-		return record_known(state, KIND_GENERAL, ROLES(a, b, c, d), code, plain, end)
-	if (kind == KIND_GENERAL)
-		switch (roles) {
-		KNOWN(ROLE_FD, 0, 0, 0);
-		KNOWN(ROLE_PATH, 0, 0, 0);
-		KNOWN(ROLE_FD, ROLE_STAT, 0, 0);
-		KNOWN(ROLE_PATH, ROLE_STAT, 0, 0);
-		KNOWN(ROLE_FD, ROLE_NONE, ROLE_ARGUMENT, 0);
-		KNOWN(ROLE_FD, ROLE_FLAGS, ROLE_ARGUMENT, 0);
-		KNOWN(ROLE_FD, ROLE_PATH, ROLE_STAT, ROLE_FLAGS);
-		}
-	return 0;
-}
-
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
  * be predicted from is not what a reader has seen. They go into new chunks. */
 static __attribute__((noinline)) void abandon(struct state *state)
@@ -306,7 +260,9 @@ static inline void leave(struct state *state, u32 level)
 
 #include "flight.c"
 
-/* Called by the stub behind a call that it has not written itself, which it does with most of read, write, pread64 and pwrite64. */
+#include "short.c"
+
+/* Called by the stub behind a call that is not recorded yet: the stub itself writes data calls, the short way what is frequent. */
 __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
 {
 	struct state *state = mine(end >> TIME_SHIFT);
@@ -319,9 +275,8 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 	if (unlikely(state->crowded))
 		state->crowded = 0;
 	has_landed(state, (u64)plain);
-	if (level || !record_frequent(state, shape, plain, end >> TIME_SHIFT))
-		record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT,
-			       end >> TIME_SHIFT, plain->result);
+	record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
+		       plain->result);
 	leave(state, level);
 }
 

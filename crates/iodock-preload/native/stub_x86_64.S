@@ -113,11 +113,6 @@ iodock_plain:
 	/* The most frequent records, as write_these() would write them but for their shorter head: read, write, pread64 and pwrite64. Nothing but %rax, %rdx, %rsi, %r8, %r9, %rcx and %r11 is used, so little is to be restored. The clock is read behind the
 	 * first loads: reading it takes 12 ns, and they find their way meanwhile. */
 	movl	16(%rsp), %ecx
-	cmpl	$18, %ecx
-	ja	.Learly
-	movl	$DATA_NUMBERS, %edx
-	btl	%ecx, %edx
-	jnc	.Learly
 	movq	iodock_own@gottpoff(%rip), %r11
 	movq	%fs:(%r11), %r11
 	testq	%r11, %r11
@@ -133,10 +128,15 @@ iodock_plain:
 	jz	.Lother_early
 	movq	$0, STATE_FLIGHT(%r11)
 	movq	$0, CHUNK_FLIGHT_START(%r8)
-	movq	STATE_AT(%r11), %r8
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
+	cmpl	$LAST_DATA_NUMBER, %ecx
+	ja	.Lno_data
+	movl	$DATA_NUMBERS, %edx
+	btl	%ecx, %edx
+	jnc	.Lno_data
+	movq	STATE_AT(%r11), %r8
 	movq	%rax, %r9
 	shrq	$TIME_SHIFT, %r9
 	leaq	RECORD_MOST(%r8), %rdx
@@ -221,6 +221,14 @@ iodock_plain:
 	.cfi_adjust_cfa_offset -216
 	jmpq	*%rcx
 	.cfi_restore_state
+.Lno_data:
+	movq	%r11, %rdi
+	movq	%rsp, %rsi
+	movq	%rax, %rdx
+	call	iodock_record_short
+	testq	%rax, %rax
+	jz	.Lrecorded
+	jmp	.Lany
 .Lother:
 	movl	$0, STATE_LEVEL(%r11)
 	movq	%r9, %rax
@@ -236,6 +244,7 @@ iodock_plain:
 	movq	%rax, %rsi
 	movq	%rsp, %rdi
 	call	iodock_record
+.Lrecorded:
 	popq	%rax
 	leaq	16(%rsp), %rsp
 	.cfi_adjust_cfa_offset -24

@@ -1,5 +1,5 @@
 /* The recorder's own sources in a program: the same calls, of all shapes but those with memory that only a kernel fills, are written by the
- * way of frequent shapes where it takes them, and then all of them by the general way. What is written, and what is remembered for
+ * short way where it takes them, and then all of them by the general way. What is written, and what is remembered for
  * the next call, must be the same. The table of shapes comes by standard input. */
 #include "../../native/record.c"
 
@@ -82,7 +82,7 @@ static struct plain_frame any_call(u64 now)
 	return call;
 }
 
-/* Calls that the way of frequent shapes took. */
+/* Calls that the short way took. */
 static u64 written(u32 way)
 {
 	struct state *state = &states[way];
@@ -96,7 +96,7 @@ static u64 written(u32 way)
 		const struct shape *shape = &header.shapes[call.frame.number];
 		u64 end = (call.start >> TIME_SHIFT) + any(2000);
 		u32 level = enter(state);
-		u32 done = way && record_frequent(state, shape, &call, end);
+		u32 done = way && record_short(state, &call, end << TIME_SHIFT);
 		taken += done;
 		if (!done)
 			record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result);
