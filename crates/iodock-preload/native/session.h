@@ -17,13 +17,14 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 8
+#define SESSION_VERSION 9
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
 #define MOST_ROLES 6
 #define BIRTHS 1024
 #define MODULES 256
+#define OFFERED 64
 #define MODULE_NAME 247
 /* The least that the head of the file takes. */
 #define HEAD_LEAST (128l << 10)
@@ -120,6 +121,8 @@ struct header {
 	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* of the file, that every process maps */
 	u32 owner;	  /* the recorder's user, whose the texts' files are */
+	/* Chunks that are read, for the threads that filled them to use again: their numbers and one, each in the place of its number. */
+	u32 offered[OFFERED] __attribute__((aligned(64)));
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
 	char library[1024]; /* of the preloaded library, NUL-terminated */
 	char session[1024]; /* of this file */
@@ -174,7 +177,7 @@ struct chunk {
 	u32 flight_number;
 	u64 flight_start;
 	s32 flight_fd;
-	u32 reserved;
+	u32 generation; /* how often it was used before */
 };
 
 /* First byte of a record: a call's code, one of the heads in hot.h, 255 for those that are no calls. */

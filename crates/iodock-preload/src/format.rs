@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -9,6 +9,9 @@ pub const ROLES: usize = 6;
 pub const BIRTHS: usize = 1024;
 /// Files of other code that the header remembers.
 pub const MODULES: usize = 256;
+
+/// Chunks that may be offered back at a time.
+pub const OFFERED: usize = 64;
 
 /// Offsets in the header.
 pub mod header {
@@ -38,6 +41,7 @@ pub mod header {
     pub const ID_SPACE: usize = 160;
     pub const HEAD_BYTES: usize = 168;
     pub const OWNER: usize = 176;
+    pub const OFFERED: usize = 192;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
     pub const SESSION: usize = 9216;
@@ -63,6 +67,7 @@ pub mod chunk {
     pub const FLIGHT_NUMBER: usize = 44;
     pub const FLIGHT_START: usize = 48;
     pub const FLIGHT_FD: usize = 56;
+    pub const GENERATION: usize = 60;
     pub const BYTES: usize = 64;
 }
 

@@ -18,6 +18,15 @@ pub struct Head {
     pub level: u32,
     /// The process whose thread writes it; a child of vfork writes into its parent's.
     pub owner: u32,
+    /// How often the chunk was used before.
+    pub generation: u32,
+}
+
+impl Head {
+    /// What tells the chunk that lies at `index` of a session from others: also from what it was before.
+    pub fn number(&self, index: u64) -> u64 {
+        index | u64::from(self.generation) << 32
+    }
 }
 
 /// Why reading a chunk stopped before its end.
@@ -36,6 +45,7 @@ pub fn head(bytes: &[u8]) -> Option<Head> {
         sequence: number(chunk::SEQUENCE)?,
         level: number(chunk::LEVEL)?,
         owner: number(chunk::OWNER)?,
+        generation: number(chunk::GENERATION)?,
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::cache::{Cache, Library};
 use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, HEAD_LEAST, MAGIC, MODULES, VERSION};
+use crate::reader;
 use crate::shapes::Shapes;
 use crate::table::Places;
 use std::ffi::OsStr;
@@ -130,6 +131,27 @@ impl Session {
         Ok(bytes)
     }
 
+    /// The numbers of all that are begun.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn numbers(&self) -> io::Result<Vec<u64>> {
+        let mut numbers = Vec::new();
+        for index in 0..self.counter(header::NEXT_CHUNK)?.min(self.most_chunks()) {
+            numbers.extend(reader::head(&self.head(index)?).map(|head| head.number(index)));
+        }
+        Ok(numbers)
+    }
+
+    /// The header of the chunk with this number; `None` if its place is another's by now, or nobody's yet.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn head_of(&self, number: u64) -> io::Result<Option<reader::Head>> {
+        let index = place_of(number);
+        Ok(reader::head(&self.head(index)?).filter(|head| head.number(index) == number))
+    }
+
     /// Processes born since `from`, as many as are still known; and how many there have been.
     pub fn births(&self, from: u64) -> io::Result<(Vec<u32>, u64)> {
         let count = self.counter(header::BIRTHS)?;
@@ -222,6 +244,11 @@ impl Session {
         // SAFETY: a plain call on our own descriptor. Where the file system can't, the memory stays until the end.
         unsafe { libc::fallocate(self.file.as_raw_fd(), mode, at, bytes) };
     }
+}
+
+/// Where in a session the chunk with this number lies.
+pub fn place_of(number: u64) -> u64 {
+    number & u64::from(u32::MAX)
 }
 
 fn word(head: &[u8; chunk::BYTES], at: usize) -> u32 {

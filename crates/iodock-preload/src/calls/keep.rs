@@ -2,6 +2,7 @@
 //! chunks' headers are looked at.
 
 use super::file::{CallsWriter, Lost};
+use super::offers::Offers;
 use crate::format::{chunk, header};
 use crate::reader::{self, Flight};
 use crate::session::{self, Mapped, Session};
@@ -11,6 +12,10 @@ use std::io;
 /// Chunks that were found begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that
 /// may have 64.
 const PRESSING: u64 = 128;
+
+/// The same for chunks that were begun behind full ones: so many lie side by side in a thread's cache, and it fills
+/// them again if it gets them back.
+const PRESSING_FULL: u64 = 4;
 
 /// Chunks that were set aside and are looked at in one round: there may be many, few of them are begun, and
 /// the system finds nothing slower than a page that is not there.
@@ -32,8 +37,12 @@ pub struct Keeper<'a> {
     /// Older ones without: a process has set them aside for threads that it has not made, and perhaps never
     /// makes.
     set_aside: VecDeque<u64>,
-    /// Found begun since the last time that all was handed over.
+    /// Found begun since the last time that all was handed over, and of these behind full ones.
     found_begun: u64,
+    found_behind: u64,
+    /// Those that were offered back, each with what it was last: taken or not.
+    offered: Vec<(u64, reader::Head)>,
+    offers: Option<Offers>,
     memory: Option<Mapped>,
     bytes: Vec<u8>,
 }
@@ -41,11 +50,9 @@ pub struct Keeper<'a> {
 /// A chunk that more may be written to.
 struct Live {
     index: u64,
+    head: reader::Head,
     /// Handed over up to here.
     at: u32,
-    stream: u32,
-    sequence: u32,
-    owner: u32,
     /// Nothing came since the last time.
     quiet: bool,
 }
@@ -62,6 +69,9 @@ impl<'a> Keeper<'a> {
             unready: Vec::new(),
             set_aside: VecDeque::new(),
             found_begun: 0,
+            found_behind: 0,
+            offered: Vec::new(),
+            offers: Offers::new(session).ok(),
             memory: session.map(),
             bytes: Vec::new(),
         }
@@ -87,6 +97,20 @@ impl<'a> Keeper<'a> {
                 None => self.unready.push(index),
             }
         }
+        self.look_at_offered()
+    }
+
+    /// Those that were taken again.
+    fn look_at_offered(&mut self) -> io::Result<()> {
+        for (index, before) in std::mem::take(&mut self.offered) {
+            let is_open = self.offers.as_ref().is_some_and(|offers| offers.has(index));
+            // What it is told from is written before what says that it is begun: so the next look is at all of it, or nothing.
+            let is_other = !is_open
+                && reader::head(&self.head(index)?).is_some_and(|head| head.generation != before.generation);
+            if !is_other || self.look_at(index)?.is_none() {
+                self.offered.push((index, before));
+            }
+        }
         Ok(())
     }
 
@@ -94,60 +118,73 @@ impl<'a> Keeper<'a> {
     fn look_at(&mut self, index: u64) -> io::Result<Option<u32>> {
         let Some(head) = reader::head(&self.session.head(index)?) else { return Ok(None) };
         self.found_begun += 1;
+        self.found_behind += u64::from(head.sequence > 0);
         let newest = self.newest.entry(head.stream).or_insert(head.sequence);
         *newest = head.sequence.max(*newest);
-        let (stream, sequence, owner) = (head.stream, head.sequence, head.owner);
-        self.live.push(Live { index, at: 0, stream, sequence, owner, quiet: false });
-        Ok(Some(owner))
+        self.live.push(Live { index, head, at: 0, quiet: false });
+        Ok(Some(head.owner))
     }
 
     /// Is there so much that it should not wait for its second?
     pub fn is_pressing(&self) -> bool {
-        self.found_begun >= PRESSING
+        self.found_begun >= PRESSING || self.found_behind >= PRESSING_FULL
     }
 
-    /// Skips what the file holds already of chunk `index`.
+    /// Skips what the file holds already of a chunk with this number.
     pub fn skip(&mut self, held: impl Fn(u64) -> u32) {
         for live in &mut self.live {
-            live.at = held(live.index);
+            live.at = held(live.head.number(live.index));
         }
     }
 
-    /// Hands over what is new, and gives the memory back of chunks that nothing more comes to.
+    /// Hands over what is new. Chunks that nothing more comes to are offered back, or their memory is given back.
     ///
     /// # Errors
     /// The session can't be read or the file can't be written. What was not handed over stays.
     pub fn hand_over(&mut self, mut is_alive: impl FnMut(u32) -> bool) -> io::Result<()> {
-        self.found_begun = 0;
-        let mut done = Vec::new();
+        (self.found_begun, self.found_behind) = (0, 0);
+        let (mut done, mut full) = (Vec::new(), Vec::new());
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
         for mut one in live.drain(..) {
             // Asked before the chunk is read: nothing comes afterwards.
-            let superseded = self.newest.get(&one.stream).is_some_and(|&newest| newest > one.sequence);
+            let newest = self.newest.get(&one.head.stream);
+            let superseded = newest.is_some_and(|&newest| newest > one.head.sequence);
             let over = match result {
                 Ok(()) => self.hand_over_one(&mut one),
                 Err(_) => Ok(false),
             };
             match over {
-                Ok(over) if superseded || over => {
+                Ok(true) => {
                     done.push(one.index);
-                    if over {
-                        self.newest.remove(&one.stream);
-                    }
+                    self.newest.remove(&one.head.stream);
                 }
-                Ok(_) if one.quiet && !is_alive(one.owner) => self.resting.push(one),
+                Ok(false) if superseded => full.push((one.index, one.head)),
+                Ok(_) if one.quiet && !is_alive(one.head.owner) => self.resting.push(one),
                 Ok(_) => self.live.push(one),
                 Err(error) => result = Err(error),
             }
         }
         result?;
         self.file.flush()?;
+        for (index, head) in full {
+            done.extend(self.offer(index, head));
+        }
         done.sort_unstable();
         for run in done.chunk_by(|one, next| one + 1 == *next) {
             self.session.discard(run[0], run.len() as u64);
         }
         Ok(())
+    }
+
+    /// Offers a full chunk back, once all of it is in the file. Which one nobody wants, of this and the one that was offered
+    /// in its place?
+    fn offer(&mut self, index: u64, head: reader::Head) -> Option<u64> {
+        let Some(offers) = self.offers.as_ref().filter(|_| head.level == 0) else { return Some(index) };
+        let unwanted = offers.offer(index);
+        self.offered.retain(|&(other, _)| Some(other) != unwanted);
+        self.offered.push((index, head));
+        unwanted
     }
 
     /// The header of a chunk that is begun: its page is there.
@@ -176,7 +213,7 @@ impl<'a> Keeper<'a> {
                 &self.bytes
             }
         };
-        self.file.chunk(live.index, live.at, first, bytes)?;
+        self.file.chunk(live.head.number(live.index), live.at, first, bytes)?;
         live.at = from + bytes.len() as u32;
         Ok(over)
     }
@@ -187,12 +224,13 @@ impl<'a> Keeper<'a> {
         {
             self.look_at(index)?;
         }
+        self.look_at_offered()?;
         let mut live = std::mem::take(&mut self.live);
         live.append(&mut self.resting);
         for one in &mut live {
             self.hand_over_one(one)?;
             if let Some(flight) = Flight::of(&self.head(one.index)?, self.session.time_shift) {
-                self.file.flight(one.index, flight)?;
+                self.file.flight(one.head.number(one.index), flight)?;
             }
         }
         let counter = |at| self.session.counter(at);

@@ -4,6 +4,7 @@
 mod births;
 mod file;
 mod keep;
+mod offers;
 mod records;
 mod source;
 mod streams;

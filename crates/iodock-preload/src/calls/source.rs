@@ -8,7 +8,7 @@ use super::times::Times;
 use super::usages::Usages;
 use crate::format::header;
 use crate::reader::{ChunkReader, Entry, ProcessRecord};
-use crate::session::Session;
+use crate::session::{place_of, Session};
 use crate::shapes::Shapes;
 use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
 use std::path::Path;
@@ -133,7 +133,7 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
 fn take_rest(file: &CallsFile, session: &Session) -> io::Result<()> {
     let mut keeper = Keeper::new(session, CallsWriter::go_on(file)?);
     keeper.collect(|_| {})?;
-    keeper.skip(|index| file.held(index));
+    keeper.skip(|number| file.held(number));
     keeper.end()
 }
 
@@ -143,11 +143,11 @@ pub fn count_lost(path: &Path, session: &Session) -> u64 {
     let mut lost = counter(header::LOST_CALLS) + counter(header::LOST_STREAMS);
     let file = CallsFile::open(path).ok();
     let shapes = Shapes::of_this_machine();
-    for index in 0..counter(header::NEXT_CHUNK).min(session.most_chunks()) {
-        let held = file.as_ref().map_or(0, |file| file.held(index)) as usize;
+    // What can't be read can't be counted.
+    for number in session.numbers().unwrap_or_default() {
+        let held = file.as_ref().map_or(0, |file| file.held(number)) as usize;
         let mut bytes = Vec::new();
-        // What can't be read can't be counted.
-        let _ = session.chunk(index, &mut bytes);
+        let _ = session.chunk(place_of(number), &mut bytes);
         let Some(mut reader) = ChunkReader::new(bytes) else { continue };
         loop {
             let at = reader.at();

@@ -4,7 +4,7 @@ use super::births;
 use super::file::CallsFile;
 use crate::format::chunk;
 use crate::reader::{self, ChunkReader, Entry, Flight};
-use crate::session::Session;
+use crate::session::{place_of, Session};
 use crate::shapes::Shapes;
 use iodock_event::Fork;
 use std::cmp::Reverse;
@@ -24,7 +24,7 @@ impl Chunks {
     fn indices(&self) -> io::Result<Vec<u64>> {
         let mut indices = self.file.indices();
         if let Some(session) = &self.session {
-            indices.extend(0..session.counter(crate::format::header::NEXT_CHUNK)?.min(session.most_chunks()));
+            indices.append(&mut session.numbers()?);
             indices.sort_unstable();
             indices.dedup();
         }
@@ -34,7 +34,7 @@ impl Chunks {
     fn head(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<Option<reader::Head>> {
         self.file.read(index, chunk::BYTES, bytes)?;
         if let (None, Some(session)) = (reader::head(bytes), &self.session) {
-            return Ok(reader::head(&session.head(index)?));
+            return session.head_of(index);
         }
         Ok(reader::head(bytes))
     }
@@ -42,7 +42,8 @@ impl Chunks {
     fn flight(&self, index: u64) -> Option<Flight> {
         let session = || {
             let session = self.session.as_ref()?;
-            Flight::of(&session.head(index).ok()?, session.time_shift)
+            session.head_of(index).ok()??;
+            Flight::of(&session.head(place_of(index)).ok()?, session.time_shift)
         };
         self.file.flight(index).or_else(session)
     }
@@ -50,8 +51,10 @@ impl Chunks {
     fn read(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
         self.file.read(index, usize::MAX, bytes)?;
         match &self.session {
-            Some(session) => session.more_of_chunk(index, bytes.len(), bytes),
-            None => Ok(()),
+            Some(session) if session.head_of(index)?.is_some() => {
+                session.more_of_chunk(place_of(index), bytes.len(), bytes)
+            }
+            _ => Ok(()),
         }
     }
 }
