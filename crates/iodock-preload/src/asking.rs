@@ -1,12 +1,11 @@
 //! Places in the session's header where processes ask the recorder for something, and wait until it is done.
 
 use crate::format::header;
+use crate::page::HeaderPage;
 use crate::session::Session;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-const PAGE: usize = 4096;
 /// Stands where a process would ask; no process has this number.
 const STOPPED: u32 = u32::MAX;
 
@@ -34,37 +33,24 @@ pub const TRACE: Wish = Wish { offer: header::TRACE_WHAT, asking: header::TRACE_
 
 /// The place for one wish.
 pub struct Asking {
-    page: *mut u8,
+    page: HeaderPage,
     wish: Wish,
 }
-
-// SAFETY: the memory is only used as atomics, and is there as long as this is.
-unsafe impl Send for Asking {}
-// SAFETY: as above.
-unsafe impl Sync for Asking {}
 
 impl Asking {
     /// From now on `offer` may be asked for.
     pub fn begin(session: &Session, wish: Wish, offer: u64) -> io::Result<Asking> {
-        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, session.file.as_raw_fd());
-        // SAFETY: a new shared mapping of the header's first page, which is there.
-        let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE, access, libc::MAP_SHARED, fd, 0) };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let place = Asking { page: page.cast(), wish };
+        let place = Asking { page: HeaderPage::of(session)?, wish };
         place.offer(offer);
         Ok(place)
     }
 
     fn offer(&self, offer: u64) {
-        // SAFETY: within the page, aligned.
-        unsafe { (*self.page.add(self.wish.offer).cast::<AtomicU64>()).store(offer, SeqCst) };
+        self.page.long(self.wish.offer).store(offer, SeqCst);
     }
 
     fn word(&self, at: usize) -> &AtomicU32 {
-        // SAFETY: within the page, aligned, and shared as an atomic is.
-        unsafe { &*self.page.add(at).cast::<AtomicU32>() }
+        self.page.word(at)
     }
 
     /// Answers until [`Asking::stop`]: who asks goes on as soon as `serve` has returned whether it was served.
@@ -103,12 +89,5 @@ impl Asking {
         let asking = self.word(self.wish.asking);
         // SAFETY: only wakes who waits there.
         unsafe { libc::syscall(libc::SYS_futex, asking.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        // SAFETY: the mapping made in `begin`.
-        unsafe { libc::munmap(self.page.cast(), PAGE) };
     }
 }

@@ -16,6 +16,7 @@ pub mod format;
 mod items;
 pub mod mapping;
 mod own;
+mod page;
 pub mod reader;
 pub mod session;
 pub mod shapes;

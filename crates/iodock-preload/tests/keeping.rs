@@ -3,10 +3,10 @@
 #![cfg(target_os = "linux")]
 
 use iodock_preload::calls::{CallsFile, CallsWriter, Keeper, Lost};
-use iodock_preload::format::{chunk, header, CHUNK_MAGIC};
+use iodock_preload::format::{chunk, header, CHUNK_MAGIC, OFFERED};
 use iodock_preload::session::Session;
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,12 +28,18 @@ impl Drop for Place {
     }
 }
 
-/// Chunk `index` with so many bytes, its header included.
+/// Chunk `index` with so many bytes, its header included: the first of its stream.
 fn fill(session: &Session, index: u64, used: u32) {
+    fill_of(session, index, used, (index as u32, 0));
+}
+
+/// One of a stream, of which it is told how many were before it.
+fn fill_of(session: &Session, index: u64, used: u32, (stream, sequence): (u32, u32)) {
     let mut bytes = vec![index as u8; used as usize];
     bytes[..chunk::BYTES].fill(0);
     bytes[chunk::USED..][..4].copy_from_slice(&used.to_le_bytes());
-    bytes[chunk::STREAM..][..4].copy_from_slice(&(index as u32).to_le_bytes());
+    bytes[chunk::STREAM..][..4].copy_from_slice(&stream.to_le_bytes());
+    bytes[chunk::SEQUENCE..][..4].copy_from_slice(&sequence.to_le_bytes());
     bytes[chunk::MAGIC..][..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());
     session.file.write_all_at(&bytes, session.chunks_at + index * CHUNK_BYTES).expect("a chunk");
     session.file.write_all_at(&(index + 1).to_le_bytes(), header::NEXT_CHUNK as u64).expect("a count");
@@ -99,6 +105,27 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
     keeper.end().expect("the end");
     let kept = CallsFile::open(&path).expect("readable");
     assert_eq!((kept.damaged, kept.indices()), (0, vec![7, 1234]));
+}
+
+/// A thread that has gone on to memory of its own, or has ended: its chunks are offered back to nobody.
+#[test]
+fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
+    let place = Place::new("offered");
+    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+    let path = place.0.join("run.calls");
+    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let kept = || session.file.metadata().expect("status").blocks() * 512;
+    let before = kept();
+    for index in 0..500 {
+        fill_of(&session, index, 60_000, (0, index as u32));
+        keeper.collect(|_| {}).expect("collected");
+        keeper.hand_over(|_| true).expect("handed over");
+    }
+    let chunks = (kept() - before).div_ceil(CHUNK_BYTES);
+    assert!((1..=OFFERED as u64 + 2).contains(&chunks), "{chunks} of 500");
+    keeper.end().expect("the end");
+    let kept = CallsFile::open(&path).expect("readable");
+    assert_eq!((kept.damaged, kept.indices()), (0, (0..500).collect::<Vec<u64>>()));
 }
 
 #[test]
