@@ -31,14 +31,14 @@ impl HeaderPage {
 
     /// The 4 bytes at `at`, a multiple of that.
     pub fn word(&self, at: usize) -> &AtomicU32 {
-        assert!(at % 4 == 0 && at + 4 <= BYTES);
+        assert!(at & 3 == 0 && at + 4 <= BYTES);
         // SAFETY: within the page, aligned, and shared as an atomic is.
         unsafe { &*self.start.add(at).cast() }
     }
 
     /// The 8 bytes at `at`, a multiple of that.
     pub fn long(&self, at: usize) -> &AtomicU64 {
-        assert!(at % 8 == 0 && at + 8 <= BYTES);
+        assert!(at & 7 == 0 && at + 8 <= BYTES);
         // SAFETY: as above.
         unsafe { &*self.start.add(at).cast() }
     }
