@@ -116,12 +116,16 @@ static void forget_chunk(struct stream *stream)
 	stream->limit = 0;
 }
 
+/* The chunk at `at` of the file, in the window of a sandbox. 0 if it lies outside. */
+static u8 *in_window(u64 at)
+{
+	return window && at >= window_at && at + session->chunk_bytes <= window_at + window_bytes ? window + (at - window_at) : 0;
+}
+
 /* The chunk at `at` of the file, 0 if there is none. */
 static u8 *chunk_memory(u8 **memory, u64 at)
 {
 	u64 bytes = session->chunk_bytes;
-	if (confined)
-		return window && at >= window_at && at + bytes <= window_at + window_bytes ? window + (at - window_at) : 0;
 	if (session_file >= 0)
 		return *memory = map_by(session_file, at, bytes);
 	u8 *old = *memory;
@@ -233,73 +237,127 @@ static u64 take_number(struct state *state)
  *
  * A page takes 3 microseconds to make, and what that pushes out of the processor's caches costs as much again. So the last chunks of a
  * thread's first stream stay mapped, and one that the recorder has read and offers back is the next one. It stays that thread's: no other
- * knows its number. */
+ * knows its number. All this may be left at any point (longjmp out of a handler, a child of vfork that is killed): then no memory
+ * is said to be two chunks', but one mapping may be nobody's. */
 
-/* (Both find a state that is wiped if a handler has forked, and this is its child.) */
-static u8 *remove_spent(struct state *state, u32 which)
+static u32 spent_in_process;
+
+/* What is in a place, which is empty then. */
+static u8 *take_spent(struct state *state, u32 place)
 {
-	if (which >= state->spent || state->spent > SPENT)
-		return 0;
-	u8 *memory = state->spent_memory[which];
-	state->spent--;
-	for (u32 i = which; i < state->spent; i++) {
-		state->spent_number[i] = state->spent_number[i + 1];
-		state->spent_memory[i] = state->spent_memory[i + 1];
-	}
+	u8 *memory = state->spent_memory[place];
+	state->spent_memory[place] = 0;
+	barrier();
 	return memory;
 }
 
-static void add_full(struct state *state)
+/* Where nothing is; SPENT if there is no such place. */
+static u32 empty_place(const struct state *state)
 {
-	if (!state->memory[0] || !state->mapped || state->spent >= SPENT)
+	u32 place = 0;
+	while (place < SPENT && state->spent_memory[place])
+		place++;
+	return place;
+}
+
+/* The full chunk stays mapped, if there is a place. */
+static void keep_full(struct state *state)
+{
+	u8 *memory = state->memory[0];
+	u32 number = state->mapped - 1, place = empty_place(state);
+	if (!memory || !state->mapped || place == SPENT)
 		return;
-	state->spent_memory[state->spent] = state->memory[0];
-	state->spent_number[state->spent++] = state->mapped - 1;
+	state->memory[0] = 0;
+	state->mapped = 0;
+	barrier();
+	state->spent_number[place] = number;
+	barrier();
+	state->spent_memory[place] = memory;
 }
 
 /* One that is offered back, and its number; the full one is put in its place. 0 if there is none. */
 static u8 *use_again(struct state *state, u64 *index)
 {
-	for (u32 i = 0; i < state->spent; i++) {
-		u32 number = state->spent_number[i], offer = number + 1;
-		if (!__atomic_compare_exchange_n(&session->offered[number % OFFERED], &offer, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	for (u32 place = 0; place < SPENT; place++) {
+		u32 number = state->spent_number[place], offer = number + 1;
+		/* (What is offered to its parent is not for the child of a handler's fork.) */
+		if (!state->spent_memory[place] || !state->taken ||
+		    !__atomic_compare_exchange_n(&session->offered[number % OFFERED], &offer, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 			continue;
-		u8 *memory = remove_spent(state, i);
-		add_full(state);
+		u8 *memory = take_spent(state, place);
 		*index = number;
+		if (memory)
+			keep_full(state);
 		return memory;
 	}
 	return 0;
 }
 
-/* The chunk at `at` of the file, mapped beside the full one, or where the oldest of those was that stay mapped. 0 if it can't be. */
-static u8 *map_beside(struct state *state, u64 at)
+/* Memory beside that of the full chunk, for the one at `at` of the file. 0 where a program might want the room itself, or there is none. */
+static u8 *map_beside(u64 at)
 {
-	u8 *oldest = state->spent < SPENT ? 0 : remove_spent(state, 0);
-	u8 *memory = map_part(oldest, at, session->chunk_bytes);
+	u64 bytes = session->chunk_bytes, limit[2];
+	if (failed(kernel(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY)
+		return 0;
+	if (__atomic_fetch_add(&spent_in_process, 1, __ATOMIC_RELAXED) < SPENT_MOST) {
+		u8 *memory = map_part(0, at, bytes);
+		/* Where all memory is locked, what a program may lock is its own. */
+		if (memory)
+			kernel2(SYS_munlock, memory, bytes);
+		return memory;
+	}
+	__atomic_fetch_sub(&spent_in_process, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of the one that has been full for longest. */
+static u8 *go_on_beside(struct state *state, u64 at)
+{
+	u8 *memory;
+	if (empty_place(state) < SPENT) {
+		memory = map_beside(at);
+	} else {
+		u8 *oldest = take_spent(state, state->spent_turn++ % SPENT);
+		memory = oldest ? map_part(oldest, at, session->chunk_bytes) : 0;
+	}
 	if (memory)
-		add_full(state);
+		keep_full(state);
 	return memory;
+}
+
+/* Memory for the chunk at `at` of the file, 0 if there is none. */
+static u8 *map_next(struct state *state, struct stream *stream, u32 level, u64 at)
+{
+	u8 **mapped = &state->memory[level], *memory = 0;
+	int stays = level == 0 && stream->sequence && !descriptors && session_file < 0;
+	if (stays && *mapped && state->mapped)
+		memory = go_on_beside(state, at);
+	if (memory)
+		return memory;
+	/* What is mapped there now is no longer that. */
+	if (level == 0)
+		state->mapped = 0;
+	return chunk_memory(mapped, at);
 }
 
 /* Memory and number of a stream's next chunk, 0 if there is none; and how often it was used before. */
 static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation)
 {
-	u8 **mapped = &state->memory[level], *memory = 0;
-	/* Is what is mapped the stream's full chunk, and may others be mapped beside it? */
-	int stays = level == 0 && stream->sequence && *mapped && state->mapped && !confined && !descriptors && session_file < 0;
+	/* Another thread may change it meanwhile. */
+	u32 in_sandbox = confined;
+	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
-	if (stays && (memory = use_again(state, index)) != 0)
-		*generation = ((struct chunk *)memory)->generation + 1;
 	/* (A stream is told by its first number, which is to be its lowest.) */
-	else if (!*mapped && !stream->sequence)
+	if (level == 0 && stream->sequence && !in_sandbox && (memory = use_again(state, index)) != 0)
+		*generation = ((struct chunk *)memory)->generation + 1;
+	else if (!state->memory[level] && !stream->sequence)
 		memory = take_ahead(index);
 	if (!memory) {
 		*index = take_number(state);
 		u64 at = session->chunks_at + *index * session->chunk_bytes;
-		if (is_in_file(at, session->chunk_bytes) && !(stays && (memory = map_beside(state, at)) != 0))
-			memory = chunk_memory(mapped, at);
+		if (is_in_file(at, session->chunk_bytes))
+			memory = in_sandbox ? in_window(at) : map_next(state, stream, level, at);
 	}
 	if (!memory) {
 		if (state->taken)
@@ -307,10 +365,11 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 		return 0;
 	}
 	/* A sandbox's lie in its window. */
-	if (!confined)
-		*mapped = memory;
-	if (level == 0)
-		state->mapped = confined ? 0 : (u32)*index + 1;
+	if (!in_sandbox) {
+		state->memory[level] = memory;
+		if (level == 0)
+			state->mapped = (u32)*index + 1;
+	}
 	return memory;
 }
 

@@ -21,6 +21,7 @@
 #define HABITS 64
 #define LAST_PATH 256
 #define SPENT 8
+#define SPENT_MOST 256 /* of all threads of a process */
 #define SLOT_BYTES 4096
 #define BLOCK_STATES 128
 #define BLOCK_BYTES (BLOCK_STATES * SLOT_BYTES)
@@ -104,10 +105,11 @@ struct state {
 	u32 owner; /* the process; pid may be a vfork's child */
 	struct confinement confinement;
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
-	/* Full chunks of the first stream that stay mapped, the oldest first; and the number of that in memory[0] and one, 0: not known. */
-	u32 spent, mapped;
-	u32 spent_number[SPENT];
+	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and whose turn it is to be given up; the number of that
+	 * in memory[0] and one, 0: not known. */
 	u8 *spent_memory[SPENT];
+	u32 spent_number[SPENT];
+	u32 spent_turn, mapped;
 	u8 *environment; /* made for an exec; to be given back if the program goes on */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	/* Of paths that belong in one place the last ones are kept, on one cache line. */

@@ -138,7 +138,9 @@ impl Session {
     pub fn numbers(&self) -> io::Result<Vec<u64>> {
         let mut numbers = Vec::new();
         for index in 0..self.counter(header::NEXT_CHUNK)?.min(self.most_chunks()) {
-            numbers.extend(reader::head(&self.head(index)?).map(|head| head.number(index)));
+            // What can't be read is as if it were not begun.
+            let head = self.head(index).ok().and_then(|head| reader::head(&head));
+            numbers.extend(head.map(|head| head.number(index)));
         }
         Ok(numbers)
     }

@@ -30,19 +30,39 @@ impl Drop for Place {
 
 /// Chunk `index` with so many bytes, its header included: the first of its stream.
 fn fill(session: &Session, index: u64, used: u32) {
-    fill_of(session, index, used, (index as u32, 0));
+    fill_of(session, index, used, Header { stream: index as u32, ..Header::default() });
 }
 
-/// One of a stream, of which it is told how many were before it.
-fn fill_of(session: &Session, index: u64, used: u32, (stream, sequence): (u32, u32)) {
+#[derive(Clone, Copy, Default)]
+struct Header {
+    stream: u32,
+    sequence: u32,
+    generation: u32,
+    over: u32,
+}
+
+fn fill_of(session: &Session, index: u64, used: u32, header: Header) {
     let mut bytes = vec![index as u8; used as usize];
     bytes[..chunk::BYTES].fill(0);
-    bytes[chunk::USED..][..4].copy_from_slice(&used.to_le_bytes());
-    bytes[chunk::STREAM..][..4].copy_from_slice(&stream.to_le_bytes());
-    bytes[chunk::SEQUENCE..][..4].copy_from_slice(&sequence.to_le_bytes());
-    bytes[chunk::MAGIC..][..4].copy_from_slice(&CHUNK_MAGIC.to_le_bytes());
+    let mut put = |at: usize, value: u32| bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    put(chunk::USED, used);
+    put(chunk::STREAM, header.stream);
+    put(chunk::SEQUENCE, header.sequence);
+    put(chunk::GENERATION, header.generation);
+    put(chunk::OVER, header.over);
+    put(chunk::MAGIC, CHUNK_MAGIC);
     session.file.write_all_at(&bytes, session.chunks_at + index * CHUNK_BYTES).expect("a chunk");
-    session.file.write_all_at(&(index + 1).to_le_bytes(), header::NEXT_CHUNK as u64).expect("a count");
+    let count = session.counter(header::NEXT_CHUNK).expect("counter").max(index + 1);
+    session.file.write_all_at(&count.to_le_bytes(), header::NEXT_CHUNK as u64).expect("a count");
+}
+
+/// As a thread does that wants a chunk of its own back.
+fn take(session: &Session, index: u64) {
+    let at = (header::OFFERED + 4 * (index as usize % OFFERED)) as u64;
+    let mut offered = [0; 4];
+    session.file.read_exact_at(&mut offered, at).expect("read");
+    assert_eq!(u64::from(u32::from_le_bytes(offered)), index + 1, "it is offered");
+    session.file.write_all_at(&[0; 4], at).expect("written");
 }
 
 #[test]
@@ -75,7 +95,7 @@ fn a_thread_that_goes_on_writing_damages_nothing() {
     keeper.end().expect("the end");
     let kept = CallsFile::open(&path).expect("readable");
     assert_eq!((kept.damaged, kept.lost), (0, Some(Lost { stopped: 3, ..Lost::default() })));
-    assert_eq!(kept.indices(), (0..64).collect::<Vec<u64>>());
+    assert_eq!(kept.numbers(), (0..64).collect::<Vec<u64>>());
 }
 
 #[test]
@@ -104,7 +124,7 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
     count(2000);
     keeper.end().expect("the end");
     let kept = CallsFile::open(&path).expect("readable");
-    assert_eq!((kept.damaged, kept.indices()), (0, vec![7, 1234]));
+    assert_eq!((kept.damaged, kept.numbers()), (0, vec![7, 1234]));
 }
 
 /// A thread that has gone on to memory of its own, or has ended: its chunks are offered back to nobody.
@@ -117,7 +137,7 @@ fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
     let kept = || session.file.metadata().expect("status").blocks() * 512;
     let before = kept();
     for index in 0..500 {
-        fill_of(&session, index, 60_000, (0, index as u32));
+        fill_of(&session, index, 60_000, Header { sequence: index as u32, ..Header::default() });
         keeper.collect(|_| {}).expect("collected");
         keeper.hand_over(|_| true).expect("handed over");
     }
@@ -125,7 +145,63 @@ fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
     assert!((1..=OFFERED as u64 + 2).contains(&chunks), "{chunks} of 500");
     keeper.end().expect("the end");
     let kept = CallsFile::open(&path).expect("readable");
-    assert_eq!((kept.damaged, kept.indices()), (0, (0..500).collect::<Vec<u64>>()));
+    assert_eq!((kept.damaged, kept.numbers()), (0, (0..500).collect::<Vec<u64>>()));
+}
+
+/// Whichever of its chunks are found together with the last one.
+#[test]
+fn nothing_is_kept_of_a_thread_that_is_over() {
+    let place = Place::new("over");
+    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+    let path = place.0.join("run.calls");
+    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let kept = || session.file.metadata().expect("status").blocks() * 512;
+    let before = kept();
+    for thread in 0..200 {
+        let first = 3 * thread;
+        let of = |sequence, generation, over| Header { stream: first as u32, sequence, generation, over };
+        fill_of(&session, first, 60_000, of(0, 0, 0));
+        fill_of(&session, first + 1, 60_000, of(1, 0, 0));
+        keeper.collect(|_| {}).expect("collected");
+        keeper.hand_over(|_| true).expect("handed over");
+        take(&session, first);
+        fill_of(&session, first, 50_000, of(2, 1, 0));
+        fill_of(&session, first + 2, 40_000, of(3, 0, 1));
+        keeper.collect(|_| {}).expect("collected");
+        keeper.hand_over(|_| false).expect("handed over");
+    }
+    let chunks = (kept() - before).div_ceil(CHUNK_BYTES);
+    assert!(chunks <= 2, "{chunks} of 600");
+    keeper.end().expect("the end");
+    let file = CallsFile::open(&path).expect("readable");
+    let again: Vec<u64> = file.numbers().into_iter().filter(|number| number >> 32 == 1).collect();
+    assert_eq!((file.numbers().len(), again.len(), file.damaged), (800, 200, 0));
+    assert!(again.iter().all(|&number| file.held(number) == 50_000));
+}
+
+/// A killed recorder had offered it. Less than before, and more than before.
+#[test]
+fn a_chunk_that_is_taken_again_while_its_session_is_recovered_is_kept_apart() {
+    for (name, used) in [("less", 30_000), ("more", 64_000)] {
+        let place = Place::new(name);
+        let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+        let path = place.0.join("run.calls");
+        let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+        fill_of(&session, 0, 60_000, Header::default());
+        fill_of(&session, 1, 60_000, Header { sequence: 1, ..Header::default() });
+        keeper.collect(|_| {}).expect("collected");
+        keeper.hand_over(|_| true).expect("handed over");
+        drop(keeper);
+        let file = CallsFile::open(&path).expect("readable");
+        let mut keeper = Keeper::new(&session, CallsWriter::go_on(&file).expect("it goes on"));
+        keeper.collect(|_| {}).expect("collected");
+        keeper.skip(|number| file.held(number));
+        fill_of(&session, 0, used, Header { sequence: 2, generation: 1, ..Header::default() });
+        keeper.end().expect("the end");
+        let file = CallsFile::open(&path).expect("readable");
+        assert_eq!(file.numbers(), [0, 1, 1 << 32]);
+        assert_eq!((file.held(0), file.held(1 << 32)), (60_000, used));
+    }
 }
 
 #[test]
@@ -150,11 +226,11 @@ fn a_damaged_piece_is_counted_and_costs_only_itself() {
     };
     let middle = damaged(50_000, whole.len());
     assert_eq!((middle.damaged, middle.lost), (1, Some(Lost::default())));
-    assert_eq!(middle.indices(), [0, 1, 3, 4]);
+    assert_eq!(middle.numbers(), [0, 1, 3, 4]);
     let cut = damaged(50_000, whole.len() - 30_000);
     assert_eq!((cut.damaged, cut.lost), (1, None));
-    assert_eq!(cut.indices(), [0, 1]);
+    assert_eq!(cut.numbers(), [0, 1]);
     let short = damaged(whole.len() - 1, whole.len() - 10);
     assert_eq!((short.damaged, short.lost), (0, None));
-    assert_eq!(short.indices(), [0, 1, 2, 3, 4]);
+    assert_eq!(short.numbers(), [0, 1, 2, 3, 4]);
 }

@@ -30,7 +30,7 @@ fn begun(session: &Session, program: &Path) -> Child {
 fn accesses(file: &CallsFile) -> u64 {
     let shapes = Shapes::of_this_machine();
     let (mut count, mut bytes) = (0, Vec::new());
-    for number in file.indices() {
+    for number in file.numbers() {
         file.read(number, usize::MAX, &mut bytes).expect("read");
         let mut reader = ChunkReader::new(bytes.clone()).expect("a chunk from its beginning");
         while let Some(entry) = reader.next_entry(&shapes).expect("no damage") {
@@ -58,7 +58,7 @@ fn while_a_recorder_reads_them() {
     let file = CallsFile::open(&path).expect("readable");
     // The dynamic linker looks for a file before.
     assert!((2 * ROUNDS..2 * ROUNDS + 4).contains(&accesses(&file)), "{}", accesses(&file));
-    let (taken, read) = (session.counter(NEXT_CHUNK).expect("counter"), file.indices().len() as u64);
+    let (taken, read) = (session.counter(NEXT_CHUNK).expect("counter"), file.numbers().len() as u64);
     assert!(read > CHUNKS_FILLED && taken < read / 2, "{taken} chunks for what fills {read}");
 }
 

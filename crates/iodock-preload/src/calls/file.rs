@@ -79,16 +79,16 @@ impl CallsWriter {
         self.piece(CLOCK, &[&units.to_le_bytes(), &time.to_le_bytes()])
     }
 
-    /// Bytes of chunk `index`, which lie at `from` in it, in two parts. Nobody may change them meanwhile: they
+    /// Bytes of the chunk with this number, which lie at `from` in it, in two parts. Nobody may change them meanwhile: they
     /// are summed up first, and written then.
-    pub fn chunk(&mut self, index: u64, from: u32, first: &[u8], bytes: &[u8]) -> io::Result<()> {
-        self.piece(CHUNK, &[&index.to_le_bytes(), &from.to_le_bytes(), first, bytes])
+    pub fn chunk(&mut self, number: u64, from: u32, first: &[u8], bytes: &[u8]) -> io::Result<()> {
+        self.piece(CHUNK, &[&number.to_le_bytes(), &from.to_le_bytes(), first, bytes])
     }
 
-    /// The call that the thread which wrote chunk `index` was in when it ended.
-    pub fn flight(&mut self, index: u64, flight: Flight) -> io::Result<()> {
+    /// The call that the thread which wrote that chunk was in when it ended.
+    pub fn flight(&mut self, chunk: u64, flight: Flight) -> io::Result<()> {
         let (number, fd) = (flight.number.to_le_bytes(), flight.fd.to_le_bytes());
-        self.piece(FLIGHT, &[&index.to_le_bytes(), &number, &fd, &flight.start.to_le_bytes()])
+        self.piece(FLIGHT, &[&chunk.to_le_bytes(), &number, &fd, &flight.start.to_le_bytes()])
     }
 
     /// Nothing more will come, and this the library has not recorded.
@@ -240,7 +240,7 @@ impl CallsFile {
         }
         // Behind the last whole piece nobody knows where one would begin.
         calls.damaged += u64::from(passed > 0);
-        calls.chunks.sort_by_key(|&(index, piece)| (index, piece.from));
+        calls.chunks.sort_by_key(|&(number, piece)| (number, piece.from));
         Ok(calls)
     }
 
@@ -274,34 +274,34 @@ impl CallsFile {
     }
 
     /// The numbers of the chunks that it has something of.
-    pub fn indices(&self) -> Vec<u64> {
-        let mut indices: Vec<u64> = self.chunks.iter().map(|&(index, _)| index).collect();
-        indices.dedup();
-        indices
+    pub fn numbers(&self) -> Vec<u64> {
+        let mut numbers: Vec<u64> = self.chunks.iter().map(|&(number, _)| number).collect();
+        numbers.dedup();
+        numbers
     }
 
-    /// How much of chunk `index` it has, from the chunk's beginning.
-    pub fn held(&self, index: u64) -> u32 {
-        self.pieces(index).fold(0, |held, piece| match piece.from <= held {
+    /// How much of the chunk with this number it has, from the chunk's beginning.
+    pub fn held(&self, number: u64) -> u32 {
+        self.pieces(number).fold(0, |held, piece| match piece.from <= held {
             true => held.max(piece.from.saturating_add(piece.length)),
             false => held,
         })
     }
 
-    /// The call that the thread which wrote chunk `index` never came back from.
-    pub fn flight(&self, index: u64) -> Option<Flight> {
-        self.flights.get(&index).copied()
+    /// The call that the thread which wrote that chunk never came back from.
+    pub fn flight(&self, number: u64) -> Option<Flight> {
+        self.flights.get(&number).copied()
     }
 
-    fn pieces(&self, index: u64) -> impl Iterator<Item = Piece> + '_ {
-        let first = self.chunks.partition_point(|&(other, _)| other < index);
-        self.chunks[first..].iter().take_while(move |&&(other, _)| other == index).map(|&(_, piece)| piece)
+    fn pieces(&self, number: u64) -> impl Iterator<Item = Piece> + '_ {
+        let first = self.chunks.partition_point(|&(other, _)| other < number);
+        self.chunks[first..].iter().take_while(move |&&(other, _)| other == number).map(|&(_, piece)| piece)
     }
 
-    /// The first bytes of chunk `index`, at most `most`.
-    pub fn read(&self, index: u64, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+    /// The first bytes of the chunk with this number, at most `most`.
+    pub fn read(&self, number: u64, most: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
-        for piece in self.pieces(index) {
+        for piece in self.pieces(number) {
             let skip = bytes.len() as u64 - u64::from(piece.from).min(bytes.len() as u64);
             // A gap, or nothing new.
             if piece.from as usize > bytes.len() || skip >= u64::from(piece.length) {

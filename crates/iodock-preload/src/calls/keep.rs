@@ -6,7 +6,7 @@ use super::offers::Offers;
 use crate::format::{chunk, header};
 use crate::reader::{self, Flight};
 use crate::session::{self, Mapped, Session};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 
 /// Chunks that were found begun since the last time and are handed over at once: 8 MiB, of a /dev/shm that
@@ -40,7 +40,7 @@ pub struct Keeper<'a> {
     /// Found begun since the last time that all was handed over, and of these behind full ones.
     found_begun: u64,
     found_behind: u64,
-    /// Those that were offered back, each with what it was last: taken or not.
+    /// Those that were offered back, each with what it was last, until they are begun again or offered no more.
     offered: Vec<(u64, reader::Head)>,
     offers: Option<Offers>,
     memory: Option<Mapped>,
@@ -55,6 +55,15 @@ struct Live {
     at: u32,
     /// Nothing came since the last time.
     quiet: bool,
+}
+
+impl Live {
+    /// After a recorder that was killed: one that it had offered may be taken again after it was looked at here.
+    fn heed(&mut self, head: Option<reader::Head>) {
+        if let Some(head) = head.filter(|head| head.generation != self.head.generation) {
+            (self.head, self.at) = (head, 0);
+        }
+    }
 }
 
 impl<'a> Keeper<'a> {
@@ -97,32 +106,42 @@ impl<'a> Keeper<'a> {
                 None => self.unready.push(index),
             }
         }
-        self.look_at_offered()
+        self.look_at_offered(found)
     }
 
     /// Those that were taken again.
-    fn look_at_offered(&mut self) -> io::Result<()> {
+    fn look_at_offered(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         for (index, before) in std::mem::take(&mut self.offered) {
             let is_open = self.offers.as_ref().is_some_and(|offers| offers.has(index));
-            // What it is told from is written before what says that it is begun: so the next look is at all of it, or nothing.
-            let is_other = !is_open
-                && reader::head(&self.head(index)?).is_some_and(|head| head.generation != before.generation);
-            if !is_other || self.look_at(index)?.is_none() {
-                self.offered.push((index, before));
+            let new = if is_open { None } else { self.begun_again(index, before.generation)? };
+            match new {
+                Some(head) => found(self.add(index, head)),
+                None => self.offered.push((index, before)),
             }
         }
         Ok(())
     }
 
+    /// The header of a chunk that was used `generation` times before. Its thread takes the mark of a chunk that is begun away, writes
+    /// how often it was used, and all else, and the mark again. Who has seen the second sees the rest, or no mark.
+    fn begun_again(&self, index: u64, generation: u32) -> io::Result<Option<reader::Head>> {
+        let is_other = reader::head(&self.head(index)?).is_some_and(|head| head.generation != generation);
+        Ok(if is_other { reader::head(&self.head(index)?) } else { None })
+    }
+
     /// Where it is begun, whose it is.
     fn look_at(&mut self, index: u64) -> io::Result<Option<u32>> {
-        let Some(head) = reader::head(&self.session.head(index)?) else { return Ok(None) };
+        Ok(reader::head(&self.session.head(index)?).map(|head| self.add(index, head)))
+    }
+
+    /// It is begun. Whose is it?
+    fn add(&mut self, index: u64, head: reader::Head) -> u32 {
         self.found_begun += 1;
         self.found_behind += u64::from(head.sequence > 0);
         let newest = self.newest.entry(head.stream).or_insert(head.sequence);
         *newest = head.sequence.max(*newest);
         self.live.push(Live { index, head, at: 0, quiet: false });
-        Ok(Some(head.owner))
+        head.owner
     }
 
     /// Is there so much that it should not wait for its second?
@@ -143,6 +162,7 @@ impl<'a> Keeper<'a> {
     /// The session can't be read or the file can't be written. What was not handed over stays.
     pub fn hand_over(&mut self, mut is_alive: impl FnMut(u32) -> bool) -> io::Result<()> {
         (self.found_begun, self.found_behind) = (0, 0);
+        // Those that are over with their streams, and those that their threads have left full.
         let (mut done, mut full) = (Vec::new(), Vec::new());
         let mut live = std::mem::take(&mut self.live);
         let mut result = Ok(());
@@ -155,10 +175,7 @@ impl<'a> Keeper<'a> {
                 Err(_) => Ok(false),
             };
             match over {
-                Ok(true) => {
-                    done.push(one.index);
-                    self.newest.remove(&one.head.stream);
-                }
+                Ok(true) => done.push((one.index, one.head)),
                 Ok(false) if superseded => full.push((one.index, one.head)),
                 Ok(_) if one.quiet && !is_alive(one.head.owner) => self.resting.push(one),
                 Ok(_) => self.live.push(one),
@@ -167,11 +184,17 @@ impl<'a> Keeper<'a> {
         }
         result?;
         self.file.flush()?;
+        let over: HashSet<u32> = done.iter().map(|(_, head)| head.stream).collect();
+        let mut unwanted: Vec<u64> = done.into_iter().map(|(index, _)| index).collect();
         for (index, head) in full {
-            done.extend(self.offer(index, head));
+            match over.contains(&head.stream) {
+                true => unwanted.push(index),
+                false => unwanted.extend(self.offer(index, head)),
+            }
         }
-        done.sort_unstable();
-        for run in done.chunk_by(|one, next| one + 1 == *next) {
+        self.newest.retain(|stream, _| !over.contains(stream));
+        unwanted.sort_unstable();
+        for run in unwanted.chunk_by(|one, next| one + 1 == *next) {
             self.session.discard(run[0], run.len() as u64);
         }
         Ok(())
@@ -196,6 +219,7 @@ impl<'a> Keeper<'a> {
     fn hand_over_one(&mut self, live: &mut Live) -> io::Result<bool> {
         // A copy: the program goes on changing it while it is summed up and written.
         let head = self.head(live.index)?;
+        live.heed(reader::head(&head));
         let used = session::used(&head);
         // Is that still all, now that it is known to be over?
         let over = session::is_over(&head) && session::used(&self.head(live.index)?) == used;
@@ -224,7 +248,7 @@ impl<'a> Keeper<'a> {
         {
             self.look_at(index)?;
         }
-        self.look_at_offered()?;
+        self.look_at_offered(|_| {})?;
         let mut live = std::mem::take(&mut self.live);
         live.append(&mut self.resting);
         for one in &mut live {

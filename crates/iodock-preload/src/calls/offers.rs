@@ -1,5 +1,5 @@
 //! Chunks that are read are offered back to the threads that filled them: in the session's header, each in the place
-//! of its number.
+//! of its number. What is not offered any more no thread takes, if it has it mapped still.
 
 use crate::format::{header, OFFERED};
 use crate::page::HeaderPage;
@@ -23,6 +23,11 @@ impl Offers {
     /// Offers chunk `index`. The one that stood in its place, if nobody has taken it, is offered no more.
     pub fn offer(&self, index: u64) -> Option<u64> {
         u64::from(self.place(index).swap(index as u32 + 1, SeqCst)).checked_sub(1)
+    }
+
+    /// Nothing is offered any more.
+    pub fn withdraw(&self) {
+        (0..OFFERED as u64).for_each(|index| self.place(index).store(0, SeqCst));
     }
 
     /// Is chunk `index` still offered?

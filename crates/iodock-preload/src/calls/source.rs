@@ -2,6 +2,7 @@
 
 use super::file::{CallsFile, CallsWriter};
 use super::keep::Keeper;
+use super::offers::Offers;
 use super::records::{Ending, Records};
 use super::streams::{Chunks, Streams};
 use super::times::Times;
@@ -120,6 +121,9 @@ pub fn recover(path: &Path) -> Result<(CallsFile, Option<Session>), SourceError>
     let Ok(session) = Session::open(&file.session, file.number) else { return Ok((file, None)) };
     // The program may run on; it shall not fill a session that nobody reads.
     let _ = session.close();
+    if let Ok(offers) = Offers::new(&session) {
+        offers.withdraw();
+    }
     match take_rest(&file, &session) {
         Ok(()) => {
             // The calls are safe; a folder that can't be removed is only memory.

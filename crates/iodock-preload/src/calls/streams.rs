@@ -21,38 +21,38 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    fn indices(&self) -> io::Result<Vec<u64>> {
-        let mut indices = self.file.indices();
+    fn numbers(&self) -> io::Result<Vec<u64>> {
+        let mut numbers = self.file.numbers();
         if let Some(session) = &self.session {
-            indices.append(&mut session.numbers()?);
-            indices.sort_unstable();
-            indices.dedup();
+            numbers.append(&mut session.numbers()?);
+            numbers.sort_unstable();
+            numbers.dedup();
         }
-        Ok(indices)
+        Ok(numbers)
     }
 
-    fn head(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<Option<reader::Head>> {
-        self.file.read(index, chunk::BYTES, bytes)?;
+    fn head(&self, number: u64, bytes: &mut Vec<u8>) -> io::Result<Option<reader::Head>> {
+        self.file.read(number, chunk::BYTES, bytes)?;
         if let (None, Some(session)) = (reader::head(bytes), &self.session) {
-            return session.head_of(index);
+            return session.head_of(number);
         }
         Ok(reader::head(bytes))
     }
 
-    fn flight(&self, index: u64) -> Option<Flight> {
+    fn flight(&self, number: u64) -> Option<Flight> {
         let session = || {
             let session = self.session.as_ref()?;
-            session.head_of(index).ok()??;
-            Flight::of(&session.head(place_of(index)).ok()?, session.time_shift)
+            session.head_of(number).ok()??;
+            Flight::of(&session.head(place_of(number)).ok()?, session.time_shift)
         };
-        self.file.flight(index).or_else(session)
+        self.file.flight(number).or_else(session)
     }
 
-    fn read(&self, index: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-        self.file.read(index, usize::MAX, bytes)?;
+    fn read(&self, number: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.file.read(number, usize::MAX, bytes)?;
         match &self.session {
-            Some(session) if session.head_of(index)?.is_some() => {
-                session.more_of_chunk(place_of(index), bytes.len(), bytes)
+            Some(session) if session.head_of(number)?.is_some() => {
+                session.more_of_chunk(place_of(number), bytes.len(), bytes)
             }
             _ => Ok(()),
         }
@@ -114,17 +114,17 @@ impl Streams {
         };
         let mut by_first_chunk = HashMap::new();
         let mut bytes = Vec::new();
-        for index in streams.chunks.indices()? {
-            match streams.chunks.head(index, &mut bytes)? {
-                Some(head) => streams.add_chunk(index, head, &mut by_first_chunk),
+        for number in streams.chunks.numbers()? {
+            match streams.chunks.head(number, &mut bytes)? {
+                Some(head) => streams.add_chunk(number, head, &mut by_first_chunk),
                 // Begun, and never written to; or its first bytes are lost.
-                None => streams.damaged += u64::from(streams.chunks.file.held(index) > 0),
+                None => streams.damaged += u64::from(streams.chunks.file.held(number) > 0),
             }
         }
         Ok(streams)
     }
 
-    fn add_chunk(&mut self, index: u64, head: reader::Head, by_first_chunk: &mut HashMap<u32, usize>) {
+    fn add_chunk(&mut self, number: u64, head: reader::Head, by_first_chunk: &mut HashMap<u32, usize>) {
         let stream = *by_first_chunk.entry(head.stream).or_insert_with(|| {
             let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
             self.order.push(Reverse((head.base, self.streams.len())));
@@ -138,7 +138,7 @@ impl Streams {
             });
             self.streams.len() - 1
         });
-        self.streams[stream].waiting.insert(head.sequence, index);
+        self.streams[stream].waiting.insert(head.sequence, number);
     }
 
     /// Puts the stream's next entry into the order, if there is one.
