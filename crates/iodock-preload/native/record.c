@@ -183,6 +183,14 @@ static inline u64 ticks(void)
 	return (u64)high << 32 | low;
 }
 
+#include "numbers.c"
+
+#include "mapping.c"
+
+#include "ahead.c"
+
+#include "again.c"
+
 #include "chunks.c"
 
 #include "threads.c"

@@ -45,7 +45,7 @@
 	.cfi_endproc
 	.endm
 
-/* As put() in chunks.c, at %r8; not what has more than 56 bits. Changes the value and %rcx. */
+/* As put() in numbers.c, at %r8; not what has more than 56 bits. Changes the value and %rcx. */
 	.macro PUT value
 	movq	\value, %rcx
 	orq	$1, %rcx

@@ -2,7 +2,7 @@
 
 /* States lie in blocks, which a fork wipes with all they say. A block begins with a bit for each of its states: is it taken? The first is
  * none, so that the bits and the state that comes next share a page: many processes need no other. (Behind the first block's bits stands
- * what chunks.c has for threads to come.) */
+ * what ahead.c has for threads to come.) */
 #define BITS_BYTES 64
 _Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && BITS_BYTES >= AHEAD_AT + sizeof(struct ahead), "behind each other");
 _Static_assert(BITS_BYTES + sizeof(struct state) <= 4096, "on one page");

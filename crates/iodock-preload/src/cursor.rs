@@ -1,4 +1,4 @@
-//! Bytes of a chunk, and the numbers in them (`put` of native/chunks.c).
+//! Bytes of a chunk, and the numbers in them (`put` of native/numbers.c).
 
 /// Everything that is read is `None` where the bytes end before.
 pub struct Cursor {

@@ -1,0 +1,70 @@
+/* Parts of the session's file as memory. A part of record.c, kept apart for reading. */
+
+/* Makes sure that the pages up to `end` are there: a page that the file system has no room for would be
+ * a SIGBUS at first touch. */
+static int populate(u8 *from, u8 *end)
+{
+	if (confined)
+		return 1;
+	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
+	/* Before Linux 5.14 there is no such advice: trust. */
+	return result != -EFAULT;
+}
+
+/* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. No descriptor is needed, nor the right or the way to
+ * open the file again: the header's mapping is doubled, and turned to another part of the file. Nothing of it is touched yet. */
+static u8 *map_part(u8 *memory, u64 at, u64 bytes)
+{
+	if (!memory) {
+		long new = kernel(SYS_mremap, (long)session, 0, (long)bytes, MREMAP_MAYMOVE, 0, 0);
+		if (failed(new))
+			return 0;
+		memory = (u8 *)new;
+	}
+	/* If it fails nobody knows what is there now: it is left. */
+	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
+}
+
+static u8 *map_by(long file, u64 at, u64 bytes)
+{
+	long memory = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (long)at);
+	return failed(memory) ? 0 : (u8 *)memory;
+}
+
+/* The same for a kernel without that. */
+static u8 *open_part(u64 at, u64 bytes)
+{
+	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
+	if (failed(file))
+		return 0;
+	u8 *memory = map_by(file, at, bytes);
+	kernel1(SYS_close, file);
+	return memory;
+}
+
+/* The chunk at `at` of the file, in the window of a sandbox. 0 if it lies outside. */
+static u8 *in_window(u64 at)
+{
+	return window && at >= window_at && at + session->chunk_bytes <= window_at + window_bytes ? window + (at - window_at) : 0;
+}
+
+/* The chunk at `at` of the file, 0 if there is none. */
+static u8 *chunk_memory(u8 **memory, u64 at)
+{
+	u64 bytes = session->chunk_bytes;
+	if (session_file >= 0)
+		return *memory = map_by(session_file, at, bytes);
+	u8 *old = *memory;
+	*memory = 0;
+	if (!descriptors && (*memory = map_part(old, at, bytes)) != 0)
+		return *memory;
+	if (descriptors && old)
+		kernel2(SYS_munmap, old, bytes);
+	descriptors = 1;
+	return *memory = open_part(at, bytes);
+}
+
+static int is_in_file(u64 at, u64 bytes)
+{
+	return at + bytes <= session->file_bytes;
+}
