@@ -32,8 +32,9 @@ static void keep_full(struct state *state)
 	u32 number = state->mapped - 1, place = empty_place(state);
 	if (!memory || !state->mapped || place == SPENT)
 		return;
-	state->memory[0] = 0;
 	state->mapped = 0;
+	barrier();
+	state->memory[0] = 0;
 	barrier();
 	state->spent_number[place] = number;
 	barrier();
@@ -64,18 +65,15 @@ static u8 *map_beside(u64 at)
 	u64 bytes = session->chunk_bytes, limit[2];
 	if (failed(kernel(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY)
 		return 0;
-	if (__atomic_fetch_add(&spent_in_process, 1, __ATOMIC_RELAXED) < SPENT_MOST) {
-		u8 *memory = map_part(0, at, bytes);
-		/* Where all memory is locked, what a program may lock is its own. */
-		if (memory)
-			kernel2(SYS_munlock, memory, bytes);
-		return memory;
-	}
-	__atomic_fetch_sub(&spent_in_process, 1, __ATOMIC_RELAXED);
-	return 0;
+	u8 *memory = 0;
+	if (__atomic_fetch_add(&spent_in_process, 1, __ATOMIC_RELAXED) < SPENT_MOST)
+		memory = map_part(0, at, bytes);
+	if (!memory)
+		__atomic_fetch_sub(&spent_in_process, 1, __ATOMIC_RELAXED);
+	return memory;
 }
 
-/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of the one that has been full for longest. */
+/* Memory for the chunk at `at` of the file while the full one stays mapped: new, or that of another one. */
 static u8 *go_on_beside(struct state *state, u64 at)
 {
 	u8 *memory;
@@ -85,8 +83,12 @@ static u8 *go_on_beside(struct state *state, u64 at)
 		u8 *oldest = take_spent(state, state->spent_turn++ % SPENT);
 		memory = oldest ? map_part(oldest, at, session->chunk_bytes) : 0;
 	}
-	if (memory)
-		keep_full(state);
+	if (!memory)
+		return 0;
+	/* Where all memory is locked, what a program may lock is its own. */
+	kernel2(SYS_munlock, memory, session->chunk_bytes);
+	kernel2(SYS_munlock, state->memory[0], session->chunk_bytes);
+	keep_full(state);
 	return memory;
 }
 

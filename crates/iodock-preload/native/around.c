@@ -312,7 +312,9 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		state->pid = pending->pid;
 		if (state->level)
 			abandon(state);
-		write_task(state, 0, end);
+		u32 level = enter(state);
+		write_task(state, level, end);
+		leave(state, level);
 	}
 	if (pending->tid != state->tid)
 		return;

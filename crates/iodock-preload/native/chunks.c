@@ -51,7 +51,11 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	}
 	/* A sandbox's lie in its window. */
 	if (!in_sandbox) {
+		if (level == 0)
+			state->mapped = 0;
+		barrier();
 		state->memory[level] = memory;
+		barrier();
 		if (level == 0)
 			state->mapped = (u32)*index + 1;
 	}

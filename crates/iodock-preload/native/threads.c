@@ -98,6 +98,20 @@ static void write_task(struct state *state, u32 level, u64 now)
 	write_control(state, level, CONTROL_TASK, now);
 }
 
+/* In every stream that has a chunk. A handler's calls go to those behind the one that is written. */
+static void write_tasks(struct state *state, u64 now)
+{
+	for (u32 level = 0; level < LEVELS; level++) {
+		if (!state->streams[level].chunk)
+			continue;
+		state->level = level + 1;
+		barrier();
+		write_task(state, level, now);
+	}
+	barrier();
+	state->level = 0;
+}
+
 /* struct rusage in words: user and system time in seconds and microseconds, then, of interest, blocks of 512
  * bytes read from and written to devices. */
 #define RUSAGE_WORDS 18
@@ -179,12 +193,11 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	state->tid = tid;
 	state->pid = state->owner = confined ? process : (u32)kernel0(SYS_getpid);
 	state->depth = 0;
-	state->level = 0;
 	state->taken = 1;
+	/* From here on handlers find it. */
+	state->level = 1;
 	own = state;
-	for (u32 level = 0; level < LEVELS; level++)
-		if (state->streams[level].chunk)
-			write_task(state, level, now);
+	write_tasks(state, now);
 	return state;
 }
 

@@ -59,10 +59,8 @@ struct Live {
 
 impl Live {
     /// After a recorder that was killed: one that it had offered may be taken again after it was looked at here.
-    fn heed(&mut self, head: Option<reader::Head>) {
-        if let Some(head) = head.filter(|head| head.generation != self.head.generation) {
-            (self.head, self.at) = (head, 0);
-        }
+    fn is_no_longer(&self, head: &[u8; chunk::BYTES]) -> bool {
+        reader::head(head).is_some_and(|head| head.generation != self.head.generation)
     }
 }
 
@@ -218,8 +216,14 @@ impl<'a> Keeper<'a> {
     /// Is that all of it?
     fn hand_over_one(&mut self, live: &mut Live) -> io::Result<bool> {
         // A copy: the program goes on changing it while it is summed up and written.
-        let head = self.head(live.index)?;
-        live.heed(reader::head(&head));
+        let mut head = self.head(live.index)?;
+        if live.is_no_longer(&head) {
+            // Read anew, for as in `begun_again` it may have been written just then.
+            head = self.head(live.index)?;
+            if let Some(head) = reader::head(&head) {
+                (live.head, live.at) = (head, 0);
+            }
+        }
         let used = session::used(&head);
         // Is that still all, now that it is known to be over?
         let over = session::is_over(&head) && session::used(&self.head(live.index)?) == used;
