@@ -37,8 +37,13 @@ static inline ALWAYS struct habit *habit_of(const struct brief *brief)
 	return &brief->state->habits[(brief->shape >> 8 & 255) % HABITS];
 }
 
-/* A descriptor, and with it perhaps a command and what that is given. 0 if there is no room. */
-static inline ALWAYS int record_descriptor(const struct brief *brief, int has_command, int has_argument)
+static inline ALWAYS u8 *put_filled(u8 *at, const u8 *stat)
+{
+	return put_stat(at, *(const u64 *)(stat + 48), *(const u32 *)(stat + 24) >> 12 & 15);
+}
+
+/* A descriptor, and with it perhaps a command and what that is given, or what the kernel has filled. 0 if there is no room. */
+static inline ALWAYS int record_descriptor(const struct brief *brief, int has_command, int has_argument, const u8 *stat)
 {
 	struct stream *stream = &brief->state->streams[0];
 	const u64 *arguments = brief->arguments;
@@ -56,6 +61,8 @@ static inline ALWAYS int record_descriptor(const struct brief *brief, int has_co
 			habit->flags = arguments[1];
 		}
 	}
+	if (stat)
+		more |= MORE_STAT;
 	at = put_head(at, brief, has, more);
 	if (has & HAS_FD)
 		at = put_signed(at, stream->last_fd = fd);
@@ -65,6 +72,8 @@ static inline ALWAYS int record_descriptor(const struct brief *brief, int has_co
 		at = put(at, arguments[1]);
 	if (more & MORE_ARGUMENT)
 		at = put_signed(at, (s64)arguments[2]);
+	if (stat)
+		at = put_filled(at, stat);
 	stream->last_end = brief->end;
 	commit(stream, at);
 	return 1;
@@ -138,7 +147,7 @@ static __attribute__((noinline)) int record_path(const struct brief *brief, u64 
 	if (more & MORE_FLAGS)
 		at = put(at, *pointers.flags);
 	if (pointers.stat)
-		at = put_stat(at, *(const u64 *)(pointers.stat + 48), *(const u32 *)(pointers.stat + 24) >> 12 & 15);
+		at = put_filled(at, pointers.stat);
 	if (opens && result >= 0)
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = brief->end;
@@ -165,11 +174,13 @@ static inline int record_short(struct state *state, const struct plain_frame *pl
 	/* All but the code. */
 	switch (brief.shape & ~0xff00ul) {
 	case KIND_GENERAL | ROLES(ROLE_FD, 0, 0, 0) << ROLES_SHIFT: /* close, fdatasync, fchown */
-		return record_descriptor(&brief, 0, 0);
+		return record_descriptor(&brief, 0, 0, 0);
 	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_FLAGS, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* fcntl */
-		return record_descriptor(&brief, 1, 1);
+		return record_descriptor(&brief, 1, 1, 0);
 	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* lseek */
-		return record_descriptor(&brief, 0, 1);
+		return record_descriptor(&brief, 0, 1, 0);
+	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_STAT, 0, 0) << ROLES_SHIFT: /* fstat, before glibc 2.33 */
+		return record_descriptor(&brief, 0, 0, brief.result >= 0 ? (const u8 *)brief.arguments[1] : 0);
 	default:
 		kind = brief.shape & 255;
 		return (kind == KIND_GENERAL || kind == KIND_OPEN) && record_path(&brief, number);
