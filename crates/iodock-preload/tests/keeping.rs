@@ -7,7 +7,7 @@ use iodock_preload::format::{chunk, header, CHUNK_MAGIC, OFFERED};
 use iodock_preload::session::Session;
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const CHUNK_BYTES: u64 = 64 << 10;
@@ -26,6 +26,23 @@ impl Drop for Place {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+/// A session, and where its calls are to be kept.
+fn begun(name: &str) -> (Place, Session, PathBuf) {
+    let place = Place::new(name);
+    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
+    let path = place.0.join("run.calls");
+    (place, session, path)
+}
+
+fn keeper_of<'a>(session: &'a Session, path: &Path) -> Keeper<'a> {
+    Keeper::new(session, CallsWriter::create(path, session, 1).expect("a file"))
+}
+
+/// Bytes of memory that the session takes.
+fn memory(session: &Session) -> u64 {
+    session.file.metadata().expect("status").blocks() * 512
 }
 
 /// Chunk `index` with so many bytes, its header included: the first of its stream.
@@ -67,10 +84,8 @@ fn take(session: &Session, index: u64) {
 
 #[test]
 fn a_thread_that_goes_on_writing_damages_nothing() {
-    let place = Place::new("writing");
-    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
-    let path = place.0.join("run.calls");
-    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let (_place, session, path) = begun("writing");
+    let mut keeper = keeper_of(&session, &path);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -100,10 +115,8 @@ fn a_thread_that_goes_on_writing_damages_nothing() {
 
 #[test]
 fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
-    let place = Place::new("aside");
-    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
-    let path = place.0.join("run.calls");
-    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let (_place, session, path) = begun("aside");
+    let mut keeper = keeper_of(&session, &path);
     let count = |chunks: u64| {
         let written = session.file.write_all_at(&chunks.to_le_bytes(), header::NEXT_CHUNK as u64);
         written.expect("a count");
@@ -130,18 +143,15 @@ fn chunks_set_aside_for_threads_are_found_when_they_begin_and_at_the_end() {
 /// A thread that has gone on to memory of its own, or has ended: its chunks are offered back to nobody.
 #[test]
 fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
-    let place = Place::new("offered");
-    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
-    let path = place.0.join("run.calls");
-    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
-    let kept = || session.file.metadata().expect("status").blocks() * 512;
-    let before = kept();
+    let (_place, session, path) = begun("offered");
+    let mut keeper = keeper_of(&session, &path);
+    let before = memory(&session);
     for index in 0..500 {
         fill_of(&session, index, 60_000, Header { sequence: index as u32, ..Header::default() });
         keeper.collect(|_| {}).expect("collected");
         keeper.hand_over(|_| true).expect("handed over");
     }
-    let chunks = (kept() - before).div_ceil(CHUNK_BYTES);
+    let chunks = (memory(&session) - before).div_ceil(CHUNK_BYTES);
     assert!((1..=OFFERED as u64 + 2).contains(&chunks), "{chunks} of 500");
     keeper.end().expect("the end");
     let kept = CallsFile::open(&path).expect("readable");
@@ -151,12 +161,9 @@ fn chunks_that_nobody_fills_again_are_given_back_but_for_64() {
 /// Whichever of its chunks are found together with the last one.
 #[test]
 fn nothing_is_kept_of_a_thread_that_is_over() {
-    let place = Place::new("over");
-    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
-    let path = place.0.join("run.calls");
-    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
-    let kept = || session.file.metadata().expect("status").blocks() * 512;
-    let before = kept();
+    let (_place, session, path) = begun("over");
+    let mut keeper = keeper_of(&session, &path);
+    let before = memory(&session);
     for thread in 0..200 {
         let first = 3 * thread;
         let of = |sequence, generation, over| Header { stream: first as u32, sequence, generation, over };
@@ -170,7 +177,7 @@ fn nothing_is_kept_of_a_thread_that_is_over() {
         keeper.collect(|_| {}).expect("collected");
         keeper.hand_over(|_| false).expect("handed over");
     }
-    let chunks = (kept() - before).div_ceil(CHUNK_BYTES);
+    let chunks = (memory(&session) - before).div_ceil(CHUNK_BYTES);
     assert!(chunks <= 2, "{chunks} of 600");
     keeper.end().expect("the end");
     let file = CallsFile::open(&path).expect("readable");
@@ -183,10 +190,8 @@ fn nothing_is_kept_of_a_thread_that_is_over() {
 #[test]
 fn a_chunk_that_is_taken_again_while_its_session_is_recovered_is_kept_apart() {
     for (name, used) in [("less", 30_000), ("more", 64_000)] {
-        let place = Place::new(name);
-        let session = Session::create(&place.0.join("session"), &[]).expect("a session");
-        let path = place.0.join("run.calls");
-        let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+        let (_place, session, path) = begun(name);
+        let mut keeper = keeper_of(&session, &path);
         fill_of(&session, 0, 60_000, Header::default());
         fill_of(&session, 1, 60_000, Header { sequence: 1, ..Header::default() });
         keeper.collect(|_| {}).expect("collected");
@@ -206,10 +211,8 @@ fn a_chunk_that_is_taken_again_while_its_session_is_recovered_is_kept_apart() {
 
 #[test]
 fn a_damaged_piece_is_counted_and_costs_only_itself() {
-    let place = Place::new("damage");
-    let session = Session::create(&place.0.join("session"), &[]).expect("a session");
-    let path = place.0.join("run.calls");
-    let mut keeper = Keeper::new(&session, CallsWriter::create(&path, &session, 1).expect("a file"));
+    let (_place, session, path) = begun("damage");
+    let mut keeper = keeper_of(&session, &path);
     for index in 0..5 {
         fill(&session, index, 20_000);
         keeper.collect(|_| {}).expect("collected");

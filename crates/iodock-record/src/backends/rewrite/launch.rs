@@ -245,8 +245,8 @@ impl Following<'_> {
             if libc::waitid(libc::P_PID, self.root as u32, &mut ended, wanted) != 0 || ended.si_pid() == 0 {
                 return;
             }
-            self.may_stand_still |= ended.si_code == libc::CLD_STOPPED;
             if ended.si_code == libc::CLD_STOPPED {
+                self.may_stand_still = true;
                 return;
             }
             // Taken meanwhile: its stops are its tracer's.
