@@ -1,6 +1,6 @@
 /* Chunks that are used again. A part of record.c, kept apart for reading.
  *
- * A page takes 3 microseconds to make, and what that pushes out of the processor's caches costs as much again. So the last chunks of a
+ * A page takes 3 microseconds to make, and what that pushes out of the processor's caches is missed afterwards. So the last chunks of a
  * thread's first stream stay mapped, and one that the recorder has read and offers back is the next one. It stays that thread's: no other
  * knows its number. All this may be left at any point (longjmp out of a handler, a child of vfork that is killed): then no memory
  * is said to be two chunks', but one mapping may be nobody's. */
