@@ -44,7 +44,7 @@ fn show(session: &Session, mode: &str) {
         let Some(mut reader) = ChunkReader::new(bytes.clone()) else { continue };
         loop {
             let at = reader.at();
-            match reader.next_entry(&shapes) {
+            match reader.next_entry(shapes) {
                 Ok(None) => break,
                 Err(damaged) => {
                     println!("chunk {index}: damaged at {}", damaged.at);

@@ -6,13 +6,14 @@ use crate::elf;
 use crate::format::Shape;
 use crate::mapping::Mapping;
 use crate::own;
+use crate::shapes::Shapes;
 use crate::sites;
 use crate::table::Table;
 use crate::texts::Texts;
 use crate::trampolines::{self, Text};
 use crate::unused;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -45,16 +46,15 @@ pub struct Kept {
 pub struct Cache {
     folder: Option<PathBuf>,
     texts: Option<Texts>,
-    shapes: Vec<Shape>,
 }
 
 impl Cache {
     /// In the user's own cache folder. Without one nothing is kept.
-    pub fn of_user(shapes: Vec<Shape>) -> Cache {
+    pub fn of_user() -> Cache {
         let named = std::env::var_os("XDG_CACHE_HOME").filter(|path| path.as_bytes().first() == Some(&b'/'));
         let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
         let base = named.map(PathBuf::from).or_else(home).filter(|base| base.is_absolute());
-        let cache = Cache::at(base.map(|base| base.join("iodock")), shapes);
+        let cache = Cache::at(base.map(|base| base.join("iodock")));
         let texts = Texts::of_user(cache.folder.as_deref());
         cache.with_texts(texts)
     }
@@ -65,10 +65,10 @@ impl Cache {
     }
 
     /// In `base`; texts go into the session.
-    pub fn at(base: Option<PathBuf>, shapes: Vec<Shape>) -> Cache {
+    pub fn at(base: Option<PathBuf>) -> Cache {
         // A table is good for the calls that were recorded when it was made.
-        let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(&shapes))));
-        Cache { folder, texts: None, shapes }
+        let folder = base.map(|base| base.join(format!("sites-{VERSION}-{:016x}", hash(shapes()))));
+        Cache { folder, texts: None }
     }
 
     /// Here and where the texts are.
@@ -82,10 +82,10 @@ impl Cache {
 
     /// The library at `path`; `None` if there is nothing to patch in it.
     pub fn library(&self, path: &Path) -> Option<Library> {
-        let file = Mapping::of(path).ok()?;
+        let file = Mapping::of(&File::open(path).ok()?).ok()?;
         let elf = elf::parse(&file).filter(|elf| !elf.build_id.is_empty())?;
         let table = self.table(&file, elf.build_id)?;
-        let text = trampolines::text(&file, &elf, &table);
+        let text = trampolines::text(&elf, &table);
         let kept = text.as_ref().and_then(|text| self.keep_text(&file, &table, text));
         Some(Library { file, table, text, kept })
     }
@@ -95,7 +95,7 @@ impl Cache {
         let texts = self.texts.clone()?;
         // Of this very file, with these very jumps.
         let number = checksum(&[&file.state().to_le_bytes()[..], &table.bytes()].concat()).max(1);
-        let identity = texts.keep(number, text.bytes as usize, || text.image(file)).ok()?;
+        let identity = texts.keep(number, text.bytes as usize, || text.image(file, table)).ok()?;
         Some(Kept { texts, number, identity })
     }
 
@@ -105,7 +105,7 @@ impl Cache {
         if let Some(table) = kept.as_ref().and_then(|kept| read(kept, build_id)) {
             return Some(table);
         }
-        let table = trampolines::assemble(&sites::find(file, &self.shapes)?);
+        let table = trampolines::assemble(&sites::find(file, shapes())?);
         if let Some(kept) = kept {
             // Without it the next recording begins 20 ms later, and that is all.
             let _ = keep(&kept, &table.bytes());
@@ -126,13 +126,17 @@ impl Cache {
         {
             return table[0] != 0;
         }
-        let makes = fs::read(path).is_ok_and(|file| sites::makes_calls(&file, &self.shapes));
+        let makes = fs::read(path).is_ok_and(|file| sites::makes_calls(&file, shapes()));
         if let Some(kept) = kept {
             // Without it the next recording reads the file again, and that is all.
             let _ = keep(&kept, &[u8::from(makes)]);
         }
         makes
     }
+}
+
+fn shapes() -> &'static [Shape] {
+    &Shapes::of_this_machine().by_number
 }
 
 /// FNV-1a.
@@ -171,7 +175,6 @@ fn keep(path: &Path, table: &[u8]) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shapes::Shapes;
 
     #[test]
     fn a_table_is_the_same_from_the_cache_and_a_damaged_one_is_made_again() {
@@ -181,7 +184,7 @@ mod tests {
             return;
         };
         let base = std::env::temp_dir().join(format!("iodock-sites-{}", std::process::id()));
-        let cache = Cache::at(Some(base.clone()), Shapes::of_this_machine().by_number);
+        let cache = Cache::at(Some(base.clone()));
         let table = || cache.library(&libc).expect("it has sites").table;
         let found = table();
         let kept = fs::read_dir(cache.folder.as_ref().expect("a folder")).expect("made").flatten().next();

@@ -5,7 +5,6 @@ use std::io;
 use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 pub struct Mapping {
     start: *mut libc::c_void,
@@ -16,14 +15,8 @@ pub struct Mapping {
 
 impl Mapping {
     /// # Errors
-    /// It can't be opened or mapped, or is empty.
-    pub fn of(path: &Path) -> io::Result<Mapping> {
-        Mapping::of_file(&File::open(path)?)
-    }
-
-    /// # Errors
     /// It can't be mapped, or is empty.
-    pub fn of_file(file: &File) -> io::Result<Mapping> {
+    pub fn of(file: &File) -> io::Result<Mapping> {
         let about = file.metadata()?;
         let bytes = about.len() as usize;
         // SAFETY: a new mapping, of a descriptor that is open.
@@ -33,10 +26,20 @@ impl Mapping {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        read_in_large_pieces(start, bytes);
         let identity = identity(&about);
         let state = [about.ctime() as u64, about.ctime_nsec() as u64].into_iter().fold(identity, mix);
         Ok(Mapping { start, bytes, identity, state })
+    }
+
+    /// What is not in the page cache is read now, in few pieces where the kernel and the file system have large ones: who maps a file
+    /// later is served a piece at a time (20 places of libc's text in pages of 4 KiB: 92 microseconds, in large pieces 15 to 30).
+    /// Without the advice all is there all the same.
+    pub fn read_in_large_pieces(&self) {
+        // SAFETY: a mapping of ours, whose contents no advice of these changes.
+        let advise = |advice| unsafe { libc::madvise(self.start, self.bytes, advice) } == 0;
+        advise(libc::MADV_HUGEPAGE);
+        // Linux before 5.14 has but the second.
+        let _ = advise(libc::MADV_POPULATE_READ) || advise(libc::MADV_WILLNEED);
     }
 
     /// Tells the file from others, and from itself after a change: `is_same_file` in native/patch.c has the same.
@@ -48,17 +51,6 @@ impl Mapping {
     pub fn state(&self) -> u64 {
         self.state
     }
-}
-
-/// What is not in the page cache is read now, in few pieces where the kernel and the file system have large ones: who maps a file later is
-/// served a piece at a time, and programs map what we read here (20 places of libc's text in pages of 4 KiB: 92 microseconds, in large
-/// pieces 15 to 30). Without the advice all is there all the same.
-fn read_in_large_pieces(start: *mut libc::c_void, bytes: usize) {
-    // SAFETY: a mapping of ours, whose contents no advice of these changes.
-    let advise = |advice| unsafe { libc::madvise(start, bytes, advice) } == 0;
-    advise(libc::MADV_HUGEPAGE);
-    // Linux before 5.14 has but the second.
-    let _ = advise(libc::MADV_POPULATE_READ) || advise(libc::MADV_WILLNEED);
 }
 
 fn mix(hash: u64, word: u64) -> u64 {

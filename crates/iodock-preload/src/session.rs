@@ -7,7 +7,7 @@ use crate::shapes::Shapes;
 use crate::table::Places;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -95,7 +95,7 @@ impl Session {
         for (library, places) in libraries.iter().zip(&layout.places) {
             file.write_all_at(&library.table.trampolines, places.trampolines)?;
             if let Some(text) = library.text.as_ref().filter(|_| places.text > 0) {
-                file.write_all_at(&text.image(&library.file), places.text)?;
+                file.write_all_at(&text.image(&library.file, &library.table), places.text)?;
             }
         }
         file.write_all_at(&head, 0)?;
@@ -362,7 +362,9 @@ impl Drop for Mapped {
 ///
 /// Not by what is mapped as code: of a recorder that is recorded itself that is another file's.
 pub fn paths() -> Vec<PathBuf> {
-    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    // Its length is not known beforehand: in the small pieces that it is looked for in, the kernel makes it ten times.
+    let mut maps = String::with_capacity(64 << 10);
+    let _ = File::open("/proc/self/maps").and_then(|mut file| file.read_to_string(&mut maps));
     let mut paths: Vec<&str> = maps
         .lines()
         .filter_map(|line| line.find('/').map(|at| &line[at..]))
@@ -375,7 +377,7 @@ pub fn paths() -> Vec<PathBuf> {
 
 /// What is to be done to them, in this and every other program that uses them.
 pub fn libraries() -> Vec<Library> {
-    let cache = Cache::of_user(Shapes::of_this_machine().by_number);
+    let cache = Cache::of_user();
     // First, so that what is missing now is made.
     cache.remove_unused();
     paths().iter().filter_map(|path| cache.library(path)).collect()
@@ -386,7 +388,7 @@ pub fn libraries() -> Vec<Library> {
 /// # Errors
 /// The session can't be read. A file that can't be read is passed over.
 pub fn with_calls_of_their_own(session: &Session) -> io::Result<Vec<PathBuf>> {
-    let cache = Cache::of_user(Shapes::of_this_machine().by_number);
+    let cache = Cache::of_user();
     Ok(session.other_modules()?.into_iter().filter(|path| cache.makes_calls(path)).collect())
 }
 

@@ -3,6 +3,7 @@
 use crate::format::{Kind, Role, Shape, CALL_NUMBERS};
 use iodock_event::numbers_x86_64::NUMBERS;
 use iodock_event::{Action, CallId, Role as Argument};
+use std::sync::LazyLock;
 
 /// Calls with codes 1 to 4, in the order of the codes.
 pub const DATA_CALLS: [&str; 4] = ["read", "write", "pread64", "pwrite64"];
@@ -15,7 +16,12 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    pub fn of_this_machine() -> Shapes {
+    pub fn of_this_machine() -> &'static Shapes {
+        static SHAPES: LazyLock<Shapes> = LazyLock::new(Shapes::of_table);
+        &SHAPES
+    }
+
+    fn of_table() -> Shapes {
         let mut shapes = Shapes {
             by_number: vec![Shape::default(); CALL_NUMBERS],
             by_code: vec![(CallId(0), Shape::default())],

@@ -124,9 +124,11 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// These bytes are what programs execute: they are looked at before each recording. `None` unless they are as they were written.
+/// These bytes are what programs map and execute: they are looked at before each recording. `None` unless they are as they were
+/// written.
 fn whole(path: &Path, bytes: usize) -> Option<u64> {
-    let file = Mapping::of_file(&own::open(path).ok()?).ok().filter(|file| file.len() == bytes + TRAILER)?;
+    let file = Mapping::of(&own::open(path).ok()?).ok().filter(|file| file.len() == bytes + TRAILER)?;
+    file.read_in_large_pieces();
     let (text, trailer) = file.split_at_checked(bytes)?;
     let sum = crc32fast::hash(text).to_le_bytes();
     (trailer.starts_with(MARK) && trailer.get(8..12) == Some(&sum)).then_some(file.identity())

@@ -8,7 +8,6 @@ use crate::elf::Elf;
 use crate::format::{DISTANCE, SITE_CODE};
 use crate::sites::{Module, Site, SiteKind};
 use crate::table::{Patch, Table};
-use std::collections::BTreeMap;
 
 const PAGE: u64 = 4096;
 /// Where the addresses of the stub's entries stand, in front of the trampolines: `iodock_plain`, `iodock_before`, `iodock_after`.
@@ -25,8 +24,6 @@ pub struct Text {
     pub bytes: u32,
     /// Where it is in the module's file.
     pub offset: u64,
-    /// What differs from the file: where in the text, and the bytes. Few pages of many.
-    pub pages: BTreeMap<u32, Vec<u8>>,
 }
 
 #[derive(Default)]
@@ -91,9 +88,9 @@ pub fn assemble(module: &Module) -> Table {
     }
 }
 
-/// The segment of `file` with all sites, with the jumps in it. All of it: to replace a part of a mapping costs more than the
+/// The segment with all sites, as it is with the jumps in it. All of it: to replace a part of a mapping costs more than the
 /// whole. `None` where they are not in one segment.
-pub fn text(file: &[u8], elf: &Elf, table: &Table) -> Option<Text> {
+pub fn text(elf: &Elf, table: &Table) -> Option<Text> {
     let (first, last) = (u64::from(table.sites.first()?.at), u64::from(table.sites.last()?.at));
     let segment = elf
         .segments
@@ -103,41 +100,23 @@ pub fn text(file: &[u8], elf: &Elf, table: &Table) -> Option<Text> {
     let end = (segment.address + segment.bytes).next_multiple_of(PAGE);
     // A page of memory is one of the file, also where the segment does not fill it.
     let offset = (segment.offset + from).checked_sub(segment.address)?;
-    if offset % PAGE != 0 {
-        return None;
-    }
-    let mut text = Text { from: from as u32, bytes: (end - from) as u32, offset, pages: BTreeMap::new() };
-    for site in &table.sites {
-        let jump = i64::from(site.trampoline) - DISTANCE as i64 - (i64::from(site.at) + JUMP_BYTES as i64);
-        let code = [&[0xe9], &(jump as i32).to_le_bytes()[..]].concat();
-        for (at, byte) in (site.at - text.from..).zip(code) {
-            text.write(file, at, byte);
-        }
-    }
-    Some(text)
+    (offset % PAGE == 0).then_some(Text { from: from as u32, bytes: (end - from) as u32, offset })
 }
 
 impl Text {
-    /// All of it: what `file` has, but for the pages that differ.
-    pub fn image(&self, file: &[u8]) -> Vec<u8> {
+    /// All of it: what `file` has, but for the jumps to the trampolines.
+    pub fn image(&self, file: &[u8], table: &Table) -> Vec<u8> {
         let from = (self.offset as usize).min(file.len());
         let mut image = file[from..file.len().min(from + self.bytes as usize)].to_vec();
         image.resize(self.bytes as usize, 0);
-        for (&at, page) in &self.pages {
-            image[at as usize..at as usize + page.len()].copy_from_slice(page);
+        for site in &table.sites {
+            let behind = i64::from(site.at) + JUMP_BYTES as i64;
+            let distance = i64::from(site.trampoline) - DISTANCE as i64 - behind;
+            let at = (site.at - self.from) as usize;
+            image[at] = 0xe9;
+            image[at + 1..at + JUMP_BYTES as usize].copy_from_slice(&(distance as i32).to_le_bytes());
         }
         image
-    }
-
-    fn write(&mut self, file: &[u8], at: u32, byte: u8) {
-        let first = at & !(PAGE as u32 - 1);
-        let from = (self.offset as usize + first as usize).min(file.len());
-        let page = self.pages.entry(first).or_insert_with(|| {
-            let mut page = file[from..file.len().min(from + PAGE as usize)].to_vec();
-            page.resize(PAGE as usize, 0);
-            page
-        });
-        page[(at - first) as usize] = byte;
     }
 }
 
@@ -191,29 +170,23 @@ mod tests {
         let file: Vec<u8> = (0..0x4000u32).map(|at| (at >> 4) as u8).collect();
         let segment = crate::elf::Segment { offset: 0x1800, address: 0x1800, bytes: 0x900 };
         let elf = Elf { segments: vec![segment], ..Elf::default() };
-        let text = text(&file, &elf, &table).expect("one segment");
+        let text = text(&elf, &table).expect("one segment");
         assert_eq!((text.from, text.bytes, text.offset), (0x1000, 0x2000, 0x1000));
-        let page = &text.pages[&0x1000];
-        let jump = Decoder::with_ip(64, &page[0x10..], 0x2010, DecoderOptions::NONE).decode();
+        let image = text.image(&file, &table);
+        let jump = Decoder::with_ip(64, &image[0x1010..], 0x2010, DecoderOptions::NONE).decode();
         let target = jump.near_branch_target().wrapping_add(DISTANCE);
         assert_eq!(target, u64::from(table.sites[0].trampoline));
-        assert_eq!((&page[..0x10], &page[0x15..]), (&file[0x2000..0x2010], &file[0x2015..0x3000]));
-        assert_eq!(text.pages.len(), 1);
+        assert_eq!((&image[..0x1010], &image[0x1015..]), (&file[0x1000..0x2010], &file[0x2015..0x3000]));
     }
 
     #[test]
-    fn a_jump_over_the_end_of_a_page_changes_both() {
-        let patch = 0x1ffe;
-        let site = Site { patch, after: patch + 7, ..site(SiteKind::Plain) };
-        let table = assemble(&Module { sites: vec![site], ..Module::default() });
+    fn what_the_file_lacks_of_the_last_page_is_zero() {
+        let table = assemble(&Module { sites: vec![site(SiteKind::Plain)], ..Module::default() });
         let file = vec![0x90; 0x2800];
         let segment = crate::elf::Segment { offset: 0x1000, address: 0x1000, bytes: 0x1800 };
         let elf = Elf { segments: vec![segment], ..Elf::default() };
-        let text = text(&file, &elf, &table).expect("one segment");
-        let code = [&text.pages[&0][0xffe..], &text.pages[&0x1000][..3]].concat();
-        let jump = Decoder::with_ip(64, &code, u64::from(patch), DecoderOptions::NONE).decode();
-        let target = jump.near_branch_target().wrapping_add(DISTANCE);
-        assert_eq!(target, u64::from(table.sites[0].trampoline));
-        assert_eq!(text.pages[&0x1000].len(), 0x1000, "what the file lacks of a page is there");
+        let image = text(&elf, &table).expect("one segment").image(&file, &table);
+        assert_eq!((image.len(), image[0x17ff]), (0x2000, 0x90));
+        assert_eq!(image[0x1800..], [0; 0x800]);
     }
 }

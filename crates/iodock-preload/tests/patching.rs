@@ -7,7 +7,6 @@ use common::{compiled, counts, Folder};
 use iodock_preload::cache::{Cache, Library};
 use iodock_preload::format::DISTANCE;
 use iodock_preload::session::{self, Session};
-use iodock_preload::shapes::Shapes;
 use iodock_preload::texts::Texts;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -84,7 +83,7 @@ fn the_library_is_mapped_in_few_parts() {
 /// Libraries whose texts are kept in `folder`.
 fn libraries_kept_in(folder: &Path) -> Vec<Library> {
     let texts = Texts::at(&folder.join("texts")).expect("a place for code");
-    let cache = Cache::at(None, Shapes::of_this_machine().by_number).with_texts(Some(texts));
+    let cache = Cache::at(None).with_texts(Some(texts));
     session::paths().iter().filter_map(|path| cache.library(path)).collect()
 }
 

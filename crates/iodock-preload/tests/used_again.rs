@@ -33,7 +33,7 @@ fn accesses(file: &CallsFile) -> u64 {
     for number in file.numbers() {
         file.read(number, usize::MAX, &mut bytes).expect("read");
         let mut reader = ChunkReader::new(bytes.clone()).expect("a chunk from its beginning");
-        while let Some(entry) = reader.next_entry(&shapes).expect("no damage") {
+        while let Some(entry) = reader.next_entry(shapes).expect("no damage") {
             count += u64::from(matches!(entry, Entry::Call(call) if call.call.name().contains("access")));
         }
     }

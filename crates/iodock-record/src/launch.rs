@@ -1,6 +1,7 @@
 //! Finding a program as execvp does, and starting it so that a tracer is there before its first call.
 
 use crate::error::{RecordError, Refusal};
+use crate::process;
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -82,7 +83,7 @@ extern "C" {
 /// Ours, entry by entry and in its order, as a program would find it without us. Python itself has put `LC_CTYPE` there
 /// where no locale was set (PEP 538); another locale changes what programs do.
 fn environment() -> Vec<CString> {
-    let own = std::fs::read("/proc/self/environ").unwrap_or_default();
+    let own = process::read_short("/proc/self/environ").unwrap_or_default();
     let was_given = own.is_empty() || own.split(|&byte| byte == 0).any(|pair| pair.starts_with(b"LC_CTYPE="));
     let coerced = [&b"LC_CTYPE=C.UTF-8"[..], b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8"];
     let mut found = Vec::new();

@@ -30,7 +30,7 @@ pub fn tgid_of(tid: u32) -> Option<u32> {
 
 /// A number of /proc/TID/status. Sizes there are in KiB.
 pub fn status_field(tid: u32, name: &str) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = String::from_utf8(read_short(&format!("/proc/{tid}/status")).ok()?).ok()?;
     status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
 }
 
@@ -39,7 +39,7 @@ pub fn working_directory(pid: u32) -> Vec<u8> {
 }
 
 pub fn command(pid: u32) -> Vec<u8> {
-    let mut text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut text = read_short(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     if text.last() == Some(&0) {
         text.pop();
     }
@@ -87,9 +87,6 @@ pub fn descriptor(pid: u32, fd: i32) -> OpenDescriptor {
     OpenDescriptor { snapshot, target: link(&path) }
 }
 
-/// More than such a file has, in bytes.
-const SHORT: usize = 2048;
-
 /// In ns: /proc counts CPU time in hundredths of a second on every Linux.
 const TICK: i64 = 10_000_000;
 
@@ -104,8 +101,11 @@ pub struct Stat {
     pub started: u64,
 }
 
-/// A short file of /proc. Its size is not known beforehand: looked for in small pieces, it takes ten calls.
-fn read_short(path: &str) -> io::Result<Vec<u8>> {
+/// Longer than most files of /proc, in bytes.
+const SHORT: usize = 4096;
+
+/// A file of /proc, mostly short. Its size is not known beforehand: looked for in small pieces, it takes ten calls.
+pub fn read_short(path: &str) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(SHORT);
     fs::File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -150,7 +150,7 @@ pub fn cpu_time(pid: u32, tid: u32) -> Option<(i64, i64)> {
 
 /// The MPI rank that the process's environment names.
 pub fn rank(pid: u32) -> Option<i32> {
-    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let environment = read_short(&format!("/proc/{pid}/environ")).ok()?;
     rank_among(environment.split(|&byte| byte == 0))
 }
 

@@ -155,7 +155,7 @@ pub fn count_lost(path: &Path, session: &Session) -> u64 {
         let Some(mut reader) = ChunkReader::new(bytes) else { continue };
         loop {
             let at = reader.at();
-            match reader.next_entry(&shapes) {
+            match reader.next_entry(shapes) {
                 Ok(Some(Entry::Call(_))) if at >= held => lost += 1,
                 Ok(Some(_)) => {}
                 _ => break,

@@ -61,7 +61,7 @@ impl Chunks {
 
 pub struct Streams {
     chunks: Chunks,
-    shapes: Shapes,
+    shapes: &'static Shapes,
     streams: Vec<Stream>,
     /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
     by_process: HashMap<u32, Vec<usize>>,
@@ -159,7 +159,7 @@ impl Streams {
         let stream = &mut self.streams[index];
         loop {
             if let Some(reader) = &mut stream.current {
-                match reader.next_entry(&self.shapes) {
+                match reader.next_entry(self.shapes) {
                     Ok(Some(entry)) => {
                         if let Some(fork) = births::fork_of(&entry) {
                             self.forks.insert(fork.child_tid, fork);
@@ -174,7 +174,7 @@ impl Streams {
             let next = stream.waiting.pop_first();
             let Some((_, next)) = next else {
                 let flight = self.chunks.flight(stream.chunk);
-                return Ok(over.zip(flight).and_then(|(over, flight)| over.no_return(flight, &self.shapes)));
+                return Ok(over.zip(flight).and_then(|(over, flight)| over.no_return(flight, self.shapes)));
             };
             if let Some(over) = over {
                 self.spare = over.into_bytes();

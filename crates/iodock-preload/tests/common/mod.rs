@@ -63,7 +63,7 @@ pub fn entries(session: &Session) -> Vec<Entry> {
         session.chunk(index, &mut bytes).expect("chunk");
         // A thread may have ended between claiming a chunk and writing its header.
         let Some(mut reader) = ChunkReader::new(bytes.clone()) else { continue };
-        while let Some(entry) = reader.next_entry(&shapes).expect("no damage") {
+        while let Some(entry) = reader.next_entry(shapes).expect("no damage") {
             entries.push(entry);
         }
     }

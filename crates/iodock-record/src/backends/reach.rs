@@ -46,7 +46,7 @@ fn is_ours(linker: &Path) -> bool {
 }
 
 fn head(path: &Path) -> Option<Vec<u8>> {
-    let mut head = Vec::new();
+    let mut head = Vec::with_capacity(HEAD_BYTES as usize);
     File::open(path).ok()?.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
     Some(head)
 }
