@@ -1,5 +1,6 @@
 //! What the fuzz targets share.
 
+pub mod bpf_records;
 pub mod counters;
 
 use iodock_event::{Batch, Record, Text};

@@ -87,9 +87,10 @@ impl RecordSource for CallsSource {
 #[cfg(test)]
 mod tests {
     use super::super::meta;
-    use super::super::rounds::{put_in_call, put_part, InCall, END, NOTES};
+    use super::super::rounds::{put_in_call, put_part, InCall, END, IN_CALL, NOTES};
+    use super::super::PagesSource;
     use super::*;
-    use crate::format::{again, start, Kind, SHORT_TIME};
+    use crate::format::{again, start, Kind, LEAST_WORDS, SHORT_TIME};
     use crate::record::{bytes_of, put_note};
     use iodock_event::{Phase, RawCall, Record};
     use iodock_journal::{Closing, JournalWriter};
@@ -304,6 +305,60 @@ mod tests {
             before = calls.len();
         }
         assert!(before > 0);
+    }
+
+    /// Numbers below the one it is asked for, the same in each run.
+    fn random() -> impl FnMut(u64) -> u64 {
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % below
+        }
+    }
+
+    /// A record of any kind and about any length, whose words say anything.
+    fn any_record(random: &mut impl FnMut(u64) -> u64) -> Vec<u64> {
+        let told = [0, 1, 3, 10, 11, 4096, 900 * MS, 901 * MS, 1 << 31, 1 << 63, u64::MAX - 7, u64::MAX];
+        let kind = random(16);
+        let length = match random(16) {
+            0 => random(20),
+            _ => u64::from(LEAST_WORDS[kind as usize]) + random(8),
+        };
+        let word = |random: &mut dyn FnMut(u64) -> u64| match random(3) {
+            0 => told[random(12) as usize],
+            1 => told[random(12) as usize] | told[random(12) as usize] << 32,
+            _ => random(u64::MAX),
+        };
+        let number = [random(500), Kind::Pages.numbers().1 as u64 + random(6)][random(2) as usize];
+        let first = length | kind << 16 | number << 20 | (9 + random(4)) << 32;
+        std::iter::once(first).chain((1..length).map(|_| word(random))).collect()
+    }
+
+    /// As a damaged file may have them.
+    #[test]
+    fn whatever_records_say_they_are_read_to_the_end() {
+        let mut random = random();
+        let (mut found, mut runs) = (0, 0);
+        for _ in 0..400 {
+            let mut rounds = vec![round(900 * MS, &[(NOTES, &followed(&[10, 11]))])];
+            for at in 1..4 {
+                let [one, other, notes, in_call] = [(); 4].map(|()| {
+                    let count = random(20);
+                    (0..count).flat_map(|_| any_record(&mut random)).collect::<Vec<u64>>()
+                });
+                let parts = [(0, &one[..]), (1, &other), (NOTES, &notes), (IN_CALL, &in_call)];
+                rounds.push(round((900 + at * 10) * MS, &parts));
+            }
+            let made = made("anything", &rounds);
+            found += calls(&made).0.len();
+            let mut pages = PagesSource::open(&made.0).expect("readable");
+            while let Some(more) = pages.next_runs().expect("readable") {
+                runs += more.len();
+            }
+        }
+        assert!(found > 1000 && runs > 0, "{found} calls, {runs} runs of pages");
     }
 
     #[test]

@@ -85,6 +85,9 @@ impl<'a> Keeper<'a> {
     }
 
     /// Looks for new chunks; `found` is told the processes that they belong to.
+    ///
+    /// # Errors
+    /// The session can't be read. What could not be looked at is looked at the next time.
     pub fn collect(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
         let count = self.session.counter(header::NEXT_CHUNK)?.min(self.session.most_chunks());
         let new = self.chunks..count;
@@ -92,32 +95,49 @@ impl<'a> Keeper<'a> {
         let some = self.set_aside.len().min(SET_ASIDE);
         let mut old: Vec<u64> = self.set_aside.drain(..some).collect();
         old.append(&mut self.unready);
-        for index in old {
-            match self.look_at(index)? {
-                Some(owner) => found(owner),
-                None => self.set_aside.push_back(index),
+        let (left, looked_at_old) = self.look_at_all(old, &mut found);
+        self.set_aside.extend(left);
+        let (left, looked_at_new) = self.look_at_all(new, &mut found);
+        self.unready = left;
+        looked_at_old.and(looked_at_new).and(self.look_at_offered(found))
+    }
+
+    /// Which of these are not begun?
+    fn look_at_all(
+        &mut self,
+        indices: impl IntoIterator<Item = u64>,
+        mut found: impl FnMut(u32),
+    ) -> (Vec<u64>, io::Result<()>) {
+        let (mut left, mut result) = (Vec::new(), Ok(()));
+        for index in indices {
+            match self.look_at(index) {
+                Ok(Some(owner)) => found(owner),
+                Ok(None) => left.push(index),
+                Err(error) => {
+                    left.push(index);
+                    result = Err(error);
+                }
             }
         }
-        for index in new {
-            match self.look_at(index)? {
-                Some(owner) => found(owner),
-                None => self.unready.push(index),
-            }
-        }
-        self.look_at_offered(found)
+        (left, result)
     }
 
     /// Those that were taken again.
     fn look_at_offered(&mut self, mut found: impl FnMut(u32)) -> io::Result<()> {
+        let mut result = Ok(());
         for (index, before) in std::mem::take(&mut self.offered) {
             let is_open = self.offers.as_ref().is_some_and(|offers| offers.has(index));
-            let new = if is_open { None } else { self.begun_again(index, before.generation)? };
+            let new = if is_open { Ok(None) } else { self.begun_again(index, before.generation) };
             match new {
-                Some(head) => found(self.add(index, head)),
-                None => self.offered.push((index, before)),
+                Ok(Some(head)) => found(self.add(index, head)),
+                Ok(None) => self.offered.push((index, before)),
+                Err(error) => {
+                    self.offered.push((index, before));
+                    result = Err(error);
+                }
             }
         }
-        Ok(())
+        result
     }
 
     /// The header of a chunk that was used `generation` times before. Its thread takes the mark of a chunk that is begun away, writes
