@@ -14,6 +14,14 @@ a preloaded library that does nothing: the floor of `rewrite` for short programs
 the kinds that iodock records, beside what `strace -f -c` counts; of Darshan the reads and writes in its
 traces, beside those of strace. Data calls are those of class data (read, write and their like; not mmap). The
 back end `complete` is `rewrite` with `--complete`.
+
+Darshan, where no package has it, comes from its sources, with autoconf, automake, libtool and the headers of
+zlib; then `PATH=DIR/bin:$PATH`:
+
+    ./prepare.sh
+    ./configure CC=gcc --prefix=DIR --without-mpi --with-jobid-env=NONE --with-log-path=DIR \\
+        --with-log-path-by-env=DARSHAN_LOGPATH
+    make install
 """
 
 from __future__ import annotations
