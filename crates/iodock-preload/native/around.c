@@ -57,6 +57,8 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	return 1;
 }
 
+#include "sight.c"
+
 #include "environment.c"
 
 #include "traced.c"
@@ -200,8 +202,9 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	u64 now = ticks() >> TIME_SHIFT;
 	if (!(state = mine(now))) {
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
-		if (shape->kind == KIND_EXEC && !confined)
-			made_environment(&frame->arguments[environment]);
+		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
+		if (made)
+			make_environment(made, &frame->arguments[environment]);
 		return;
 	}
 	/* One left by longjmp out of a handler. */
@@ -218,10 +221,10 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		write_no_return(state, now);
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
-	if (shape->kind == KIND_EXEC)
-		keep_preload(state, &frame->arguments[environment]);
-	if (shape->kind == KIND_EXEC)
-		before_exec(state, shape, frame);
+	if (shape->kind == KIND_EXEC) {
+		prepare_exec(state, shape, frame, environment);
+		before_exec(state);
+	}
 	if (shape->kind == KIND_EXIT) {
 		/* exit of a thread: its slot is free for the next one. */
 		if (frame->number == SYS_exit)
@@ -318,8 +321,12 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	}
 	if (pending->tid != state->tid)
 		return;
-	give_back_environment(state);
 	struct pending done = *pending;
+	if (result == -E2BIG && shape->kind == KIND_EXEC && state->environment) {
+		result = exec_without_ours(state->environment, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
+		frame->number = (u64)result;
+	}
+	give_back_environment(state);
 	state->depth = (u32)(pending - state->pending);
 	u32 level = enter(state);
 	has_landed(state, (u64)(frame + 1));

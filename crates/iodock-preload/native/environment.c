@@ -6,8 +6,6 @@
 #define MOST_VARIABLES 2000
 /* More than the names that are looked for. */
 #define HEAD 16
-#define HEAD_BYTES 2048 /* 35 segments */
-#define NOTE_BYTES 256
 #define SOME 64 /* variables that are looked at at once */
 #define TEXTS (4 * (PATH_LIMIT + 1024))
 
@@ -15,11 +13,12 @@
 struct environment {
 	u64 pages[SOME][2];
 	u8 bytes[SOME];
-	u32 out_of_reach; /* the library can't be opened where the program is executed */
-	u32 used; /* of the texts: old and new variables, and the path of the program for traced.c */
+	enum sight sight; /* of the program that is executed */
+	u32 used; /* of the texts: old and new variables */
+	u64 given; /* the program's own list */
 	u64 list[MOST_VARIABLES + 3];
 	u8 texts[TEXTS];
-	/* For traced.c: the beginning of the program's file. */
+	/* The beginning of the program's file. */
 	u8 head[HEAD_BYTES + NOTE_BYTES];
 };
 
@@ -108,6 +107,11 @@ static long place_of_library(const u8 *value)
 	}
 }
 
+static int is_same(const u8 *text, const char *as, u64 most)
+{
+	return begins(text, as) && !text[length((const u8 *)as, most)];
+}
+
 /* `with` is shorter than HEAD. The variable's page is there; what comes behind it may not be. */
 static int variable_begins(u64 variable, const char *with)
 {
@@ -122,12 +126,13 @@ static int variable_begins(u64 variable, const char *with)
 
 struct variables {
 	long count, preload, session;
+	u32 only_lists; /* the program is not to run: ldd asks its dynamic linker for what it would load */
 };
 
 static int find_variables(struct environment *environment, const u64 *from, struct variables *found)
 {
 	long count = read_list(environment, from);
-	*found = (struct variables){count, -1, -1};
+	*found = (struct variables){count, -1, -1, 0};
 	for (long done = 0; done < count; done += SOME) {
 		u64 some = count - done < SOME ? (u64)(count - done) : SOME;
 		if (!are_there(environment, environment->list + done, some))
@@ -138,6 +143,8 @@ static int find_variables(struct environment *environment, const u64 *from, stru
 				found->preload = done + (long)i;
 			if (variable_begins(variable, "IODOCK_SESSION="))
 				found->session = done + (long)i;
+			if (variable_begins(variable, "LD_TRACE_LOADED"))
+				found->only_lists = 1;
 		}
 	}
 	return count >= 0;
@@ -151,16 +158,14 @@ static int is_this_session(struct environment *environment, u64 variable)
 	return copy_path(text, (const u8 *)variable) && begins(text + 15, session->session) && !text[15 + count];
 }
 
-/* The dynamic linker complains of a library that it can't open: behind chroot, with fewer rights, or when the recorder has gone. */
+/* The dynamic linker complains of a library that it can't open: behind chroot, in a sandbox of files, with fewer rights, or when the recorder
+ * has gone. (Of the sandbox only the open tells.) */
 static int can_be_loaded(void)
 {
-	long result = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
-	if (result == -ENOSYS) {
-		result = kernel3(SYS_open, session->library, O_CLOEXEC, 0);
-		if (!failed(result))
-			kernel1(SYS_close, result);
-	}
-	return result != -ENOENT && result != -EACCES && result != -ENOTDIR && result != -EPERM;
+	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
+	if (!failed(file))
+		kernel1(SYS_close, file);
+	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM;
 }
 
 /* `old`: the list of libraries, behind its name. */
@@ -206,46 +211,90 @@ static void take_ours_out(struct environment *environment, const struct variable
 	}
 }
 
-/* The environment with our library in it, or without, where it can't be loaded; *argument is that from now on. Returns its memory, 0 if there
- * is none. */
-static u8 *made_environment(u64 *argument)
+static struct environment *new_environment(void)
+{
+	long memory = kernel(SYS_mmap, 0, ENVIRONMENT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return failed(memory) ? 0 : (struct environment *)memory;
+}
+
+/* The environment with our library in it, or without, where it can't be loaded; *argument is that from now on. */
+static void make_environment(struct environment *environment, u64 *argument)
 {
 	struct variables found;
-	long memory = kernel(SYS_mmap, 0, ENVIRONMENT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(memory))
-		return 0;
-	struct environment *environment = (struct environment *)memory;
+	environment->given = *argument;
 	if (!find_variables(environment, (const u64 *)*argument, &found))
-		return (u8 *)memory;
+		return;
 	u8 *old = next_text(environment);
 	if (found.preload >= 0) {
 		if (!copy_path(old, (const u8 *)environment->list[found.preload]))
-			return (u8 *)memory;
+			return;
 		u64 bytes = length(old, PATH_LIMIT);
 		if (bytes == PATH_LIMIT)
-			return (u8 *)memory;
+			return;
 		keep_text(environment, old + bytes);
 	} else {
 		/* An empty list behind no name. */
 		keep_text(environment, old + 11);
 	}
 	if (found.session >= 0 && !is_this_session(environment, environment->list[found.session]))
-		return (u8 *)memory;
-	environment->out_of_reach = !can_be_loaded();
-	if (environment->out_of_reach)
+		return;
+	u32 is_out_of_reach = found.only_lists || !can_be_loaded();
+	if (is_out_of_reach || environment->sight == FOREIGN)
 		take_ours_out(environment, &found, old + 11);
 	else
 		put_ours_in(environment, &found, old + 11);
+	if (is_out_of_reach && environment->sight == SEEN)
+		environment->sight = BLIND;
 	*argument = (u64)environment->list;
-	return (u8 *)memory;
 }
 
-static void keep_preload(struct state *state, u64 *argument)
+/* The program of an exec is looked at, and its environment, the argument `told`, made. (Shells try one folder after the other: where no
+ * program is, nothing is made.) */
+static void prepare_exec(struct state *state, const struct shape *shape, struct frame *frame, u32 told)
 {
 	if (confined)
 		return;
 	give_back_environment(state);
-	state->environment = made_environment(argument);
+	long program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
+	if (program == -ENOENT)
+		return;
+	state->environment = new_environment();
+	if (!state->environment) {
+		kernel1(SYS_close, program);
+		return;
+	}
+	state->environment->sight = sight_of(program, state->environment->head);
+	make_environment(state->environment, &frame->arguments[told]);
+}
+
+/* Of an environment with ours in it: is this variable there for us only? */
+static int is_only_for_us(struct environment *environment, u64 variable)
+{
+	u8 *text = next_text(environment);
+	if (variable_begins(variable, "IODOCK_SESSION="))
+		return 1;
+	if (!variable_begins(variable, "LD_PRELOAD=") && !variable_begins(variable, "ASAN_OPTIONS="))
+		return 0;
+	/* The recorder's own addition where the program has no options. */
+	static const char options[] = "ASAN_OPTIONS=:verify_asan_link_order=0";
+	return copy_path(text, (const u8 *)variable) &&
+	       (is_same(text + 11, session->library, sizeof(session->library)) || is_same(text, options, sizeof(options)));
+}
+
+/* An exec had more to hand on than may be, with our variables in it: without them? Returns its error if not. */
+static s64 exec_without_ours(struct environment *environment, const struct pending *exec, u32 told)
+{
+	u64 arguments[6], count = 0;
+	for (u32 i = 0; i < 6; i++)
+		arguments[i] = exec->arguments[i];
+	for (const u64 *variable = environment->list; *variable; variable++)
+		if (!is_only_for_us(environment, *variable))
+			environment->list[count++] = *variable;
+	environment->list[count] = 0;
+	/* What could not be read is as it was given. */
+	arguments[told] = count ? (u64)environment->list : environment->given;
+	return kernel((long)exec->number, (long)arguments[0], (long)arguments[1], (long)arguments[2], (long)arguments[3],
+		      (long)arguments[4], (long)arguments[5]);
 }
 
 /* ---- in a sandbox, where we may make no call ---- */

@@ -149,11 +149,24 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	commit(&state->streams[0], at);
 }
 
+/* Valgrind runs a program on a machine of its own, and does not know what the kernel has written for us: it would take all that we make of
+ * it for the program's faults. It makes the program's calls itself. */
+static int is_in_valgrind(char **environment)
+{
+	const char *libraries = variable(environment, "LD_PRELOAD");
+	for (; libraries && *libraries; libraries++)
+		if (begins((const u8 *)libraries, "/vgpreload_"))
+			return 1;
+	return 0;
+}
+
 __attribute__((constructor)) static void loaded(int count, char **arguments, char **environment)
 {
-	(void)count;
+	/* Another libc (musl) tells its constructors nothing. */
+	if (arguments + count + 1 != environment)
+		return;
 	const char *path = variable(environment, "IODOCK_SESSION");
-	if (!path)
+	if (!path || is_in_valgrind(environment))
 		return;
 	long answer = mark(MARK_LOADING);
 	if (answer == STAY_OFF)

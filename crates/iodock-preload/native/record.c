@@ -110,7 +110,7 @@ struct state {
 	u8 *spent_memory[SPENT];
 	u32 spent_number[SPENT];
 	u32 spent_turn, mapped;
-	u8 *environment; /* made for an exec; to be given back if the program goes on */
+	struct environment *environment; /* made for an exec; to be given back if the program goes on */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	/* Of paths that belong in one place the last ones are kept, on one cache line. */
 	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));

@@ -21,7 +21,7 @@ enum Loading {
 /// Calls by name in an `strace -f` log, of each process from the end of the library's start on.
 fn traced(log: &str) -> Counts {
     let mut loading: BTreeMap<&str, Loading> = BTreeMap::new();
-    let mut counts = Counts::new();
+    let mut made: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
     for (index, line) in log.lines().enumerate() {
         let (pid, rest) = line.split_once(' ').expect("pid first");
         let rest = rest.trim_start();
@@ -32,16 +32,12 @@ fn traced(log: &str) -> Counts {
         };
         let recorded = CallId::intern(name.as_bytes()).is_some_and(|id| id.spec().is_recorded());
         let anonymous = name == "mmap" && rest.contains(", -1, ");
-        // It looks whether it can be loaded where a program is executed.
-        let own = name == "faccessat2" && rest.contains("libiodock_preload.so");
-        if *loading == Loading::Done
-            && recorded
-            && !own
-            && !resumed
-            && !anonymous
-            && !rest.starts_with(['+', '-'])
-        {
-            *counts.entry(name.to_string()).or_default() += 1;
+        if *loading == Loading::Done && recorded && !resumed && !anonymous && !rest.starts_with(['+', '-']) {
+            let made = made.entry(pid).or_default();
+            if name == "execve" {
+                take_look_away(made, rest);
+            }
+            made.push((name, rest));
         }
         *loading = match (name, *loading) {
             ("getcwd", Loading::Begun) => Loading::Closes,
@@ -50,7 +46,17 @@ fn traced(log: &str) -> Counts {
             (_, before) => before,
         };
     }
+    let mut counts = Counts::new();
+    made.into_values().flatten().for_each(|(name, _)| *counts.entry(name.to_string()).or_default() += 1);
     counts
+}
+
+/// Before an exec the library opens the program, and looks at it and at what it can load. The program itself makes no call in between.
+fn take_look_away(made: &mut Vec<(&str, &str)>, exec: &str) {
+    let path = exec.split('"').nth(1).unwrap_or_default();
+    let opens = format!("openat(AT_FDCWD, \"{path}\", O_RDONLY|O_NONBLOCK|O_CLOEXEC");
+    let look = made.iter().rposition(|(_, rest)| rest.starts_with(&opens));
+    made.truncate(look.expect("it looks at the program"));
 }
 
 fn compare(program: &Path, arguments: &[&str]) {

@@ -39,6 +39,23 @@ impl Place {
         program.to_str().expect("text").into()
     }
 
+    /// One of this crate's own; `None` where that compiler is not there, or can't.
+    fn compile_with(&self, compiler: &[&str], name: &str, program: &str) -> Option<String> {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+        let program = self.0.join(program);
+        let built = Command::new(compiler[0])
+            .args(&compiler[1..])
+            .args(["-w", "-o"])
+            .arg(&program)
+            .arg(source)
+            .output();
+        if !built.is_ok_and(|built| built.status.success()) {
+            eprintln!("{} can't compile here: not looked at", compiler.join(" "));
+            return None;
+        }
+        Some(program.to_str().expect("text").into())
+    }
+
     /// `None` where there is no static libc.
     fn static_program(&self) -> Option<String> {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/programs/between.c");
@@ -355,6 +372,81 @@ fn a_static_program_below_a_dynamic_one_is_traced() {
     for name in ["write", "execve", "fork", "clone", "vfork", "exit_group", "dup2"] {
         assert_eq!(seen.get(name), traced.get(name), "{name}");
     }
+}
+
+/// The dynamic linker of such a program can't load the library (of 32 bit), or its libc would not bear it (musl).
+#[test]
+fn a_program_of_another_dynamic_linker_is_traced_and_told_nothing() {
+    let place = Place::new("foreign");
+    let linker = place.0.join("ld-other.so");
+    std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", &linker).expect("linked");
+    let other = format!("-Wl,--dynamic-linker={}", linker.display());
+    for compiler in [&["gcc", other.as_str()][..], &["gcc", "-m32"], &["musl-gcc"]] {
+        let Some(program) = place.compile_with(compiler, "told", "told") else { continue };
+        let out = place.0.join("out");
+        let script = format!("{program} {}; echo $?", out.display());
+        let command = ["sh", "-c", script.as_str()];
+        let (by_ptrace, traced, _) = place.record("ptrace", &command);
+        let (by_rewrite, seen, _) = place.record("rewrite", &command);
+        assert_eq!(fs::read_to_string(&out).expect("written"), "not told 0\n", "{compiler:?}");
+        assert_eq!((by_ptrace.exit, by_rewrite.exit), (ProgramExit::Code(0), ProgramExit::Code(0)));
+        assert_eq!(by_rewrite.losses.count(LossKind::UnreachedPrograms), 0, "{compiler:?}");
+        assert_eq!(counts(&seen).get("write"), counts(&traced).get("write"), "{compiler:?}");
+    }
+}
+
+#[test]
+fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
+    let place = Place::new("listed");
+    let out = place.0.join("out");
+    let script = format!("ldd /bin/cat > {0} && LD_TRACE_LOADED_OBJECTS=1 cat >> {0}", out.display());
+    let (outcome, _, _) = place.record("rewrite", &["sh", "-c", script.as_str()]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let listed = fs::read_to_string(&out).expect("written");
+    assert!(listed.matches("libc.so.6 =>").count() == 2 && !listed.contains("iodock"), "{listed}");
+}
+
+#[test]
+fn an_exec_takes_as_many_arguments_as_without_us() {
+    let place = Place::new("arguments");
+    let program = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
+    let (alone, recorded) = (place.0.join("alone"), place.0.join("recorded"));
+    assert!(Command::new(&program).arg(&alone).arg("count").status().expect("it runs").success());
+    let (outcome, _, _) = place.record("rewrite", &[&program, recorded.to_str().expect("text"), "count"]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let number =
+        |path| fs::read_to_string(path).expect("written").rsplit_once(' ').map(|(_, n)| n.to_string());
+    assert_eq!(number(&recorded), number(&alone));
+}
+
+#[test]
+fn behind_a_sandbox_of_files_programs_are_traced() {
+    let place = Place::new("landlock");
+    let sandbox = place.compile_with(&["gcc", "-O1"], "sandbox_of_files", "sandbox").expect("gcc");
+    let said = place.0.join("said");
+    let script = format!("exec {sandbox} sh -c 'cat /etc/hostname' 2> {}", said.display());
+    let (outcome, _, paths) = place.record("rewrite", &["sh", "-c", script.as_str()]);
+    if outcome.exit == ProgramExit::Code(77) {
+        eprintln!("no Landlock here: not looked at");
+        return;
+    }
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(fs::read_to_string(&said).expect("there"), "", "the dynamic linker complains of nothing");
+    assert!(paths.iter().any(|path| path == "/etc/hostname"));
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+}
+
+#[test]
+fn valgrind_finds_no_fault_of_ours() {
+    let place = Place::new("valgrind");
+    let command = ["valgrind", "-q", "--error-exitcode=9", "cat", "/etc/hostname"];
+    if !Command::new(command[0]).args(&command[1..]).output().is_ok_and(|done| done.status.success()) {
+        eprintln!("no valgrind here: not looked at");
+        return;
+    }
+    let (outcome, _, paths) = place.record("rewrite", &command);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert!(paths.iter().any(|path| path == "/etc/hostname"));
 }
 
 #[test]
