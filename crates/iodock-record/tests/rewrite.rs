@@ -487,6 +487,47 @@ fn a_process_with_an_id_of_its_own_name_space_is_recorded_to_its_end() {
     assert!(paths.contains(&one) && paths.contains(&two), "{:?}", counts(&records));
 }
 
+/// Before 6.14 a limit of ids is the whole machine's.
+fn name_spaces_limit_their_ids() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let numbers: Vec<u32> = release.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    let own = ["--fork", "--pid", "--mount-proc", "test", "-w", "/proc/sys/kernel/pid_max"];
+    numbers >= vec![6, 14] && Command::new("unshare").args(own).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn a_process_whose_id_was_anothers_has_its_own_beginning_and_end() {
+    let place = Place::new("ids");
+    if !name_spaces_limit_their_ids() {
+        eprintln!("skipped: ids can't be limited here: that takes root and Linux 6.14");
+        return;
+    }
+    // Ids are given again from 300 on: here after twenty processes, which takes less than a process has time to end.
+    let script = "echo 320 > /proc/sys/kernel/pid_max; i=0; while [ $i -lt 900 ]; do (exit $((i % 3 + 40))); i=$((i+1)); done";
+    let command = ["unshare", "--fork", "--pid", "--mount-proc", "sh", "-c", script];
+    let (outcome, records, _) = place.record("rewrite", &command);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let (mut living, mut codes) = (BTreeMap::new(), BTreeMap::<_, u32>::new());
+    let mut orphans = 0;
+    for record in &records {
+        match record {
+            Record::Start(start) => {
+                orphans += u32::from(start.parent_tid.is_none());
+                assert_eq!(living.insert(start.tid, start.time), None, "{start:?} is not the first's end");
+            }
+            Record::End(end) => {
+                let began = living.remove(&end.tid);
+                assert!(began.is_none_or(|began| began <= end.time), "{end:?} began {began:?}");
+                *codes.entry(end.exit_code).or_default() += 1;
+            }
+            _ => {}
+        }
+    }
+    assert_eq!([40, 41, 42].map(|code| codes.get(&Some(code)).copied()), [Some(300); 3], "{codes:?}");
+    // The recording's first process, and that of the name space, whose parent has seen another id.
+    assert_eq!(orphans, 2);
+}
+
 #[test]
 fn cancelling_kills_what_is_born_meanwhile_too() {
     let place = Place::new("cancel");

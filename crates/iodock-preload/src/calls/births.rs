@@ -1,5 +1,5 @@
 //! Who is whose child: the buffers show a fork when its parent has come back from it, and a child when it
-//! makes its first step, in any order.
+//! makes its first step, in any order. The system gives ids again, so a thread is told by its id and the fork that made it.
 
 use crate::reader::{CallRecord, Entry};
 use iodock_event::constants::CLONE_THREAD;
@@ -13,8 +13,18 @@ pub struct Births {
     /// What each stream's entries are of now.
     of_stream: HashMap<usize, u32>,
     pub processes: HashSet<u32>,
-    /// Children seen before their parent came back from making them.
-    early: HashSet<u32>,
+    /// Children seen before their parent came back from making them, with that parent. The child may have ended since.
+    early: HashSet<(u32, u32)>,
+    /// Threads that nobody here seemed to have made when they appeared, and when that was.
+    orphans: HashMap<u32, u64>,
+}
+
+/// A fork that succeeded.
+#[derive(Clone, Copy)]
+pub struct ForkCall {
+    pub fork: Fork,
+    /// In the session's units.
+    pub start: u64,
 }
 
 /// A thread that appears.
@@ -30,13 +40,15 @@ pub fn is_fork(call: CallId) -> bool {
 }
 
 /// The fork that this entry is, if it is one that succeeded.
-pub fn fork_of(entry: &Entry) -> Option<Fork> {
+pub fn fork_of(entry: &Entry) -> Option<ForkCall> {
     let Entry::Call(call) = entry else { return None };
-    (call.result > 0 && is_fork(call.call)).then(|| fork(call))
+    fork_call(call)
 }
 
-fn fork(call: &CallRecord) -> Fork {
-    Fork { parent_tid: call.tid, child_tid: call.result as u32, flags: call.flags, call: call.call }
+pub fn fork_call(call: &CallRecord) -> Option<ForkCall> {
+    let CallRecord { tid, result, flags, start, call, .. } = *call;
+    let fork = || Fork { parent_tid: tid, child_tid: result as u32, flags, call };
+    (result > 0 && is_fork(call)).then(|| ForkCall { fork: fork(), start })
 }
 
 impl Births {
@@ -49,39 +61,57 @@ impl Births {
         self.add(pid, pid);
     }
 
-    /// A fork has returned a child to its parent.
-    pub fn forked(&mut self, call: &CallRecord) -> Option<Birth> {
-        let child = call.result as u32;
-        if self.early.remove(&child) || self.tasks.contains_key(&child) {
-            return None;
-        }
-        let pid = if call.flags & CLONE_THREAD != 0 { call.pid } else { child };
-        self.add(child, pid);
-        Some(Birth { tid: child, pid, parent: Some(call.tid), fork: Some(fork(call)) })
+    /// Has the fork made another thread than the one that is known by its child's id? That one has ended then.
+    pub fn is_used_again(&self, ForkCall { fork, start }: ForkCall) -> bool {
+        let child = fork.child_tid;
+        let is_its_child = || {
+            let appeared = self.orphans.get(&child);
+            self.early.contains(&(child, fork.parent_tid)) || appeared.is_some_and(|&time| time > start)
+        };
+        self.tasks.contains_key(&child) && !is_its_child()
     }
 
-    /// A thread writes into `stream` from now on. `forks`: those that have not returned yet, by child.
+    /// A fork has returned a child to its parent, a thread of `pid`.
+    pub fn forked(&mut self, pid: u32, ForkCall { fork, start }: ForkCall) -> Option<Birth> {
+        let (child, parent) = (fork.child_tid, fork.parent_tid);
+        let was_orphan = self.orphans.remove(&child).is_some_and(|time| time > start);
+        if self.early.remove(&(child, parent)) || was_orphan {
+            return None;
+        }
+        let pid = if fork.flags & CLONE_THREAD != 0 { pid } else { child };
+        self.add(child, pid);
+        Some(Birth { tid: child, pid, parent: Some(parent), fork: Some(fork) })
+    }
+
+    /// Who wrote into `stream` up to now, if it is a thread of another process than `pid`: a child of vfork writes
+    /// into its parent's stream.
+    pub fn lender(&self, stream: usize, pid: u32) -> Option<u32> {
+        let before = self.of_stream.get(&stream)?;
+        self.tasks.get(before).filter(|&&other| other != pid).map(|_| *before)
+    }
+
+    /// A thread writes into `stream` from `time` on. `fork`: the one that makes it and has not returned yet.
     pub fn appears(
         &mut self,
         stream: usize,
         (tid, pid): (u32, u32),
-        forks: &HashMap<u32, Fork>,
+        time: u64,
+        fork: Option<Fork>,
     ) -> Option<Birth> {
-        let before = self.of_stream.insert(stream, tid);
+        let lender = self.lender(stream, pid);
+        self.of_stream.insert(stream, tid);
         if self.tasks.contains_key(&tid) {
             return None;
         }
-        let fork = forks.get(&tid).copied();
-        // A child of vfork writes into its parent's stream.
-        let lender = before.filter(|before| self.tasks.get(before).is_some_and(|&other| other != pid));
         let vfork = || {
             let call = CallId::intern(b"vfork")?;
             Some(Fork { parent_tid: lender?, child_tid: tid, flags: 0, call })
         };
         let fork = fork.or_else(vfork);
         self.add(tid, pid);
-        if fork.is_some() {
-            self.early.insert(tid);
+        match fork {
+            Some(fork) => drop(self.early.insert((tid, fork.parent_tid))),
+            None => drop(self.orphans.insert(tid, time)),
         }
         Some(Birth { tid, pid, parent: fork.map(|fork| fork.parent_tid), fork })
     }
@@ -107,5 +137,58 @@ impl Births {
             self.tasks.remove(tid);
         }
         tids
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: u32 = 5;
+    const CHILD: u32 = 9;
+
+    fn fork_at(start: u64) -> ForkCall {
+        let call = CallId::intern(b"fork").expect("a call");
+        ForkCall { fork: Fork { parent_tid: PARENT, child_tid: CHILD, flags: 0, call }, start }
+    }
+
+    fn births() -> Births {
+        let mut births = Births::default();
+        births.root(PARENT);
+        births
+    }
+
+    #[test]
+    fn a_later_fork_uses_the_id_of_a_child_again() {
+        let mut births = births();
+        assert!(!births.is_used_again(fork_at(10)));
+        assert!(births.forked(PARENT, fork_at(10)).is_some());
+        assert!(births.is_used_again(fork_at(20)));
+        births.ended(CHILD);
+        assert!(!births.is_used_again(fork_at(20)));
+        assert!(births.forked(PARENT, fork_at(20)).is_some());
+    }
+
+    #[test]
+    fn a_child_that_is_seen_before_its_fork_returns_is_born_once() {
+        let mut births = births();
+        assert!(births.appears(1, (CHILD, CHILD), 11, Some(fork_at(10).fork)).is_some());
+        assert!(!births.is_used_again(fork_at(10)));
+        // It may even have ended by then.
+        births.ended(CHILD);
+        assert!(births.forked(PARENT, fork_at(10)).is_none());
+        assert!(births.appears(2, (CHILD, CHILD), 21, Some(fork_at(20).fork)).is_some());
+        assert!(births.forked(PARENT, fork_at(20)).is_none());
+        assert!(births.is_used_again(fork_at(30)));
+    }
+
+    #[test]
+    fn an_orphan_is_the_child_of_a_fork_that_began_before_it_appeared() {
+        let mut births = births();
+        assert!(births.appears(1, (CHILD, CHILD), 11, None).is_some());
+        assert!(births.is_used_again(fork_at(12)));
+        assert!(!births.is_used_again(fork_at(10)));
+        assert!(births.forked(PARENT, fork_at(10)).is_none());
+        assert!(births.is_used_again(fork_at(12)));
     }
 }

@@ -1,6 +1,6 @@
 //! From the buffers' entries to records.
 
-use super::births::{is_fork, Birth, Births};
+use super::births::{fork_call, Birth, Births};
 use super::streams::Streams;
 use super::times::Times;
 use super::usages::Usages;
@@ -29,6 +29,13 @@ pub struct Ending {
     pub time: Option<i64>,
 }
 
+/// How a process ends that has called exit, and when it did, ns.
+#[derive(Clone, Copy)]
+struct Exit {
+    code: Option<i32>,
+    time: i64,
+}
+
 pub struct Records {
     pub batch: Batch,
     pub births: Births,
@@ -39,8 +46,10 @@ pub struct Records {
     unsure: HashMap<usize, (Birth, i64)>,
     /// Processes that are traced, and the exec that they were about to make.
     handed_over: HashMap<u32, Option<CallRecord>>,
-    /// Processes that have called exit: code and when.
-    leaving: VecDeque<(u32, Option<i32>, i64)>,
+    /// Processes that have called exit, and are not told to have ended.
+    exits: HashMap<u32, Exit>,
+    /// When they did, ns: in this order they are told. One whose id was used again meanwhile is no longer in `exits`.
+    leaving: VecDeque<(u32, i64)>,
     /// Calls in flight whose beginning is written.
     entered: HashSet<(u32, u64)>,
     programs: u64,
@@ -61,6 +70,7 @@ impl Records {
             execs: HashMap::new(),
             unsure: HashMap::new(),
             handed_over: HashMap::new(),
+            exits: HashMap::new(),
             leaving: VecDeque::new(),
             entered: HashSet::new(),
             programs: 0,
@@ -76,7 +86,7 @@ impl Records {
         match entry {
             Entry::Task { tid, pid, time } => {
                 let now = self.times.ns(time);
-                match self.births.appears(stream, (tid, pid), &streams.forks) {
+                match self.appears(stream, (tid, pid), time, streams) {
                     Some(birth) if birth.fork.is_none() => drop(self.unsure.insert(stream, (birth, now))),
                     Some(birth) => self.born(birth, now),
                     None => {}
@@ -92,6 +102,29 @@ impl Records {
         }
     }
 
+    /// Is the thread known, and not of a process that has called exit?
+    pub fn is_living(&self, tid: u32) -> bool {
+        self.births.tasks.get(&tid).is_some_and(|pid| !self.exits.contains_key(pid))
+    }
+
+    /// A thread writes into `stream` from `time` on: it is new, where its id is, or is used again.
+    fn appears(
+        &mut self,
+        stream: usize,
+        (tid, pid): (u32, u32),
+        time: u64,
+        streams: &Streams,
+    ) -> Option<Birth> {
+        let fork = streams.fork_in_flight(tid, time);
+        let is_made = fork.is_some_and(|fork| self.births.is_used_again(fork));
+        // A fork that is too far behind its child's calls to be seen: a process that has called exit makes no more of them.
+        let is_lent = || fork.is_none() && !self.is_living(tid) && self.births.lender(stream, pid).is_some();
+        if is_made || is_lent() {
+            self.end_former(tid, self.last);
+        }
+        self.births.appears(stream, (tid, pid), time, fork.map(|fork| fork.fork))
+    }
+
     /// A task that nobody here has made may have been traced up to now: the next entry of its stream says so.
     fn make_sure(&mut self, stream: usize, next: &Entry) {
         if self.unsure.is_empty() {
@@ -104,6 +137,10 @@ impl Records {
     }
 
     fn born(&mut self, birth: Birth, now: i64) {
+        if birth.fork.is_some() {
+            // That was a former process with this id.
+            self.handed_over.remove(&birth.tid);
+        }
         self.batch.forks.extend(birth.fork);
         self.batch.records.push(Record::Start(Start {
             tid: birth.tid,
@@ -119,14 +156,17 @@ impl Records {
 
     /// A program has begun: the exec that brought it, if we saw one, has succeeded.
     fn program(&mut self, stream: usize, process: ProcessRecord, streams: &Streams) {
+        // None begins in a process that has called exit, unless an exec was quicker.
+        if self.exits.contains_key(&process.pid) && !self.execs.contains_key(&process.pid) {
+            self.end_former(process.pid, self.last);
+        }
         if process.was_traced {
             self.handed_over.remove(&process.pid);
             return self.births.come_back(stream, process.tid, process.pid);
         }
         self.programs += 1;
-        if let Some(birth) = self.births.appears(stream, (process.tid, process.pid), &streams.forks) {
-            let now = self.times.ns(process.time);
-            self.born(birth, now);
+        if let Some(birth) = self.appears(stream, (process.tid, process.pid), process.time, streams) {
+            self.born(birth, self.last);
         }
         if let Some(exec) = self.execs.remove(&process.pid) {
             self.executed(exec, Some(&process.command));
@@ -188,10 +228,12 @@ impl Records {
             }
             (Part::Whole | Part::NoReturn, _) => {}
         }
-        if is_fork(call.call) && call.result > 0 {
-            if let Some(birth) = self.births.forked(&call) {
-                let now = self.times.ns(call.end);
-                self.born(birth, now);
+        if let Some(fork) = fork_call(&call) {
+            if self.births.is_used_again(fork) {
+                self.end_former(fork.fork.child_tid, self.last);
+            }
+            if let Some(birth) = self.births.forked(call.pid, fork) {
+                self.born(birth, self.last);
             }
         }
         if changes_descriptors(action) {
@@ -234,15 +276,18 @@ impl Records {
     }
 
     fn leaves(&mut self, call: &CallRecord) {
-        let now = self.times.ns(call.start);
+        let time = self.times.ns(call.start);
         let mut raw = RawCall::new(call.call, call.tid);
-        raw.start = now;
+        raw.start = time;
         self.batch.records.push(Record::Call(raw));
+        let code = Some(call.argument as i32 & 0xff);
         if call.call.name() == "exit" {
             self.births.tasks.remove(&call.tid);
-            self.end(call.tid, Some(call.argument as i32 & 0xff), now);
+            self.end(call.tid, code, time);
         } else {
-            self.leaving.push_back((call.pid, Some(call.argument as i32 & 0xff), now));
+            // Of several threads the first to call it ends the process.
+            self.exits.entry(call.pid).or_insert(Exit { code, time });
+            self.leaving.push_back((call.pid, time));
         }
     }
 
@@ -259,20 +304,46 @@ impl Records {
 
     /// Ends the processes that called exit by `until`: all that their other threads did is told by then.
     fn end_left(&mut self, until: i64) {
-        if self.leaving.front().is_none_or(|&(_, _, at)| at >= until) {
+        if self.leaving.front().is_none_or(|&(_, time)| time >= until) {
             return;
         }
         self.usages.settle(until);
-        while self.leaving.front().is_some_and(|&(_, _, at)| at < until) {
-            let Some((pid, exit_code, now)) = self.leaving.pop_front() else { return };
-            for tid in self.births.ended(pid) {
-                self.end(tid, exit_code, now);
+        while let Some(&(pid, time)) = self.leaving.front().filter(|&&(_, time)| time < until) {
+            self.leaving.pop_front();
+            if self.exits.get(&pid).is_some_and(|exit| exit.time == time) {
+                self.end_process(pid, time);
             }
         }
     }
 
-    /// Nothing more comes. Execs that brought no program of which we know (static, or without our library)
-    /// have succeeded; processes that called no exit were killed, the first one as `ending` says.
+    fn end_process(&mut self, pid: u32, now: i64) {
+        let exit = self.exits.remove(&pid).unwrap_or(Exit { code: None, time: now });
+        for tid in self.births.ended(pid) {
+            self.end(tid, exit.code, exit.time);
+        }
+    }
+
+    /// The id is another thread's from now on. What was known by it is told to its end: later nobody could tell the two apart.
+    fn end_former(&mut self, tid: u32, now: i64) {
+        let Some(&pid) = self.births.tasks.get(&tid) else { return };
+        if tid != pid && self.is_living(tid) {
+            self.births.tasks.remove(&tid);
+            return self.end(tid, None, now);
+        }
+        if let Some(exec) = self.execs.remove(&pid) {
+            self.unreached(exec);
+        }
+        self.usages.settle_process(pid);
+        self.end_process(pid, now);
+    }
+
+    /// An exec that brought no program of which we know (static, or without our library) has succeeded.
+    fn unreached(&mut self, exec: CallRecord) {
+        self.batch.losses.add(LossKind::UnreachedPrograms, 1);
+        self.executed(exec, None);
+    }
+
+    /// Nothing more comes. Processes that called no exit were killed, the first one as `ending` says.
     pub fn finish(&mut self, root: u32, ending: &Ending) {
         self.end_left(i64::MAX);
         self.usages.settle(i64::MAX);
@@ -281,10 +352,7 @@ impl Records {
         unsure.into_iter().for_each(|(birth, time)| self.born(birth, time));
         let mut execs: Vec<_> = self.execs.drain().map(|(_, exec)| exec).collect();
         execs.sort_by_key(|exec| exec.start);
-        for exec in execs {
-            self.batch.losses.add(LossKind::UnreachedPrograms, 1);
-            self.executed(exec, None);
-        }
+        execs.into_iter().for_each(|exec| self.unreached(exec));
         self.batch.losses.add(LossKind::BeforeLoad, self.programs);
         let mut left: Vec<u32> = self.births.processes.iter().copied().collect();
         left.sort_unstable();

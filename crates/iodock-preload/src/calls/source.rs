@@ -79,11 +79,11 @@ impl RecordSource for CallsSource {
                 self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
                 break;
             };
-            if let Entry::Task { tid, .. } | Entry::Process(ProcessRecord { tid, was_traced: false, .. }) =
-                entry
+            if let Entry::Task { tid, time, .. }
+            | Entry::Process(ProcessRecord { tid, time, was_traced: false, .. }) = entry
             {
-                if !self.records.births.tasks.contains_key(&tid) && !self.streams.forks.contains_key(&tid) {
-                    let found = self.streams.look_for_parent(tid);
+                if !self.records.is_living(tid) && self.streams.fork_in_flight(tid, time).is_none() {
+                    let found = self.streams.look_for_parent(tid, time);
                     found.map_err(|error| refusal(&self.name, &error))?;
                 }
             }

@@ -1,6 +1,6 @@
 //! The threads' streams of records, merged into one by the times at which calls end.
 
-use super::births;
+use super::births::{self, ForkCall};
 use super::file::CallsFile;
 use crate::format::chunk;
 use crate::reader::{self, ChunkReader, Entry, Flight};
@@ -65,8 +65,8 @@ pub struct Streams {
     streams: Vec<Stream>,
     /// Streams of each process. (A child of vfork uses its parent's, and is found under that.)
     by_process: HashMap<u32, Vec<usize>>,
-    /// Forks that were read and are still to come, by child: those in flight when the child appears.
-    pub forks: HashMap<u32, Fork>,
+    /// Forks that were read and are still to come, by child and beginning.
+    forks: BTreeMap<(u32, u64), Fork>,
     /// Streams by their next entry's time.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     /// Chunks that could not be read to their end.
@@ -106,7 +106,7 @@ impl Streams {
             shapes: Shapes::of_this_machine(),
             streams: Vec::new(),
             by_process: HashMap::new(),
-            forks: HashMap::new(),
+            forks: BTreeMap::new(),
             order: BinaryHeap::new(),
             damaged: 0,
             done: 0,
@@ -161,8 +161,8 @@ impl Streams {
             if let Some(reader) = &mut stream.current {
                 match reader.next_entry(self.shapes) {
                     Ok(Some(entry)) => {
-                        if let Some(fork) = births::fork_of(&entry) {
-                            self.forks.insert(fork.child_tid, fork);
+                        if let Some(ForkCall { fork, start }) = births::fork_of(&entry) {
+                            self.forks.insert((fork.child_tid, start), fork);
                         }
                         return Ok(Some(entry));
                     }
@@ -187,17 +187,24 @@ impl Streams {
         }
     }
 
-    /// Looks for the fork that made `child`: one that was interrupted by a handler stands behind the handler's
+    /// The fork that made `child`, where it has begun at `time`, the next entry's, and not returned. One that begins
+    /// later makes another child, which gets the same id.
+    pub fn fork_in_flight(&self, child: u32, time: u64) -> Option<ForkCall> {
+        let (&(_, start), &fork) = self.forks.range((child, 0)..=(child, time)).next_back()?;
+        Some(ForkCall { fork, start })
+    }
+
+    /// Looks for the fork that made `child`, which appears at `time`: one that was interrupted by a handler stands behind the handler's
     /// calls.
     ///
     /// # Errors
     /// The chunks can't be read on.
-    pub fn look_for_parent(&mut self, child: u32) -> io::Result<()> {
+    pub fn look_for_parent(&mut self, child: u32, time: u64) -> io::Result<()> {
         for index in 0..self.streams.len() {
             while self.streams[index].current.is_some() && self.streams[index].ahead.len() < MOST_AHEAD {
                 let Some(entry) = self.read_entry(index)? else { break };
                 self.streams[index].ahead.push_back(entry);
-                if self.forks.contains_key(&child) {
+                if self.fork_in_flight(child, time).is_some() {
                     return Ok(());
                 }
             }
@@ -212,8 +219,8 @@ impl Streams {
     pub fn next(&mut self) -> io::Result<Option<(usize, Entry)>> {
         let Some(Reverse((_, index))) = self.order.pop() else { return Ok(None) };
         let entry = self.streams[index].head.take();
-        if let Some(fork) = entry.as_ref().and_then(births::fork_of) {
-            self.forks.remove(&fork.child_tid);
+        if let Some(ForkCall { fork, start }) = entry.as_ref().and_then(births::fork_of) {
+            self.forks.remove(&(fork.child_tid, start));
         }
         self.advance(index)?;
         Ok(entry.map(|entry| (index, entry)))

@@ -55,25 +55,39 @@ impl Usages {
     pub(super) fn settle(&self, until: i64) {
         let found = &mut *self.lock();
         let over = |process: &Process| process.end.is_some_and(|(time, _)| time < until);
-        for (pid, process) in found.processes.extract_if(|_, process| over(process)) {
-            let Some((time, whole)) = process.end else { continue };
-            let cpu = CpuTime {
-                user: whole.cpu.user.saturating_sub(process.others.user),
-                system: whole.cpu.system.saturating_sub(process.others.system),
-            };
-            found.usages.push(task_usage(pid, time, cpu));
-            let blocks =
-                [("read_device_bytes", whole.read_blocks), ("written_device_bytes", whole.written_blocks)];
-            for (metric, count) in blocks.into_iter().filter(|&(_, count)| count > 0) {
-                found.samples.push(Sample {
-                    ts: time,
-                    source: "process_io".into(),
-                    target: pid.to_string(),
-                    metric: metric.into(),
-                    value: count as f64 * BLOCK_BYTES,
-                    kind: SampleKind::Counter,
-                });
-            }
+        let over: Vec<_> = found.processes.extract_if(|_, process| over(process)).collect();
+        over.into_iter().for_each(|(pid, process)| found.tell(pid, &process));
+    }
+
+    /// What comes from now on under this id is another process's.
+    pub(super) fn settle_process(&self, pid: u32) {
+        let found = &mut *self.lock();
+        if let Some(process) = found.processes.remove(&pid) {
+            found.tell(pid, &process);
+        }
+    }
+}
+
+impl Found {
+    /// Nothing is known of a process that did not tell its end.
+    fn tell(&mut self, pid: u32, process: &Process) {
+        let Some((time, whole)) = process.end else { return };
+        let cpu = CpuTime {
+            user: whole.cpu.user.saturating_sub(process.others.user),
+            system: whole.cpu.system.saturating_sub(process.others.system),
+        };
+        self.usages.push(task_usage(pid, time, cpu));
+        let blocks =
+            [("read_device_bytes", whole.read_blocks), ("written_device_bytes", whole.written_blocks)];
+        for (metric, count) in blocks.into_iter().filter(|&(_, count)| count > 0) {
+            self.samples.push(Sample {
+                ts: time,
+                source: "process_io".into(),
+                target: pid.to_string(),
+                metric: metric.into(),
+                value: count as f64 * BLOCK_BYTES,
+                kind: SampleKind::Counter,
+            });
         }
     }
 }
@@ -113,5 +127,18 @@ mod tests {
         usages.add(&usage(10, 2, Some(6)), 0);
         usages.settle(1);
         assert_eq!(told(), [(10, 2000), (7, 4000)]);
+    }
+
+    #[test]
+    fn a_process_with_the_id_of_another_has_not_used_what_that_one_has() {
+        let usages = Usages::default();
+        let told =
+            || usages.take().0.iter().map(|one| (one.tid, one.time, one.cpu_user_ns)).collect::<Vec<_>>();
+        usages.add(&usage(8, 5, None), 1);
+        usages.add(&usage(7, 1, Some(10)), 2);
+        usages.settle_process(7);
+        usages.add(&usage(7, 3, Some(3)), 4);
+        usages.settle(i64::MAX);
+        assert_eq!(told(), [(8, 1, 5000), (7, 2, 5000), (7, 4, 3000)]);
     }
 }
