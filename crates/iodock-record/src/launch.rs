@@ -10,6 +10,7 @@ use std::{env, fs, io, ptr};
 
 /// A program ready to be started: everything the child needs is made before the fork, since between
 /// fork and exec a process with threads may only make plain system calls.
+#[derive(Clone)]
 pub struct Program {
     pub path: PathBuf,
     pub arguments: Vec<OsString>,

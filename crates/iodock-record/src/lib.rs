@@ -29,6 +29,7 @@ pub use error::{RecordError, Refusal};
 pub use options::{AttachOptions, RecordOptions, RecordOutcome};
 
 use backends::choice::{self, Choice};
+use backends::reason::Reason;
 use backends::{Ended, Target};
 use control::{Control, SignalGuard};
 use iodock_journal::{Closing, JournalMeta};
@@ -50,11 +51,21 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
     let mut program = Program::find(&options.command)?;
     program.complete = options.complete;
     let choice = choice::for_program(&options.backend, &program)?;
-    let command = options.command.iter().map(|argument| bytes(argument)).collect();
-    let meta = meta(choice, command);
-    let part = Part::claim(&options.store, options.force, &meta)?;
-    let target = Target::Launch(Box::new(program));
-    run(choice, target, part, meta, (&options.sampling, options.page_faults), cancel)
+    let command: Vec<Vec<u8>> = options.command.iter().map(|argument| bytes(argument)).collect();
+    let part = Part::claim(&options.store, options.force, &meta(choice, command.clone()))?;
+    let run_by = |choice: Choice| {
+        let target = Target::Launch(Box::new(program.clone()));
+        let settings = (&options.sampling, options.page_faults);
+        run(choice, target, &part, meta(choice, command.clone()), settings, cancel.clone())
+    };
+    let recorded = match (run_by(choice), choice.reason) {
+        (Err(RecordError::Refused(refusal)), Reason::Cheapest) => {
+            part.clear();
+            choice::without_buffers().and_then(run_by).map(|outcome| outcome.warned_of(refusal))
+        }
+        (recorded, _) => recorded,
+    };
+    end(&part, recorded)
 }
 
 /// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they
@@ -73,7 +84,15 @@ pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<Record
         Some(path) => Target::Group(path.clone()),
         None => Target::Attach(options.pids.clone()),
     };
-    run(choice, target, part, meta, (&options.sampling, options.page_faults), cancel)
+    let recorded = run(choice, target, &part, meta, (&options.sampling, options.page_faults), cancel);
+    end(&part, recorded)
+}
+
+/// Leaves nothing of a recording that did not take place.
+fn end(part: &Part, recorded: Result<RecordOutcome, RecordError>) -> Result<RecordOutcome, RecordError> {
+    let mut outcome = recorded.inspect_err(|_| part.abandon())?;
+    outcome.must_finish = part.close()?;
+    Ok(outcome)
 }
 
 fn bytes(text: &std::ffi::OsStr) -> Vec<u8> {
@@ -100,29 +119,22 @@ fn meta(choice: Choice, command: Vec<Vec<u8>>) -> JournalMeta {
     }
 }
 
+/// # Errors
+/// The program was not run. What was written of the part remains.
 fn run(
     Choice { backend, reason }: Choice,
     target: Target,
-    part: Part,
+    part: &Part,
     meta: JournalMeta,
     (sampling, page_faults): (&sampler::Settings, faults::Mode),
     cancel: Arc<AtomicBool>,
 ) -> Result<RecordOutcome, RecordError> {
     let clock = Clock::start();
     let mut warnings = places::warnings(&part.store);
-    let mut journal = match part.open_journal(&meta) {
-        Ok(journal) => journal,
-        Err(error) => {
-            part.abandon();
-            return Err(error);
-        }
-    };
+    let mut journal = part.open_journal(&meta)?;
     let mounts = sampler::mounts(&sampling.root, &mut warnings);
     let mounted = journal.mounts(&mounts);
-    if let Err(error) = mounted {
-        part.abandon();
-        return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
-    }
+    mounted.map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))?;
     let control = Control::new(cancel, page_faults);
     let guard = SignalGuard::install();
     let faults_path = journal.path().with_extension(faults::ENDING);
@@ -140,16 +152,8 @@ fn run(
         (result, faults.join(), ticker.join())
     });
     drop(guard);
-    let ended = match result {
-        Ok(Ok(ended)) => ended,
-        Ok(Err(error)) => {
-            drop(journal);
-            part.abandon();
-            return Err(error);
-        }
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
-    let Ended { exit, mut failure, mut losses, killed, warnings: more } = ended;
+    let ended = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let Ended { exit, mut failure, mut losses, killed, warnings: more } = ended?;
     let faults = faults.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     faults.losses.counts.iter().for_each(|(&kind, &count)| journal.lose(kind, count));
     losses.merge(&faults.losses);
@@ -165,13 +169,12 @@ fn run(
     if let Err(error) = journal.close(&closing) {
         failure.get_or_insert(format!("{error}; {}", error.hint()));
     }
-    let must_finish = part.close()?;
     Ok(RecordOutcome {
-        store: part.store,
+        store: part.store.clone(),
         backend: backend.name(),
         reason,
         exit,
-        must_finish,
+        must_finish: false,
         losses,
         warnings,
         failure,

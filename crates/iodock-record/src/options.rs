@@ -2,6 +2,7 @@
 
 use crate::backends::reason::Reason;
 use crate::backends::ProgramExit;
+use crate::error::Refusal;
 use crate::faults::Mode;
 use crate::sampler::Settings;
 use iodock_event::Losses;
@@ -89,4 +90,12 @@ pub struct RecordOutcome {
     pub written_bytes: u64,
     /// Processes killed because they could not go on unrecorded.
     pub killed: u32,
+}
+
+impl RecordOutcome {
+    /// The user is told why a cheaper way could not begin.
+    pub(crate) fn warned_of(mut self, refusal: Refusal) -> Self {
+        self.warnings.insert(0, refusal.message);
+        self
+    }
 }

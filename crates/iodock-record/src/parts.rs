@@ -119,14 +119,19 @@ impl Part {
             .map_err(|error| RecordError::Store(Refusal::new(error.to_string(), error.hint())))
     }
 
-    /// Nothing was recorded: leaves no trace.
-    pub fn abandon(&self) {
+    /// Removes what this part has written, so that it may begin again.
+    pub fn clear(&self) {
         let journal = self.store.join("journal");
         // What can't be removed stays; there is nobody to tell.
         use iodock_preload::calls::{ENDING, TRACED_ENDING};
         for ending in ["journal", ENDING, TRACED_ENDING, crate::faults::ENDING] {
             let _ = fs::remove_file(journal.join(format!("{}.{ending}", self.name)));
         }
+    }
+
+    /// Nothing was recorded: leaves no trace.
+    pub fn abandon(&self) {
+        self.clear();
         if self.created && self.ranks.is_none() {
             let _ = fs::remove_dir_all(&self.store);
         } else {

@@ -7,6 +7,9 @@ from iodock.language import N_, Language
 _REASONS = {
     "cheapest": N_("recorded by {backend}: the cheapest way that sees this program's calls"),
     "machine": N_("recorded by {backend}: rewriting calls, which is cheaper, does not work on this machine"),
+    "no-buffers": N_(
+        "recorded by {backend}: the buffers of rewriting calls, which is cheaper, can't be made (no room?)"
+    ),
     "static": N_("recorded by {backend}: the program is static, so it can't load the recorder's library"),
     "go": N_("recorded by {backend}: a Go program makes its calls itself, past the recorder's library"),
     "foreign": N_("recorded by {backend}: the program is not made for x86-64, the recorder's library is"),

@@ -42,6 +42,11 @@ pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError>
     }
 }
 
+/// The back end that `auto` takes where `rewrite` could not begin.
+pub fn without_buffers() -> Result<Choice, RecordError> {
+    from_outside().map(|backend| Choice { backend, reason: Reason::NoBuffers })
+}
+
 /// The back end for processes that run already, or for a cgroup.
 pub fn for_running(name: &str, group: bool) -> Result<Choice, RecordError> {
     if name != "auto" {

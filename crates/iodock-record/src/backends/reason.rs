@@ -9,6 +9,8 @@ pub enum Reason {
     Cheapest,
     /// The cheapest can't be used on this machine.
     Machine,
+    /// The cheapest could not begin: its buffers can't be made.
+    NoBuffers,
     /// The program loads no library.
     Static,
     /// A program that makes its calls itself, past libc.
@@ -30,6 +32,7 @@ impl Reason {
             Reason::Asked => "asked",
             Reason::Cheapest => "cheapest",
             Reason::Machine => "machine",
+            Reason::NoBuffers => "no-buffers",
             Reason::Static => "static",
             Reason::Go => "go",
             Reason::Foreign => "foreign",

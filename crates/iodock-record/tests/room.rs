@@ -1,0 +1,104 @@
+//! Where there is no place for the buffers of `rewrite`. Each test has file systems of its own, for which it needs root; else it
+//! says that it was skipped.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use iodock_record::backends::reason::Reason;
+use iodock_record::{record, ProgramExit, RecordError, RecordOptions, RecordOutcome};
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{env, fs, io, ptr, thread};
+
+const SHARED: &str = "/dev/shm";
+
+/// Does `work` on a thread that has mounts of its own, and so have the threads and programs that it starts.
+fn with_own_mounts(work: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        scope.spawn(|| match leave_mounts() {
+            Ok(()) => work(),
+            Err(error) => eprintln!("skipped: no mounts of our own: {error}"),
+        });
+    });
+}
+
+fn leave_mounts() -> io::Result<()> {
+    // SAFETY: only this thread's view of the file systems changes; the text ends with a zero.
+    let done = unsafe {
+        libc::unshare(libc::CLONE_NEWNS) == 0
+            && libc::mount(
+                ptr::null(),
+                c"/".as_ptr(),
+                ptr::null(),
+                libc::MS_REC | libc::MS_PRIVATE,
+                ptr::null(),
+            ) == 0
+    };
+    done.then_some(()).ok_or_else(io::Error::last_os_error)
+}
+
+fn mount_memory(at: &Path, flags: libc::c_ulong, options: &str) {
+    let text = |text: &str| CString::new(text).expect("no zeros");
+    let (at, options) = (text(at.to_str().expect("text")), text(options));
+    let memory = c"tmpfs".as_ptr();
+    // SAFETY: texts that end with a zero.
+    let mounted = unsafe { libc::mount(memory, at.as_ptr(), memory, flags, options.as_ptr().cast()) };
+    assert_eq!(mounted, 0, "{}", io::Error::last_os_error());
+}
+
+fn record_by(backend: &str, store: &Path) -> Result<RecordOutcome, RecordError> {
+    let mut options = RecordOptions::new(vec!["true".into()], store.into());
+    options.backend = backend.into();
+    record(&options, Arc::default())
+}
+
+/// Removed at the end.
+struct Store(PathBuf);
+
+impl Store {
+    fn new(name: &str) -> Store {
+        Store(env::temp_dir().join(format!("iodock-room-{name}-{}.iodock", std::process::id())))
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn names(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder").flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// `auto` takes another way, for this reason; who insists on `rewrite` is refused, with these words.
+fn goes_without(name: &str, reason: Reason, words: &str) {
+    let store = Store::new(name);
+    let before = names(SHARED);
+    let refused = record_by("rewrite", &store.0).expect_err("no room");
+    assert!(matches!(refused, RecordError::Refused(_)) && refused.to_string().contains(words), "{refused}");
+    assert!(!store.0.exists());
+    let outcome = record_by("auto", &store.0).expect("recorded");
+    assert!(matches!(outcome.backend, "bpf" | "ptrace"), "{outcome:?}");
+    assert_eq!((outcome.reason, outcome.exit), (reason, ProgramExit::Code(0)));
+    assert_eq!(names(SHARED), before);
+}
+
+#[test]
+fn shared_memory_that_is_full() {
+    with_own_mounts(|| {
+        mount_memory(Path::new(SHARED), 0, "size=64k");
+        goes_without("full", Reason::NoBuffers, "the shared buffers can't be made");
+    });
+}
+
+#[test]
+fn shared_memory_in_which_few_files_may_be() {
+    for files in ["nr_inodes=1", "nr_inodes=2", "nr_inodes=3"] {
+        with_own_mounts(|| {
+            mount_memory(Path::new(SHARED), 0, files);
+            let reason = if files == "nr_inodes=1" { Reason::Machine } else { Reason::NoBuffers };
+            goes_without("files", reason, "the shared buffers can't be made");
+        });
+    }
+}
