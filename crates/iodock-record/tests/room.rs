@@ -102,3 +102,13 @@ fn shared_memory_in_which_few_files_may_be() {
         });
     }
 }
+
+#[test]
+fn places_that_may_hold_no_programs() {
+    with_own_mounts(|| {
+        for place in [Path::new(SHARED), &env::temp_dir()] {
+            mount_memory(place, libc::MS_NOEXEC, "");
+        }
+        goes_without("noexec", Reason::Machine, "hold programs");
+    });
+}

@@ -49,7 +49,7 @@ pub fn run(
         let message = format!("{what}: {}", launch::plain(&error));
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
-    let folder = Folder(room::place());
+    let folder = Folder(room::place().map_err(RecordError::Refused)?);
     let session = Session::create(&folder.0, &session::libraries())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
     root::prepare(&mut program, &session);

@@ -8,20 +8,29 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// Shared memory, or the next best place from which a library may be loaded.
-pub fn place() -> PathBuf {
+///
+/// # Errors
+/// There is none.
+pub fn place() -> Result<PathBuf, Refusal> {
     let name = format!("iodock-{}-{:x}", std::process::id(), session::ticks());
-    let shared = Path::new("/dev/shm");
-    let folder = if may_hold_programs(shared) { shared.to_path_buf() } else { std::env::temp_dir() };
-    folder.join(name)
+    let folders = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+    let found = folders.iter().find(|folder| may_hold_programs(folder));
+    found.map(|folder| folder.join(name)).ok_or_else(|| {
+        let [shared, temporary] = folders.each_ref().map(|folder| folder.display());
+        let message = format!("the shared buffers can't be made: neither {shared} nor {temporary} may be written to and hold programs");
+        Refusal::new(message, "set TMPDIR to a folder that is not mounted noexec, or choose --backend ptrace")
+    })
 }
 
 /// Files that are open at once while a program is recorded, at most.
 const DESCRIPTORS: usize = 20;
 
-/// Why there can be no session here: few files may be open (`ulimit -n`), files are limited (`ulimit -f`), or the
-/// place is read-only.
+/// Why there can be no session here: no place, few files may be open (`ulimit -n`), or files are limited (`ulimit -f`).
 pub fn refusal() -> Option<Refusal> {
-    let file = place().with_extension("room");
+    let file = match place() {
+        Ok(place) => place.with_extension("room"),
+        Err(refusal) => return Some(refusal),
+    };
     let made = fs::File::create_new(&file).and_then(|made| made.set_len(session::FILE_BYTES));
     let _ = fs::remove_file(&file);
     let error = made.and_then(|()| launch::may_open(DESCRIPTORS)).err()?;
