@@ -2,13 +2,17 @@
 //! srun with the same `-o` each write their rank's journal into one store, and the last to end finishes
 //! it. They agree through files, since nothing else joins them: `journal/job` names the job, each part
 //! leaves a `.done` beside its journal, and a lock decides who is last.
+//!
+//! Other recorders may be told to replace the store meanwhile (--force): all that record into it share a lock of its folder, which
+//! who replaces it must have alone.
 
 use crate::error::{RecordError, Refusal};
 use crate::process::RANK_NAMES;
 use iodock_journal::{JournalMeta, JournalWriter};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub struct Part {
@@ -17,6 +21,8 @@ pub struct Part {
     name: String,
     ranks: Option<i32>,
     created: bool,
+    /// The store's folder, locked as long as this is recorded.
+    folder: Option<File>,
 }
 
 /// Rank and number of ranks, as the launcher says.
@@ -58,11 +64,15 @@ impl Part {
             Some(rank) => format!("rank-{rank:05}-{}-{}", meta.host, std::process::id()),
             None => "main".into(),
         };
-        let mut part = Part { store: store.to_path_buf(), name, ranks, created: false };
+        let mut part = Part { store: store.to_path_buf(), name, ranks, created: false, folder: None };
         part.make(force).map_err(|error| match error {
             Claim::Taken => RecordError::Store(Refusal::new(
                 format!("{}: exists already", store.display()),
                 "give another name with -o, or replace it with --force",
+            )),
+            Claim::Busy => RecordError::Store(Refusal::new(
+                format!("{}: another recording is being written there", store.display()),
+                "wait until it has ended, or give another name with -o",
             )),
             Claim::Failed(error) => store_error(store, &error),
         })?;
@@ -78,16 +88,18 @@ impl Part {
         let _alone = (force && self.ranks.is_some()).then(|| locked(parent.unwrap_or(Path::new("."))));
         match fs::create_dir(&self.store) {
             Ok(()) => {}
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.into()),
-            Err(_) if self.ranks.is_some() && self.same_job() => return Ok(()),
-            Err(_) if force && is_store(&self.store) => {
-                fs::remove_dir_all(&self.store)?;
-                fs::create_dir(&self.store)?;
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+            Err(_) if self.ranks.is_some() && self.same_job() => {
+                self.folder = shared(&self.store)?;
+                return Ok(());
             }
+            Err(_) if force => replace(&self.store)?,
             Err(_) => return Err(Claim::Taken),
         }
+        self.folder = shared(&self.store)?;
+        // Another one may have replaced the folder before we had its lock: whoever makes this one has the store.
+        make_folder(&self.store.join("journal"))?;
         self.created = true;
-        fs::create_dir(self.store.join("journal"))?;
         let manifest = concat!(
             "{\"schema\": 1, \"state\": \"recording\", \"writer\": \"iodock ",
             env!("CARGO_PKG_VERSION"),
@@ -178,6 +190,59 @@ fn locked(folder: &Path) -> Option<File> {
     Some(folder)
 }
 
+/// The folder of a store, locked together with all who record into it.
+fn shared(store: &Path) -> Result<Option<File>, Claim> {
+    let folder = open(store)?;
+    held(folder.try_lock_shared())?;
+    is_at(&folder, store).then_some(Some(folder)).ok_or(Claim::Busy)
+}
+
+/// Makes the folder anew, empty, unless somebody records into it, or makes its tables (for which `journal` is locked).
+fn replace(store: &Path) -> Result<(), Claim> {
+    let folder = open(store)?;
+    held(folder.try_lock())?;
+    let journal = File::open(store.join("journal"));
+    journal.map_or(Ok(()), |journal| held(journal.try_lock()))?;
+    if !is_at(&folder, store) {
+        return Err(Claim::Busy);
+    }
+    if !is_store(store) {
+        return Err(Claim::Taken);
+    }
+    fs::remove_dir_all(store)?;
+    make_folder(store)
+}
+
+fn make_folder(folder: &Path) -> Result<(), Claim> {
+    fs::create_dir(folder).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Claim::Busy,
+        _ => error.into(),
+    })
+}
+
+fn open(store: &Path) -> Result<File, Claim> {
+    File::open(store).map_err(|error| match error.kind() {
+        // It was there a moment ago: it is being replaced.
+        ErrorKind::NotFound => Claim::Busy,
+        _ => error.into(),
+    })
+}
+
+/// File systems without locks go without.
+fn held(lock: Result<(), TryLockError>) -> Result<(), Claim> {
+    match lock {
+        Err(TryLockError::WouldBlock) => Err(Claim::Busy),
+        _ => Ok(()),
+    }
+}
+
+/// Has nobody put another folder in its place before it was locked?
+fn is_at(folder: &File, path: &Path) -> bool {
+    let identity = |status: fs::Metadata| (status.dev(), status.ino());
+    let (held, there) = (folder.metadata().map(identity), fs::metadata(path).map(identity));
+    matches!((held, there), (Ok(held), Ok(there)) if held == there)
+}
+
 /// --force replaces stores, nothing else.
 fn is_store(path: &Path) -> bool {
     path.join("manifest.json").is_file()
@@ -186,11 +251,48 @@ fn is_store(path: &Path) -> bool {
 
 enum Claim {
     Taken,
+    /// Others are at it.
+    Busy,
     Failed(std::io::Error),
 }
 
 impl From<std::io::Error> for Claim {
     fn from(error: std::io::Error) -> Self {
         Claim::Failed(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    #[test]
+    fn of_several_that_replace_a_store_one_gets_it() {
+        const CLAIMANTS: usize = 4;
+        const ROUNDS: usize = 200;
+        let store = std::env::temp_dir().join(format!("iodock-parts-{}.iodock", std::process::id()));
+        let (meta, together) = (JournalMeta::default(), Barrier::new(CLAIMANTS));
+        let mut won = 0;
+        for _ in 0..ROUNDS {
+            let claim = || {
+                together.wait();
+                Part::claim(&store, true, &meta)
+            };
+            let claims: Vec<_> = std::thread::scope(|scope| {
+                let claims: Vec<_> = (0..CLAIMANTS).map(|_| scope.spawn(claim)).collect();
+                claims.into_iter().map(|claim| claim.join().expect("no panic")).collect()
+            });
+            let (got, refused): (Vec<_>, Vec<_>) = claims.into_iter().partition(Result::is_ok);
+            assert!(got.len() < 2, "{} have it", got.len());
+            won += got.len();
+            for error in refused.into_iter().filter_map(Result::err) {
+                assert!(error.to_string().contains("another recording is being written there"), "{error}");
+            }
+            assert!(got.is_empty() || store.join("journal/job").is_file());
+        }
+        // A program that another test starts just then has the last round's lock until its exec.
+        assert!(won > ROUNDS * 9 / 10, "{won}");
+        fs::remove_dir_all(&store).expect("a store is left");
     }
 }

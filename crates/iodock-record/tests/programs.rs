@@ -300,3 +300,26 @@ fn a_container_that_forbids_to_ask_for_rights_forbids_no_program() {
         None => eprintln!("skipped: no filters of calls here"),
     }
 }
+
+#[test]
+fn a_store_that_is_being_written_is_not_replaced() {
+    let _alone = alone();
+    let place = Place::new("busy");
+    let begun = place.0.join("begun");
+    let script = format!("echo > {}; sleep 1", begun.display());
+    thread::scope(|scope| {
+        let first = scope.spawn(|| place.record(&["sh", "-c", &script]));
+        while !begun.exists() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let error = place.record(&["true"]).expect_err("refused");
+        assert!(matches!(error, RecordError::Store(_)), "{error:?}");
+        assert!(
+            error.to_string().ends_with("run.iodock: another recording is being written there"),
+            "{error}"
+        );
+        first.join().expect("no panic").expect("recorded");
+    });
+    assert!(!place.counts().is_empty());
+    place.record(&["true"]).expect("replaced");
+}
