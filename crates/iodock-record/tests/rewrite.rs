@@ -449,6 +449,47 @@ fn valgrind_finds_no_fault_of_ours() {
     assert!(paths.iter().any(|path| path == "/etc/hostname"));
 }
 
+/// As kernels before 4.14 do, on this thread, in its threads and programs.
+fn refuse_to_wipe_memory_on_fork() -> bool {
+    let number = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
+    let advice = std::mem::offset_of!(libc::seccomp_data, args) as u32 + 2 * 8;
+    let statement = |code: u32, to: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: to, k };
+    let load = |at: u32| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, at);
+    let is_equal = |to: u8, k: u32| statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, to, k);
+    let give = |k: u32| statement(libc::BPF_RET | libc::BPF_K, 0, k);
+    let mut filter = [
+        load(number),
+        is_equal(3, libc::SYS_madvise as u32),
+        load(advice),
+        is_equal(1, libc::MADV_WIPEONFORK as u32),
+        give(libc::SECCOMP_RET_ERRNO | libc::EINVAL as u32),
+        give(libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    // SAFETY: a filter that lives as long as the call; it is this thread's alone.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+    }
+}
+
+#[test]
+fn a_first_program_in_which_the_library_can_not_begin_is_a_loss() {
+    let place = Place::new("not-begun");
+    let unreached = std::thread::scope(|scope| {
+        let recording = scope.spawn(|| {
+            refuse_to_wipe_memory_on_fork().then(|| place.record("rewrite", &["cat", "/etc/hostname"]).0)
+        });
+        recording.join().expect("no panic").map(|outcome| outcome.losses.count(LossKind::UnreachedPrograms))
+    });
+    match unreached {
+        Some(unreached) => assert!(unreached > 0),
+        None => eprintln!("no filters of calls here: not looked at"),
+    }
+    let (outcome, _, _) = place.record("rewrite", &["cat", "/etc/hostname"]);
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+}
+
 #[test]
 fn an_exec_that_fails_leaves_the_program_to_its_library() {
     let place = Place::new("fails");

@@ -18,6 +18,7 @@ use iodock_event::{LossKind, Losses, TaskUsage};
 use iodock_journal::{JournalError, JournalWriter};
 use iodock_preload::asking::{Asking, WATCH};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
+use iodock_preload::format::header;
 use iodock_preload::session::{self, Session};
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -372,6 +373,11 @@ impl Following<'_> {
         }
     }
 
+    /// Whether the library could load and begin in the first program: it says so first of all. (Else it is traced, or not seen.)
+    fn has_begun(&self) -> bool {
+        self.requests.has_root() || self.session.counter(header::NEXT_CHUNK).is_ok_and(|chunks| chunks > 0)
+    }
+
     fn finish(mut self, traced: Option<Ended>) -> Ended {
         let result = self.notice();
         self.note(result);
@@ -391,8 +397,12 @@ impl Following<'_> {
         }
         // What can't be looked at can't be counted.
         let own = session::with_calls_of_their_own(self.session).map_or(0, |files| files.len() as u64);
-        losses.add(LossKind::OwnSystemCalls, own);
-        self.journal.lose(LossKind::OwnSystemCalls, own);
+        for (kind, count) in
+            [(LossKind::OwnSystemCalls, own), (LossKind::UnreachedPrograms, u64::from(!self.has_begun()))]
+        {
+            losses.add(kind, count);
+            self.journal.lose(kind, count);
+        }
         let traced = traced.unwrap_or_default();
         losses.merge(&traced.losses);
         self.failure = self.failure.or(traced.failure);
