@@ -322,7 +322,11 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	if (pending->tid != state->tid)
 		return;
 	struct pending done = *pending;
-	if (result == -E2BIG && shape->kind == KIND_EXEC && state->environment) {
+	if (result == -E2BIG && shape->kind == KIND_EXEC && state->environment && state->environment->is_made) {
+		if (state->environment->sight == SEEN) {
+			state->environment->sight = BLIND;
+			before_exec(state);
+		}
 		result = exec_without_ours(state->environment, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
 		frame->number = (u64)result;
 	}

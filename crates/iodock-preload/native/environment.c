@@ -15,7 +15,8 @@ struct environment {
 	u8 bytes[SOME];
 	enum sight sight; /* of the program that is executed */
 	u32 used; /* of the texts: old and new variables */
-	u64 given; /* the program's own list */
+	u32 is_foreign; /* the program shall not be told of the library, whatever else it is */
+	u32 is_made; /* the list is the program's own with ours in it, or without */
 	u64 list[MOST_VARIABLES + 3];
 	u8 texts[TEXTS];
 	/* The beginning of the program's file. */
@@ -165,6 +166,9 @@ static int can_be_loaded(void)
 	long file = kernel3(SYS_open, session->library, O_CLOEXEC | O_NONBLOCK, 0);
 	if (!failed(file))
 		kernel1(SYS_close, file);
+	/* Where no descriptor is to be had it is but asked for. */
+	if (file == -EMFILE || file == -ENFILE)
+		file = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
 	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM;
 }
 
@@ -221,7 +225,6 @@ static struct environment *new_environment(void)
 static void make_environment(struct environment *environment, u64 *argument)
 {
 	struct variables found;
-	environment->given = *argument;
 	if (!find_variables(environment, (const u64 *)*argument, &found))
 		return;
 	u8 *old = next_text(environment);
@@ -239,13 +242,14 @@ static void make_environment(struct environment *environment, u64 *argument)
 	if (found.session >= 0 && !is_this_session(environment, environment->list[found.session]))
 		return;
 	u32 is_out_of_reach = found.only_lists || !can_be_loaded();
-	if (is_out_of_reach || environment->sight == FOREIGN)
+	if (is_out_of_reach || environment->is_foreign)
 		take_ours_out(environment, &found, old + 11);
 	else
 		put_ours_in(environment, &found, old + 11);
 	if (is_out_of_reach && environment->sight == SEEN)
 		environment->sight = BLIND;
 	*argument = (u64)environment->list;
+	environment->is_made = 1;
 }
 
 /* The program of an exec is looked at, and its environment, the argument `told`, made. (Shells try one folder after the other: where no
@@ -255,15 +259,15 @@ static void prepare_exec(struct state *state, const struct shape *shape, struct 
 	if (confined)
 		return;
 	give_back_environment(state);
-	long program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
-	if (program == -ENOENT)
+	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
+	if (program.file == -ENOENT)
 		return;
 	state->environment = new_environment();
 	if (!state->environment) {
-		kernel1(SYS_close, program);
+		close_program(&program);
 		return;
 	}
-	state->environment->sight = sight_of(program, state->environment->head);
+	state->environment->sight = sight_of(program, state->environment->head, &state->environment->is_foreign);
 	make_environment(state->environment, &frame->arguments[told]);
 }
 
@@ -291,8 +295,7 @@ static s64 exec_without_ours(struct environment *environment, const struct pendi
 		if (!is_only_for_us(environment, *variable))
 			environment->list[count++] = *variable;
 	environment->list[count] = 0;
-	/* What could not be read is as it was given. */
-	arguments[told] = count ? (u64)environment->list : environment->given;
+	arguments[told] = (u64)environment->list;
 	return kernel((long)exec->number, (long)arguments[0], (long)arguments[1], (long)arguments[2], (long)arguments[3],
 		      (long)arguments[4], (long)arguments[5]);
 }

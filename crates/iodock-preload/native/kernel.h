@@ -78,6 +78,10 @@
 #define ENOENT 2
 #define E2BIG 7
 #define EACCES 13
+#define ENFILE 23
+#define EMFILE 24
+#define AT_EACCESS 0x200
+#define R_OK 4
 #define EFAULT 14
 #define EEXIST 17
 #define ENOTDIR 20

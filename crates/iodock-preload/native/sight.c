@@ -1,10 +1,8 @@
 /* What is about to be executed: does it load this library? A part of record.c, kept apart for reading. */
 
 #define SYS_fstat 5
-#define SYS_fcntl 72
 #define SYS_geteuid 107
 #define SYS_fgetxattr 193
-#define F_DUPFD_CLOEXEC 1030
 #define AT_EMPTY_PATH 0x1000
 #define SET_USER 04000
 #define SET_GROUP 02010 /* with the right to execute */
@@ -113,38 +111,51 @@ static int interpreter(u8 *head, u64 bytes)
 	return to > 0;
 }
 
-/* What is executed where the arguments of exec and execveat say, as they stand from `at` on: a descriptor, -1 if it can't be opened, -ENOENT
- * if nothing is there. */
-static long open_program(const u64 *arguments, u32 at)
+/* A file that is about to be executed. */
+struct program {
+	long file;	 /* its descriptor, -1 if it can't be opened, -ENOENT if nothing is there */
+	u32 is_borrowed; /* of the program itself: to close even a copy of it would take away the locks that its process has on the file */
+};
+
+/* What is executed where the arguments of exec and execveat say, as they stand from `at` on. */
+static struct program open_program(const u64 *arguments, u32 at)
 {
 	long directory = at ? (s32)arguments[0] : AT_FDCWD;
 	long file = kernel(SYS_openat, directory, (long)arguments[at], O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
 	/* An empty path, where that is allowed: the descriptor itself. */
 	if (file == -ENOENT && at && (arguments[4] & AT_EMPTY_PATH))
-		file = kernel3(SYS_fcntl, directory, F_DUPFD_CLOEXEC, 0);
+		return (struct program){directory, 1};
 	if (file == -ENOTDIR)
-		return -ENOENT;
-	return failed(file) && file != -ENOENT ? -1 : file;
+		file = -ENOENT;
+	return (struct program){failed(file) && file != -ENOENT ? -1 : file, 0};
 }
 
-/* What becomes of the open file that is about to be executed, which is closed. `head` has room for HEAD_BYTES + NOTE_BYTES. What can't be
- * read is believed to be seen. */
-static enum sight sight_of(long file, u8 *head)
+static void close_program(const struct program *program)
+{
+	if (!failed(program->file) && !program->is_borrowed)
+		kernel1(SYS_close, program->file);
+}
+
+/* What becomes of the program, which is closed. `head` has room for HEAD_BYTES + NOTE_BYTES. What can't be read is believed to be seen.
+ * Scripts lie as deep as the kernel goes, and then there is the program. */
+static enum sight sight_of(struct program program, u8 *head, u32 *is_foreign)
 {
 	u64 status[32];
-	for (u32 depth = 0; depth < SCRIPTS && !failed(file); depth++) {
-		long bytes = kernel(SYS_pread64, file, (long)head, HEAD_BYTES - 1, 0, 0, 0);
+	for (u32 depth = 0; depth <= SCRIPTS && !failed(program.file); depth++) {
+		long bytes = kernel(SYS_pread64, program.file, (long)head, HEAD_BYTES - 1, 0, 0, 0);
 		enum sight sight = SEEN;
 		u32 is_elf = !failed(bytes) && bytes >= 64 && *(const u32 *)head == 0x464c457f;
 		if (is_elf) {
-			sight = sight_of_elf(file, head, (u64)bytes);
-			if (gives_rights(file, status))
+			sight = sight_of_elf(program.file, head, (u64)bytes);
+			*is_foreign = sight == FOREIGN;
+			if (gives_rights(program.file, status))
 				sight = PRIVILEGED;
 		}
-		kernel1(SYS_close, file);
+		close_program(&program);
 		if (is_elf || failed(bytes) || bytes < 3 || head[0] != '#' || head[1] != '!' || !interpreter(head, (u64)bytes))
 			return sight;
-		file = kernel(SYS_openat, AT_FDCWD, (long)head, O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+		program = (struct program){kernel(SYS_openat, AT_FDCWD, (long)head, O_CLOEXEC | O_NONBLOCK, 0, 0, 0), 0};
 	}
+	close_program(&program);
 	return SEEN;
 }
