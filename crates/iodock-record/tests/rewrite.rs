@@ -417,6 +417,8 @@ fn an_exec_takes_as_many_arguments_as_without_us() {
     let number =
         |path| fs::read_to_string(path).expect("written").rsplit_once(' ').map(|(_, n)| n.to_string());
     assert_eq!(number(&recorded), number(&alone));
+    // What goes without our variables is traced.
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
 }
 
 #[test]
