@@ -11,6 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::{env, fs, thread, time::Duration};
 
+#[path = "common/filters.rs"]
+mod filters;
+
 /// Signals to this process are part of some tests, so they don't run at the same time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -270,29 +273,14 @@ fn cancelled_recordings_leave_a_journal() {
     assert!(place.counts().contains_key("execve"));
 }
 
-/// Answers faccessat2 with EPERM on this thread, in its threads and programs, as containers do that don't know it.
-fn forbid_faccessat2() -> bool {
-    let statement = |code: u32, to: u8, k: u32| libc::sock_filter { code: code as u16, jt: 0, jf: to, k };
-    let mut filter = [
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0),
-        statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, libc::SYS_faccessat2 as u32),
-        statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
-        statement(libc::BPF_RET | libc::BPF_K, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
-    // SAFETY: a filter that lives as long as the call; it is this thread's alone.
-    unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
-            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
-    }
-}
-
 #[test]
 fn a_container_that_forbids_to_ask_for_rights_forbids_no_program() {
     let _alone = alone();
     let place = Place::new("rights");
     let ended = thread::scope(|scope| {
-        let recording = scope.spawn(|| forbid_faccessat2().then(|| place.record(&["true"])));
+        let recording = scope.spawn(|| {
+            filters::refuse(libc::SYS_faccessat2, None, libc::EPERM).then(|| place.record(&["true"]))
+        });
         recording.join().expect("no panic")
     });
     match ended {

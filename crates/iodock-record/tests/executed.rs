@@ -1,0 +1,209 @@
+//! `--backend rewrite`: programs that the library does not reach, or that shall not be told of it.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::filters::refuse;
+use common::{counts, Place};
+use iodock_event::{LossKind, Record};
+use iodock_record::backends::reason::Reason;
+use iodock_record::ProgramExit;
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs};
+
+/// Forbids itself nothing, by a filter, and executes its arguments: behind a filter the library makes no calls of
+/// its own, so it can't ask for a tracer.
+const CONFINED: &str = "
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {1, allow};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (count < 2 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 1;
+    return execv(arguments[1], arguments + 1);
+}
+";
+
+#[test]
+fn a_program_that_it_does_not_reach_is_said() {
+    let place = Place::new("static");
+    let Some(program) = place.static_program() else { return };
+    let (source, confined) = (place.0.join("confined.c"), place.0.join("confined"));
+    fs::write(&source, CONFINED).expect("written");
+    let built = Command::new("gcc").arg("-o").arg(&confined).arg(&source).status();
+    assert!(built.expect("gcc runs").success());
+    let shell = format!("cd {}; {} {program}; true", place.text(), confined.display());
+    let (outcome, records, _) = place.record("rewrite", &["/bin/sh", "-c", &shell]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 1);
+    assert_eq!(counts(&records)["execve"].0, 3);
+}
+
+#[test]
+fn a_static_program_is_recorded_from_outside_and_that_is_said() {
+    let place = Place::new("static");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../iodock-preload/tests/programs/calls.c");
+    let program = place.0.join("static");
+    let mut build = Command::new("gcc");
+    build.args(["-static", "-w", "-o"]).arg(&program).arg(source).arg("-pthread");
+    if !build.status().expect("gcc runs").success() {
+        eprintln!("no static libc here: not looked at");
+        return;
+    }
+    let script = place.0.join("script");
+    fs::write(&script, format!("#!{} {}\n", program.display(), place.text())).expect("written");
+    let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
+    fs::set_permissions(&script, rights).expect("made executable");
+    for command in
+        [vec![program.to_str().expect("text"), place.text(), "97"], vec![script.to_str().expect("text")]]
+    {
+        let (outcome, records, _) = place.record("rewrite", &command);
+        assert_eq!(outcome.reason, Reason::Static);
+        assert!(matches!(outcome.backend, "ptrace" | "bpf"), "{}", outcome.backend);
+        assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+        assert!(records.iter().filter(|record| matches!(record, Record::Call(_))).count() > 2);
+    }
+}
+
+#[test]
+fn a_static_program_below_a_dynamic_one_is_traced() {
+    let place = Place::new("below");
+    let Some(program) = place.static_program() else { return };
+    // Dynamic, static, and again: below the static one too, and in its place.
+    let work = format!("cat {0} > /dev/null; {0} cat /dev/null; {0} {0} sh -c true; exec {0} true", program);
+    let script = format!("cd {}; {work}", place.text());
+    let command = ["sh", "-c", script.as_str()];
+    let (by_ptrace, traced, _) = place.record("ptrace", &command);
+    let (by_rewrite, seen, _) = place.record("rewrite", &command);
+    let (by_both, all, _) = place.record_more("rewrite", true, &command);
+    for outcome in [&by_ptrace, &by_rewrite, &by_both] {
+        assert_eq!(outcome.exit, ProgramExit::Code(0));
+        assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+    }
+    assert_eq!(by_both.losses.count(LossKind::BeforeLoad), 0);
+    // sh and cat; what static programs start is traced up to its library.
+    assert_eq!(by_rewrite.losses.count(LossKind::BeforeLoad), 2);
+    let (traced, seen) = (counts(&traced), counts(&seen));
+    assert_eq!(counts(&all), traced);
+    for name in ["write", "execve", "fork", "clone", "vfork", "exit_group", "dup2"] {
+        assert_eq!(seen.get(name), traced.get(name), "{name}");
+    }
+}
+
+/// The dynamic linker of such a program can't load the library (of 32 bit), or its libc would not bear it (musl).
+#[test]
+fn a_program_of_another_dynamic_linker_is_traced_and_told_nothing() {
+    let place = Place::new("foreign");
+    let linker = place.0.join("ld-other.so");
+    std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", &linker).expect("linked");
+    let other = format!("-Wl,--dynamic-linker={}", linker.display());
+    for compiler in [&["gcc", other.as_str()][..], &["gcc", "-m32"], &["musl-gcc"]] {
+        let Some(program) = place.compile_with(compiler, "told", "told") else { continue };
+        let out = place.0.join("out");
+        let script = format!("{program} {}; echo $?", out.display());
+        let command = ["sh", "-c", script.as_str()];
+        let (by_ptrace, traced, _) = place.record("ptrace", &command);
+        let (by_rewrite, seen, _) = place.record("rewrite", &command);
+        assert_eq!(fs::read_to_string(&out).expect("written"), "not told 0\n", "{compiler:?}");
+        assert_eq!((by_ptrace.exit, by_rewrite.exit), (ProgramExit::Code(0), ProgramExit::Code(0)));
+        assert_eq!(by_rewrite.losses.count(LossKind::UnreachedPrograms), 0, "{compiler:?}");
+        assert_eq!(counts(&seen).get("write"), counts(&traced).get("write"), "{compiler:?}");
+    }
+}
+
+#[test]
+fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
+    let place = Place::new("listed");
+    let out = place.0.join("out");
+    let script = format!("ldd /bin/cat > {0} && LD_TRACE_LOADED_OBJECTS=1 cat >> {0}", out.display());
+    let (outcome, _, _) = place.record("rewrite", &["sh", "-c", script.as_str()]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let listed = fs::read_to_string(&out).expect("written");
+    assert!(listed.matches("libc.so.6 =>").count() == 2 && !listed.contains("iodock"), "{listed}");
+}
+
+#[test]
+fn an_exec_takes_as_many_arguments_as_without_us() {
+    let place = Place::new("arguments");
+    let program = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
+    let (alone, recorded) = (place.0.join("alone"), place.0.join("recorded"));
+    assert!(Command::new(&program).arg(&alone).arg("count").status().expect("it runs").success());
+    let (outcome, _, _) = place.record("rewrite", &[&program, recorded.to_str().expect("text"), "count"]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let number =
+        |path| fs::read_to_string(path).expect("written").rsplit_once(' ').map(|(_, n)| n.to_string());
+    assert_eq!(number(&recorded), number(&alone));
+    // What goes without our variables is traced.
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+}
+
+#[test]
+fn behind_a_sandbox_of_files_programs_are_traced() {
+    let place = Place::new("landlock");
+    let sandbox = place.compile_with(&["gcc", "-O1"], "sandbox_of_files", "sandbox").expect("gcc");
+    let said = place.0.join("said");
+    let script = format!("exec {sandbox} sh -c 'cat /etc/hostname' 2> {}", said.display());
+    let (outcome, _, paths) = place.record("rewrite", &["sh", "-c", script.as_str()]);
+    if outcome.exit == ProgramExit::Code(77) {
+        eprintln!("no Landlock here: not looked at");
+        return;
+    }
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(fs::read_to_string(&said).expect("there"), "", "the dynamic linker complains of nothing");
+    assert!(paths.iter().any(|path| path == "/etc/hostname"));
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+}
+
+#[test]
+fn valgrind_finds_no_fault_of_ours() {
+    let place = Place::new("valgrind");
+    let command = ["valgrind", "-q", "--error-exitcode=9", "cat", "/etc/hostname"];
+    if !Command::new(command[0]).args(&command[1..]).output().is_ok_and(|done| done.status.success()) {
+        eprintln!("no valgrind here: not looked at");
+        return;
+    }
+    let (outcome, _, paths) = place.record("rewrite", &command);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert!(paths.iter().any(|path| path == "/etc/hostname"));
+}
+
+/// As kernels before 4.14 do.
+fn refuse_to_wipe_memory_on_fork() -> bool {
+    refuse(libc::SYS_madvise, Some((2, libc::MADV_WIPEONFORK as u32)), libc::EINVAL)
+}
+
+#[test]
+fn a_first_program_in_which_the_library_can_not_begin_is_a_loss() {
+    let place = Place::new("not-begun");
+    let unreached = std::thread::scope(|scope| {
+        let recording = scope.spawn(|| {
+            refuse_to_wipe_memory_on_fork().then(|| place.record("rewrite", &["cat", "/etc/hostname"]).0)
+        });
+        recording.join().expect("no panic").map(|outcome| outcome.losses.count(LossKind::UnreachedPrograms))
+    });
+    match unreached {
+        Some(unreached) => assert!(unreached > 0),
+        None => eprintln!("no filters of calls here: not looked at"),
+    }
+    let (outcome, _, _) = place.record("rewrite", &["cat", "/etc/hostname"]);
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+}
+
+#[test]
+fn an_exec_that_fails_leaves_the_program_to_its_library() {
+    let place = Place::new("fails");
+    let Some(program) = place.static_program() else { return };
+    // A static program that nobody may execute: it is asked for, and then refused.
+    let rights = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o644);
+    fs::set_permissions(&program, rights).expect("not executable");
+    let script = format!("exec {program} || cat /dev/null");
+    let command = ["bash", "-c", "-O", "execfail", script.as_str()];
+    let (outcome, records, _) = place.record("rewrite", &command);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(counts(&records)["execve"], (3, 1));
+    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+}
