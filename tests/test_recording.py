@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from iodock import recording
 from recorded import (
     IODOCK,
     count,
@@ -104,6 +105,16 @@ def test_an_existing_store_is_refused(tmp_path: Path) -> None:
     assert record(tmp_path, "true").returncode == 0
     again = record(tmp_path, "true")
     assert again.returncode == 1 and "exists already" in again.stderr and "--force" in again.stderr
+    assert record(tmp_path, "--force", "true").returncode == 0
+
+
+def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> None:
+    recorded = recording.record(["true"], str(tmp_path / "run.iodock"))
+    assert recorded["must_finish"]
+    again = record(tmp_path, "--force", "true")
+    assert again.returncode == 1 and "another recording is being written there" in again.stderr
+    recording.finish(str(tmp_path / "run.iodock"))
+    del recorded
     assert record(tmp_path, "--force", "true").returncode == 0
 
 

@@ -35,6 +35,9 @@ class RecordSummary(TypedDict):
     failure: str | None
     written_bytes: int
     killed: int
+    hold: StoreHold
+
+class StoreHold: ...
 
 class CleanSummary(TypedDict):
     removed: list[str]

@@ -99,6 +99,19 @@ static struct pending *begun(struct state *state, u64 stack)
 	return depth ? &state->pending[depth - 1] : 0;
 }
 
+static inline struct environment *environment_of(const struct pending *pending)
+{
+	return shape_of(pending->number)->kind == KIND_EXEC ? (struct environment *)pending->arguments[5] : 0;
+}
+
+/* Of the calls that began nothing is pending any more but the first `left`. (What was made for the execs of a vfork's child is in our memory, too.) */
+static void end_pending(struct state *state, u32 left)
+{
+	for (u32 depth = state->depth; depth-- > left;)
+		give_back_environment(environment_of(&state->pending[depth]));
+	state->depth = left;
+}
+
 static inline int is_fork(const struct pending *pending)
 {
 	return shape_of(pending->number)->kind == KIND_FORK;
@@ -193,9 +206,9 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	if (!session)
 		return;
 	const struct shape *shape = shape_of(frame->number);
-	u32 environment = shape->roles[0] == ROLE_PATH ? 2 : 3; /* of exec */
+	u32 told = shape->roles[0] == ROLE_PATH ? 2 : 3; /* which argument is the environment, of exec */
 	if (shape->kind == KIND_EXEC && (confined || stopped))
-		hide_session(&frame->arguments[environment]);
+		hide_session(&frame->arguments[told]);
 	/* A sandbox may forbid the clock. */
 	if (stopped)
 		return;
@@ -204,13 +217,13 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
 		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
 		if (made)
-			make_environment(made, &frame->arguments[environment]);
+			make_environment(made, &frame->arguments[told]);
 		return;
 	}
 	/* One left by longjmp out of a handler. */
 	struct pending *stale = begun(state, stack);
 	if (stale && stale->tid == state->tid)
-		state->depth = (u32)(stale - state->pending);
+		end_pending(state, (u32)(stale - state->pending));
 	if (shape->kind == KIND_IGNORED)
 		return;
 	if (shape->kind == KIND_CONFINE) {
@@ -221,9 +234,13 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		write_no_return(state, now);
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
+	struct environment *made = 0;
 	if (shape->kind == KIND_EXEC) {
-		prepare_exec(state, shape, frame, environment);
-		before_exec(state);
+		made = prepare_exec(shape, frame, told);
+		before_exec(state, made);
+		/* In the child of a handler's fork this state is nobody's. */
+		if (!state->taken)
+			return;
 	}
 	if (shape->kind == KIND_EXIT) {
 		/* exit of a thread: its slot is free for the next one. */
@@ -247,6 +264,8 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	pending->pid = state->pid;
 	if (shape->kind == KIND_FORK)
 		pending->arguments[5] = flags;
+	if (shape->kind == KIND_EXEC)
+		pending->arguments[5] = (u64)made;
 	u64 start = ticks();
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
 		take_off(state, frame, stack, start);
@@ -322,16 +341,16 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	if (pending->tid != state->tid)
 		return;
 	struct pending done = *pending;
-	if (result == -E2BIG && shape->kind == KIND_EXEC && state->environment && state->environment->is_made) {
-		if (state->environment->sight == SEEN) {
-			state->environment->sight = BLIND;
-			before_exec(state);
+	struct environment *made = environment_of(&done);
+	if (result == -E2BIG && made && made->is_made) {
+		if (made->sight == SEEN) {
+			made->sight = BLIND;
+			before_exec(state, made);
 		}
-		result = exec_without_ours(state->environment, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
+		result = exec_without_ours(made, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
 		frame->number = (u64)result;
 	}
-	give_back_environment(state);
-	state->depth = (u32)(pending - state->pending);
+	end_pending(state, (u32)(pending - state->pending));
 	u32 level = enter(state);
 	has_landed(state, (u64)(frame + 1));
 	if (shape->kind == KIND_FORK) {

@@ -25,11 +25,10 @@ struct environment {
 
 #define ENVIRONMENT_BYTES ((sizeof(struct environment) + 4095) & ~4095ul)
 
-static void give_back_environment(struct state *state)
+static void give_back_environment(struct environment *environment)
 {
-	if (state->environment)
-		kernel2(SYS_munmap, state->environment, ENVIRONMENT_BYTES);
-	state->environment = 0;
+	if (environment && !confined)
+		kernel2(SYS_munmap, environment, ENVIRONMENT_BYTES);
 }
 
 /* Where the next text may be written, with room for PATH_LIMIT and a little; keep_text says how much of it is used. */
@@ -253,22 +252,22 @@ static void make_environment(struct environment *environment, u64 *argument)
 }
 
 /* The program of an exec is looked at, and its environment, the argument `told`, made. (Shells try one folder after the other: where no
- * program is, nothing is made.) */
-static void prepare_exec(struct state *state, const struct shape *shape, struct frame *frame, u32 told)
+ * program is, nothing is made.) Nothing here is the thread's: a handler may execute or fork meanwhile. */
+static struct environment *prepare_exec(const struct shape *shape, struct frame *frame, u32 told)
 {
 	if (confined)
-		return;
-	give_back_environment(state);
+		return 0;
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
-	if (program.file == -ENOENT)
-		return;
-	state->environment = new_environment();
-	if (!state->environment) {
+	if (is_not_there(&program))
+		return 0;
+	struct environment *environment = new_environment();
+	if (!environment) {
 		close_program(&program);
-		return;
+		return 0;
 	}
-	state->environment->sight = sight_of(program, state->environment->head, &state->environment->is_foreign);
-	make_environment(state->environment, &frame->arguments[told]);
+	environment->sight = sight_of(program, environment->head, &environment->is_foreign);
+	make_environment(environment, &frame->arguments[told]);
+	return environment;
 }
 
 /* Of an environment with ours in it: is this variable there for us only? */

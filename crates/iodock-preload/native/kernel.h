@@ -58,6 +58,7 @@
 #define MAP_FIXED 0x10
 #define MAP_FIXED_NOREPLACE 0x100000
 #define MAP_ANONYMOUS 0x20
+#define MAP_DENYWRITE 0x800 /* how the dynamic linker maps */
 #define MAP_NORESERVE 0x4000
 #define MAP_NONBLOCK 0x10000
 #define MREMAP_MAYMOVE 1
@@ -72,6 +73,7 @@
 #define CLONE3_TLS 56 /* in struct clone_args */
 #define CLONE3_LEAST 64 /* bytes of it */
 #define AT_FDCWD -100
+#define O_NOCTTY 0400
 #define O_NONBLOCK 04000
 #define O_NOFOLLOW 0400000
 #define EPERM 1

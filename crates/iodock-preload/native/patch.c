@@ -232,25 +232,6 @@ static u32 patch(const struct link *link, const struct module *module, long page
 	return done;
 }
 
-/* So that the recorder can look whether it makes calls of its own. (Where all places are taken it can't.) */
-static void note_other(const char *name)
-{
-	struct path path;
-	look_at(&path, (const u8 *)name);
-	if (name[0] != '/' || path.bytes > MODULE_NAME)
-		return;
-	for (u32 i = 0; i < MODULES; i++) {
-		struct other *other = &session->others[((path.hash >> 1) + i) % MODULES];
-		u64 there = 0;
-		if (__atomic_compare_exchange_n(&other->hash, &there, path.hash, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-			put_bytes((u8 *)other->name, path.text, path.bytes);
-			return;
-		}
-		if (there == path.hash)
-			return;
-	}
-}
-
 /* How many sites there are now. */
 static u32 patch_all(struct link *link, const char *program)
 {

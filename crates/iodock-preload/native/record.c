@@ -81,7 +81,7 @@ struct pending {
 	u64 stack;
 	u64 start;
 	u64 number;
-	u64 arguments[6];
+	u64 arguments[6]; /* the last one, which none of these has: of a fork its flags, of an exec its environment, if one was made */
 	u32 tid, pid;
 };
 
@@ -110,7 +110,6 @@ struct state {
 	u8 *spent_memory[SPENT];
 	u32 spent_number[SPENT];
 	u32 spent_turn, mapped;
-	struct environment *environment; /* made for an exec; to be given back if the program goes on */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	/* Of paths that belong in one place the last ones are kept, on one cache line. */
 	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));
@@ -205,6 +204,8 @@ static inline u64 ticks(void)
 
 #include "rings.c"
 
+#include "others.c"
+
 #include "watch.c"
 
 static __attribute__((noinline)) void record_general(struct state *state, u32 level, const struct shape *shape,
@@ -228,6 +229,7 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 		return;
 	write_fields(state, level, shape, &fields, phase, start, end, result);
 	if (shape->kind == KIND_MAP) {
+		has_loaded(arguments, result);
 		has_mapped(state, arguments, result);
 		if (unlikely(rings_used))
 			ring_is_mapped(state, arguments, result);

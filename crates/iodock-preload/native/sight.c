@@ -4,6 +4,8 @@
 #define SYS_geteuid 107
 #define SYS_fgetxattr 193
 #define AT_EMPTY_PATH 0x1000
+#define TYPE 0170000
+#define TYPE_PLAIN 0100000
 #define SET_USER 04000
 #define SET_GROUP 02010 /* with the right to execute */
 #define PT_INTERP 3
@@ -63,35 +65,49 @@ static int is_ours(const u8 *linker, u64 bytes)
 	return i == sizeof(name) - 1;
 }
 
+/* Of a linker's path the end is read, where its name stands; of notes the beginning, where Go's is. */
+static long read_segment(long fd, const struct segment *segment, u8 *to)
+{
+	u64 more = segment->file_bytes > NOTE_BYTES ? segment->file_bytes - NOTE_BYTES : 0;
+	u64 from = segment->offset + (segment->type == PT_INTERP ? more : 0);
+	return kernel(SYS_pread64, fd, (long)to, (long)(segment->file_bytes - more), (long)from, 0, 0);
+}
+
 /* `head`: the first `bytes` of the file, with room for a note behind. */
 static enum sight sight_of_elf(long fd, u8 *head, u64 bytes)
 {
 	const struct elf *elf = (const struct elf *)head;
 	const struct segment *segment = (const struct segment *)(head + elf->segments_at);
 	enum sight sight = BLIND;
+	int is_go = 0;
 	if (head[4] != 2 || elf->machine != MACHINE_X86_64)
 		return FOREIGN;
 	if (elf->segments_at > bytes || elf->segments > (bytes - elf->segments_at) / sizeof(*segment))
 		return SEEN;
 	for (u32 i = 0; i < elf->segments; i++) {
-		u64 count = segment[i].file_bytes < NOTE_BYTES ? segment[i].file_bytes : NOTE_BYTES;
 		if (segment[i].type != PT_NOTE && segment[i].type != PT_INTERP)
 			continue;
-		long got = kernel(SYS_pread64, fd, (long)(head + HEAD_BYTES), (long)count, (long)segment[i].offset, 0, 0);
+		long got = read_segment(fd, &segment[i], head + HEAD_BYTES);
 		if (segment[i].type == PT_INTERP)
 			sight = failed(got) || is_ours(head + HEAD_BYTES, (u64)got) ? SEEN : FOREIGN;
-		else if (!failed(got) && is_go_note(head + HEAD_BYTES, (u64)got))
-			return BLIND;
+		else
+			is_go |= !failed(got) && is_go_note(head + HEAD_BYTES, (u64)got);
 	}
-	return sight;
+	return sight == SEEN && is_go ? BLIND : sight;
 }
 
-/* Does the file give rights? struct stat holds the mode at 24, user and group behind. */
+/* Of struct stat, in which user and group stand behind it. */
+static inline u32 mode_in(const u64 *status)
+{
+	return (u32)status[3];
+}
+
+/* Does the file give rights? */
 static int gives_rights(long fd, u64 *status)
 {
 	if (failed(kernel2(SYS_fstat, fd, status)))
 		return 0;
-	u32 mode = (u32)status[3], user = (u32)(status[3] >> 32);
+	u32 mode = mode_in(status), user = (u32)(status[3] >> 32);
 	if ((mode & SET_USER) && user != (u32)kernel0(SYS_geteuid))
 		return 1;
 	if ((mode & SET_GROUP) == SET_GROUP)
@@ -113,21 +129,42 @@ static int interpreter(u8 *head, u64 bytes)
 
 /* A file that is about to be executed. */
 struct program {
-	long file;	 /* its descriptor, -1 if it can't be opened, -ENOENT if nothing is there */
+	long file;	 /* its descriptor, or the error of opening it */
 	u32 is_borrowed; /* of the program itself: to close even a copy of it would take away the locks that its process has on the file */
 };
+
+/* What is no plain file can't be executed, and is not touched: to open a tape winds it back. */
+static long open_plain(long directory, const u8 *path)
+{
+	u64 status[18];
+	long found = kernel(SYS_newfstatat, directory, (long)path, (long)status, 0, 0, 0);
+	if (failed(found))
+		return found;
+	if ((mode_in(status) & TYPE) != TYPE_PLAIN)
+		return -EACCES;
+	return kernel(SYS_openat, directory, (long)path, O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0, 0, 0);
+}
 
 /* What is executed where the arguments of exec and execveat say, as they stand from `at` on. */
 static struct program open_program(const u64 *arguments, u32 at)
 {
 	long directory = at ? (s32)arguments[0] : AT_FDCWD;
-	long file = kernel(SYS_openat, directory, (long)arguments[at], O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
+	long file = open_plain(directory, (const u8 *)arguments[at]);
 	/* An empty path, where that is allowed: the descriptor itself. */
 	if (file == -ENOENT && at && (arguments[4] & AT_EMPTY_PATH))
 		return (struct program){directory, 1};
-	if (file == -ENOTDIR)
-		file = -ENOENT;
-	return (struct program){failed(file) && file != -ENOENT ? -1 : file, 0};
+	return (struct program){file, 0};
+}
+
+static int is_not_there(const struct program *program)
+{
+	return program->file == -ENOENT || program->file == -ENOTDIR;
+}
+
+/* Which can't be looked at: it is believed to be one of most. Where all descriptors are taken, which a tracer does not need, it is traced. */
+static enum sight sight_without(const struct program *program)
+{
+	return program->file == -EMFILE || program->file == -ENFILE ? BLIND : SEEN;
 }
 
 static void close_program(const struct program *program)
@@ -154,8 +191,8 @@ static enum sight sight_of(struct program program, u8 *head, u32 *is_foreign)
 		close_program(&program);
 		if (is_elf || failed(bytes) || bytes < 3 || head[0] != '#' || head[1] != '!' || !interpreter(head, (u64)bytes))
 			return sight;
-		program = (struct program){kernel(SYS_openat, AT_FDCWD, (long)head, O_CLOEXEC | O_NONBLOCK, 0, 0, 0), 0};
+		program = (struct program){open_plain(AT_FDCWD, head), 0};
 	}
 	close_program(&program);
-	return SEEN;
+	return sight_without(&program);
 }

@@ -57,14 +57,14 @@ static int has_name(u64 *status)
 }
 
 /* An exec is about to be made: where this library will not see what comes, somebody else shall. */
-static void before_exec(struct state *state)
+static void before_exec(struct state *state, struct environment *environment)
 {
 	u64 what = session->trace_what;
-	if (confined || !what || session->closed || !state->environment)
+	if (confined || !what || session->closed || !environment || !state->taken)
 		return;
-	enum sight sight = state->environment->sight;
+	enum sight sight = environment->sight;
 	u64 wanted = sight == SEEN ? TRACE_ALL : sight == PRIVILEGED ? TRACE_PRIVILEGED : TRACE_UNSEEN;
-	if (!(what & wanted) || !has_name((u64 *)state->environment->head))
+	if (!(what & wanted) || !has_name((u64 *)environment->head))
 		return;
 	ask_to_be_traced(state);
 	if (mark(MARK_ASKED) != 0)

@@ -8,7 +8,6 @@
 #define SYS_futex 202
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
-#define MAP_DENYWRITE 0x800 /* how the dynamic linker maps */
 #define WAIT_NS 50000000l
 #define TRIES 20
 

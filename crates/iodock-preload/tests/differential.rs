@@ -32,8 +32,15 @@ fn traced(log: &str) -> Counts {
         };
         let recorded = CallId::intern(name.as_bytes()).is_some_and(|id| id.spec().is_recorded());
         let anonymous = name == "mmap" && rest.contains(", -1, ");
-        if *loading == Loading::Done && recorded && !resumed && !anonymous && !rest.starts_with(['+', '-']) {
-            let made = made.entry(pid).or_default();
+        let made = made.entry(pid).or_default();
+        let own = is_name_of_library(made, rest);
+        if *loading == Loading::Done
+            && recorded
+            && !resumed
+            && !anonymous
+            && !own
+            && !rest.starts_with(['+', '-'])
+        {
             if name == "execve" {
                 take_look_away(made, rest);
             }
@@ -51,12 +58,24 @@ fn traced(log: &str) -> Counts {
     counts
 }
 
-/// Before an exec the library opens the program, and looks at it and at what it can load. The program itself makes no call in between.
+/// Of code that is loaded later the library asks for the name.
+fn is_name_of_library(made: &[(&str, &str)], rest: &str) -> bool {
+    let is_code = |map: &str| map.contains("PROT_EXEC") && map.contains("MAP_DENYWRITE");
+    rest.starts_with("readlink(\"/proc/self/fd/")
+        && made.last().is_some_and(|(name, map)| *name == "mmap" && is_code(map))
+}
+
+/// What the library does to look at a program, and at what that can load.
+const LOOK: [&str; 7] = ["newfstatat", "openat", "pread64", "fstat", "fgetxattr", "close", "open"];
+
+/// Before an exec the library looks at the program. The program itself makes no call in between.
 fn take_look_away(made: &mut Vec<(&str, &str)>, exec: &str) {
     let path = exec.split('"').nth(1).unwrap_or_default();
-    let opens = format!("openat(AT_FDCWD, \"{path}\", O_RDONLY|O_NONBLOCK|O_CLOEXEC");
-    let look = made.iter().rposition(|(_, rest)| rest.starts_with(&opens));
-    made.truncate(look.expect("it looks at the program"));
+    let looks = format!("newfstatat(AT_FDCWD, \"{path}\", ");
+    let look = made.iter().rposition(|(_, rest)| rest.starts_with(&looks));
+    for (name, rest) in made.drain(look.expect("it looks at the program")..) {
+        assert!(LOOK.contains(&name), "{rest}");
+    }
 }
 
 fn compare(program: &Path, arguments: &[&str]) {

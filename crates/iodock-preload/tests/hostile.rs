@@ -199,6 +199,37 @@ fn programs_with_calls_of_their_own_are_named() {
 }
 
 #[test]
+fn what_is_loaded_later_is_looked_at_too() {
+    let folder = Folder::new();
+    let program = compiled("loads", &folder);
+    let library = folder.0.join("own.so");
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/own_calls.c");
+    let made = Command::new("cc").args(["-O2", "-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    assert!(made.expect("a C compiler").success());
+    let session = common::session(&folder);
+    let own = || session::with_calls_of_their_own(&session).expect("read");
+    assert!(run(&session, &program, &["libm.so.6", "libm.so.6"]).status.success());
+    assert!(own().is_empty());
+    assert!(run(&session, &program, &[&library.to_string_lossy()]).status.success());
+    assert_eq!(own(), [library]);
+    // A libc beside that of the program, which only its library knows.
+    assert!(run(&session, &program, &["apart", "libm.so.6"]).status.success());
+    assert_eq!(own().len(), 2, "{:?}", own());
+}
+
+#[test]
+fn an_exec_that_a_handler_interrupts_with_one_of_its_own() {
+    let folder = Folder::new();
+    let program = compiled("interrupted_exec", &folder);
+    let script = folder.0.join("script");
+    std::fs::write(&script, "#!/bin/sh\n").expect("written, not to be executed");
+    let session = common::session(&folder);
+    let output = run(&session, &program, &[&script.to_string_lossy()]);
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"0 wrong\n"[..]));
+    assert!(counts(&session)["execve"] > 500);
+}
+
+#[test]
 fn a_killed_program_leaves_all_but_its_last_call() {
     let (session, ..) = same("killed");
     assert_eq!(counts(&session)["pread64"], 50_001);

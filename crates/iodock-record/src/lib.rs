@@ -65,7 +65,7 @@ pub fn record(options: &RecordOptions, cancel: Arc<AtomicBool>) -> Result<Record
         }
         (recorded, _) => recorded,
     };
-    end(&part, recorded)
+    end(part, recorded)
 }
 
 /// Records processes that run already, until they end or a signal or `cancel` asks to stop; then they
@@ -85,13 +85,14 @@ pub fn attach(options: &AttachOptions, cancel: Arc<AtomicBool>) -> Result<Record
         None => Target::Attach(options.pids.clone()),
     };
     let recorded = run(choice, target, &part, meta, (&options.sampling, options.page_faults), cancel);
-    end(&part, recorded)
+    end(part, recorded)
 }
 
 /// Leaves nothing of a recording that did not take place.
-fn end(part: &Part, recorded: Result<RecordOutcome, RecordError>) -> Result<RecordOutcome, RecordError> {
+fn end(part: Part, recorded: Result<RecordOutcome, RecordError>) -> Result<RecordOutcome, RecordError> {
     let mut outcome = recorded.inspect_err(|_| part.abandon())?;
     outcome.must_finish = part.close()?;
+    outcome.folder = part.folder;
     Ok(outcome)
 }
 
@@ -180,6 +181,7 @@ fn run(
         failure,
         written_bytes,
         killed,
+        folder: None,
     })
 }
 

@@ -7,6 +7,7 @@ use crate::faults::Mode;
 use crate::sampler::Settings;
 use iodock_event::Losses;
 use std::ffi::OsString;
+use std::fs::File;
 use std::path::PathBuf;
 
 /// Running a command.
@@ -90,6 +91,9 @@ pub struct RecordOutcome {
     pub written_bytes: u64,
     /// Processes killed because they could not go on unrecorded.
     pub killed: u32,
+    /// The store's folder: as long as this is open no other recorder replaces it (--force). Of who makes the tables
+    /// it is to be kept until then.
+    pub folder: Option<File>,
 }
 
 impl RecordOutcome {

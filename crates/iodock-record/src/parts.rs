@@ -21,8 +21,8 @@ pub struct Part {
     name: String,
     ranks: Option<i32>,
     created: bool,
-    /// The store's folder, locked as long as this is recorded.
-    folder: Option<File>,
+    /// The store's folder, locked as long as this is recorded and its tables are made.
+    pub folder: Option<File>,
 }
 
 /// Rank and number of ranks, as the launcher says.

@@ -58,7 +58,9 @@ impl Place {
         let store = self.0.join("run.iodock");
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend) = (true, backend.into());
-        let outcome = record(&options, Arc::default())?;
+        let mut outcome = record(&options, Arc::default())?;
+        // The next one may replace it.
+        outcome.folder = None;
         let (losses, records, names, forks) = Default::default();
         let mut recorded = Recorded { outcome, losses, records, names, forks };
         let journal = JournalReader::open(store.join("journal/main.journal")).expect("a journal");

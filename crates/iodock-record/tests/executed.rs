@@ -115,6 +115,36 @@ fn a_program_of_another_dynamic_linker_is_traced_and_told_nothing() {
     }
 }
 
+/// As in the deep folders of Spack or Nix.
+#[test]
+fn a_dynamic_linker_is_known_by_its_name_however_long_its_path_is() {
+    let place = Place::new("deep");
+    let folder = place.0.join("x".repeat(200)).join("y".repeat(100));
+    fs::create_dir_all(&folder).expect("made");
+    let linker = folder.join("ld-linux-x86-64.so.2");
+    std::os::unix::fs::symlink("/lib64/ld-linux-x86-64.so.2", &linker).expect("linked");
+    let deep = format!("-Wl,--dynamic-linker={}", linker.display());
+    let program = place.compile_with(&["gcc", &deep], "told", "told").expect("gcc");
+    let out = place.0.join("out");
+    let (outcome, ..) = place.record("rewrite", &["env", "-i", &program, out.to_str().expect("text")]);
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(fs::read_to_string(&out).expect("written"), "told 0\n");
+}
+
+#[test]
+fn a_program_executed_with_all_descriptors_taken_is_traced_where_it_has_to_be() {
+    let place = Place::new("full");
+    let Some(program) = place.static_program() else { return };
+    let script = format!("ulimit -n 6; exec 3<&1 4<&1 5<&1; exec {program}");
+    let command = ["sh", "-c", script.as_str()];
+    let (by_ptrace, traced, _) = place.record("ptrace", &command);
+    let (by_rewrite, seen, _) = place.record("rewrite", &command);
+    assert_eq!(by_rewrite.exit, by_ptrace.exit);
+    assert_eq!(by_rewrite.losses.count(LossKind::UnreachedPrograms), 0);
+    assert_eq!(counts(&seen).get("write"), counts(&traced).get("write"));
+    assert!(counts(&seen).contains_key("write"));
+}
+
 #[test]
 fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
     let place = Place::new("listed");

@@ -83,6 +83,8 @@ impl Place {
         let mut options = RecordOptions::new(command.iter().map(Into::into).collect(), store.clone());
         (options.force, options.backend, options.complete) = (true, backend.into(), complete);
         let mut outcome = record(&options, Arc::default()).expect("recorded");
+        // The next one may replace it.
+        outcome.folder = None;
         let mut reader = JournalReader::open(store.join("journal/main.journal")).expect("a journal");
         let mut kept = Kept::default();
         while let Some(batch) = reader.next_batch().expect("readable") {
