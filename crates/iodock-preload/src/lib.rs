@@ -14,6 +14,7 @@ pub mod elf;
 mod entries;
 pub mod format;
 mod items;
+pub mod left;
 pub mod mapping;
 mod own;
 mod page;

@@ -10,7 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ const CHUNK_BYTES: u64 = 64 << 10;
 const PAGE: u64 = 4096;
 /// The library's name in the session's folder.
 const LIBRARY_NAME: &str = "libiodock_preload.so";
-const SESSION_NAME: &str = "session";
+pub(crate) const SESSION_NAME: &str = "session";
 /// Bytes of a path in the header.
 const MOST_PATH: usize = 1023;
 /// A unit of time is 2^4 ticks: 4 to 16 ns.
@@ -58,6 +58,8 @@ impl Session {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(folder.join(SESSION_NAME))?;
+        // As long as its recorder lives nobody takes it away: see left.rs.
+        let _ = file.try_lock();
         file.set_len(FILE_BYTES)?;
         let number = ticks() ^ u64::from(std::process::id()) << 40;
         let time_shift = TIME_SHIFT;
@@ -75,8 +77,7 @@ impl Session {
         put(header::NUMBER, &number.to_le_bytes());
         put(header::RECORDER, &std::process::id().to_le_bytes());
         put(header::OWNER, &crate::own::user().to_le_bytes());
-        let id_space = fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
-        put(header::ID_SPACE, &id_space.to_le_bytes());
+        put(header::ID_SPACE, &crate::own::id_space().to_le_bytes());
         let library = folder.join(LIBRARY_NAME);
         let path = folder.join(SESSION_NAME);
         let texts = libraries.iter().find_map(|library| Some(library.kept.as_ref()?.texts.folder()));

@@ -19,11 +19,12 @@ use iodock_journal::{JournalError, JournalWriter};
 use iodock_preload::asking::{Asking, WATCH};
 use iodock_preload::calls::{self, CallsWriter, Keeper};
 use iodock_preload::format::header;
+use iodock_preload::left;
 use iodock_preload::session::{self, Session};
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io};
 
 /// How often new processes, and a flood of calls, are looked for.
@@ -53,6 +54,9 @@ pub fn run(
     let folder = Folder(room::place().map_err(RecordError::Refused)?);
     let session = Session::create(&folder.0, &session::libraries())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
+    if let Some(place) = folder.0.parent() {
+        left::remove(place, SystemTime::now());
+    }
     root::prepare(&mut program, &session);
     let complete = program.complete;
     let mut child =
@@ -66,6 +70,8 @@ pub fn run(
             return Err(RecordError::Store(Refusal::new(error.to_string(), error.hint())));
         }
     };
+    // Without it the session stays in memory if this is killed and the store is lost.
+    let _ = left::name_calls(&session, &path);
     // A file that can't be written to says so at the next flush.
     let _ = file.clock(clock_pair(&session, clock));
     let root = child.pid as u32;

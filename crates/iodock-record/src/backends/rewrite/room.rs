@@ -2,7 +2,7 @@
 
 use crate::error::Refusal;
 use crate::launch;
-use iodock_preload::session;
+use iodock_preload::{left, session};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// There is none.
 pub fn place() -> Result<PathBuf, Refusal> {
-    let name = format!("iodock-{}-{:x}", std::process::id(), session::ticks());
+    let name = format!("{}{}-{:x}", left::NAME, std::process::id(), session::ticks());
     let folders = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
     let found = folders.iter().find(|folder| may_hold_programs(folder));
     found.map(|folder| folder.join(name)).ok_or_else(|| {

@@ -1,0 +1,129 @@
+//! Sessions whose recorders were killed are finished with their stores (`calls::recover`). Where nobody can do that any more, since the
+//! store is gone, or was finished on another machine, their memory is given back some time later.
+
+use crate::format::header;
+use crate::own;
+use crate::session::{Session, SESSION_NAME};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+/// How the folders' names begin.
+pub const NAME: &str = "iodock-";
+/// In the folder: leads to the file of its calls.
+const CALLS: &str = "calls";
+/// So long a session stays: a file system may be away for a while.
+const AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// Says where the session's calls are kept.
+///
+/// # Errors
+/// It can't be written down: the session is not removed then.
+pub fn name_calls(session: &Session, calls: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(std::path::absolute(calls)?, session.folder.join(CALLS))
+}
+
+/// Removes from `place` what this user's killed recorders have left and nobody can finish. What can't be removed stays, and that is all.
+pub fn remove(place: &Path, now: SystemTime) {
+    let entries = fs::read_dir(place).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()));
+    for folder in ours.map(|entry| entry.path()).filter(|folder| own::is_folder(folder)) {
+        // Its recorder is alive if the file is locked; the lock is ours until it is removed.
+        let file = File::open(folder.join(SESSION_NAME)).ok().filter(|file| file.try_lock().is_ok());
+        if file
+            .is_some_and(|file| is_old(&file, now) && is_of_these_processes(&file) && has_no_calls(&folder))
+        {
+            let _ = fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn is_old(file: &File, now: SystemTime) -> bool {
+    let changed = file.metadata().and_then(|about| about.modified());
+    changed.is_ok_and(|changed| now.duration_since(changed).is_ok_and(|age| age > AGE))
+}
+
+/// Those of a container may see other files than we do.
+fn is_of_these_processes(file: &File) -> bool {
+    let mut space = [0; 8];
+    file.read_exact_at(&mut space, header::ID_SPACE as u64).is_ok()
+        && u64::from_le_bytes(space) == own::id_space()
+}
+
+fn has_no_calls(folder: &Path) -> bool {
+    let is_link = fs::symlink_metadata(folder.join(CALLS)).is_ok();
+    is_link && fs::metadata(folder.join(CALLS)).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    struct Place(PathBuf);
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn place(name: &str) -> Place {
+        let place = std::env::temp_dir().join(format!("iodock-left-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&place);
+        fs::create_dir_all(&place).expect("made");
+        Place(place)
+    }
+
+    /// A session whose calls are in `calls`.
+    fn session(place: &Place, calls: &Path) -> (PathBuf, Session) {
+        let folder = place.0.join(format!("{NAME}1-a"));
+        let session = Session::create(&folder, &[]).expect("a session");
+        name_calls(&session, calls).expect("named");
+        (folder, session)
+    }
+
+    #[test]
+    fn what_nobody_can_finish_goes_a_day_later() {
+        let place = place("gone");
+        let (folder, session) = session(&place, &place.0.join("run.calls"));
+        let now = SystemTime::now();
+        drop(session);
+        remove(&place.0, now + AGE / 2);
+        assert!(folder.exists());
+        remove(&place.0, now + AGE * 2);
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn what_is_recorded_or_can_be_finished_stays() {
+        let place = place("stays");
+        let later = SystemTime::now() + AGE * 2;
+        let calls = place.0.join("run.calls");
+        let (folder, session) = session(&place, &calls);
+        remove(&place.0, later);
+        assert!(folder.exists(), "its recorder is alive");
+        drop(session);
+        fs::write(&calls, "").expect("written");
+        remove(&place.0, later);
+        assert!(folder.exists(), "its store is there");
+        fs::remove_file(&calls).expect("removed");
+        let file = fs::OpenOptions::new().write(true).open(folder.join(SESSION_NAME)).expect("there");
+        file.write_all_at(&7_u64.to_le_bytes(), header::ID_SPACE as u64).expect("written");
+        drop(file);
+        remove(&place.0, later);
+        assert!(folder.exists(), "it is of other processes");
+    }
+
+    #[test]
+    fn what_is_no_session_stays() {
+        let place = place("others");
+        let other = place.0.join(format!("{NAME}bench-7"));
+        fs::create_dir(&other).expect("made");
+        fs::write(other.join("notes"), "mine").expect("written");
+        remove(&place.0, SystemTime::now() + AGE * 2);
+        assert!(other.join("notes").exists());
+    }
+}
