@@ -107,9 +107,26 @@ static inline struct environment *environment_of(const struct pending *pending)
 /* Of the calls that began nothing is pending any more but the first `left`. (What was made for the execs of a vfork's child is in our memory, too.) */
 static void end_pending(struct state *state, u32 left)
 {
-	for (u32 depth = state->depth; depth-- > left;)
-		give_back_environment(environment_of(&state->pending[depth]));
+	for (u32 depth = state->depth; depth-- > left;) {
+		struct environment *made = environment_of(&state->pending[depth]);
+		if (made)
+			state->pending[depth].arguments[5] = 0;
+		give_back_environment(made);
+	}
 	state->depth = left;
+}
+
+/* One more. A handler that comes before all is written finds one that is none, and puts its own behind that. */
+static struct pending *begin_pending(struct state *state)
+{
+	if (state->depth == PENDING)
+		state->depth = 0;
+	struct pending *pending = &state->pending[state->depth];
+	pending->stack = pending->number = 0;
+	barrier();
+	state->depth++;
+	barrier();
+	return pending;
 }
 
 static inline int is_fork(const struct pending *pending)
@@ -253,10 +270,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		stop();
 		return;
 	}
-	if (state->depth == PENDING)
-		state->depth = 0;
-	struct pending *pending = &state->pending[state->depth];
-	pending->stack = stack;
+	struct pending *pending = begin_pending(state);
 	pending->number = frame->number;
 	for (u32 i = 0; i < 6; i++)
 		pending->arguments[i] = frame->arguments[i];
@@ -271,7 +285,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		take_off(state, frame, stack, start);
 	pending->start = start >> TIME_SHIFT;
 	barrier();
-	state->depth++;
+	pending->stack = stack;
 }
 
 /* So that the recorder knows of it even if it never loads this library. */
