@@ -230,11 +230,11 @@ def test_gaps_count_in_rising_runs_only(tmp_path: Path) -> None:
     store = made_store(tmp_path, [*run, *alone])
     found = shown(store, Path("/data/index"), ranges=True)
     assert [(row["offset_bytes"] // page, row["end_bytes"] // page, row["faults"]) for row in found] == [
-        (0, 145, 10), (300, 301, 1), (500, 501, 1), (505, 506, 1),
+        (0, 160, 10), (300, 301, 1), (500, 501, 1), (505, 506, 1),
     ]  # fmt: skip
     (row,) = shown(store, Path("/data/index"))
     assert (row["faults"], row["pages"], row["ranges"]) == (13, 13, 4)
-    assert row["touched_bytes"] == 148 * page
+    assert row["touched_bytes"] == 163 * page
 
 
 def test_an_anonymous_copy_keeps_page_faults(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_the_report_has_a_table_of_what_was_touched(tmp_path: Path) -> None:
         page = report_html(store)
         japanese = report_html(store, "ja")
     section = page.split("Read and written through maps")[1].split("</table>")[0]
-    assert "/data/index" in section and "in order" in section and "580 KiB" in section
+    assert "/data/index" in section and "in order" in section and "640 KiB" in section
     assert "マップを通じた読み書き" in japanese
     with Store.open(made_store(tmp_path / "empty", [])) as store:
         assert "Read and written through maps" not in report_html(store)
@@ -284,7 +284,10 @@ def test_page_faults_outlive_a_recorder_that_is_killed(
 def test_gaps_of_large_folios_count_where_nothing_waited(tmp_path: Path) -> None:
     offsets = [index * MIB for index in range(10)]
     (row,) = shown(made_store(tmp_path / "minor", offsets, major=False), Path("/data/index"))
-    assert row["touched_bytes"] == 9 * MIB + 4096 and row["pattern"] == "sequential"
+    assert row["touched_bytes"] == 10 * MIB and row["pattern"] == "sequential"
+    twice = [offset for offset in offsets for _ in "rw"]
+    (row,) = shown(made_store(tmp_path / "twice", twice, major=False), Path("/data/index"))
+    assert (row["touched_bytes"], row["faults"]) == (10 * MIB, 20)
     (row,) = shown(made_store(tmp_path / "major", offsets), Path("/data/index"))
     assert row["touched_bytes"] == 10 * 4096 and row["pattern"] == "rising"
     aside = [offset + 4096 for offset in offsets]

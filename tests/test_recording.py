@@ -114,7 +114,6 @@ def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> 
     again = record(tmp_path, "--force", "true")
     assert again.returncode == 1 and "another recording is being written there" in again.stderr
     recording.finish(str(tmp_path / "run.iodock"))
-    del recorded
     assert record(tmp_path, "--force", "true").returncode == 0
 
 

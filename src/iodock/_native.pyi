@@ -37,7 +37,8 @@ class RecordSummary(TypedDict):
     killed: int
     hold: StoreHold
 
-class StoreHold: ...
+class StoreHold:
+    def release(self) -> None: ...
 
 class CleanSummary(TypedDict):
     removed: list[str]

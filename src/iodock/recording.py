@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+_holds: dict[str, _native.StoreHold] = {}
+"""Of stores whose tables this process has still to make: no other recorder replaces them meanwhile."""
+
+
 class RecordRefused(IodockError):
     """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable,
     else 1."""
@@ -36,12 +40,15 @@ def record(
 ) -> _native.RecordSummary:
     """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
     there. Raises RecordRefused."""
+    _let_go(store)
     try:
-        return _native.record(
+        recorded = _native.record(
             list(command), store, backend=backend, force=force, page_faults=page_faults, complete=complete
         )
     except _native.NativeError as error:
         raise RecordRefused(str(error), error.hint, error.exit_status) from None
+    _holds[store] = recorded["hold"]
+    return recorded
 
 
 def attach(
@@ -55,12 +62,21 @@ def attach(
 ) -> _native.RecordSummary:
     """Records running processes until they end, or all of the cgroup `group`; until a signal asks to stop.
     Raises RecordRefused."""
+    _let_go(store)
     try:
-        return _native.attach(
+        recorded = _native.attach(
             list(pids), store, backend=backend, force=force, group=group, page_faults=page_faults
         )
     except _native.NativeError as error:
         raise RecordRefused(str(error), error.hint, error.exit_status) from None
+    _holds[store] = recorded["hold"]
+    return recorded
+
+
+def _let_go(store: str) -> None:
+    hold = _holds.pop(store, None)
+    if hold:
+        hold.release()
 
 
 def finish(store: str, progress: Callable[[int, int | None, int], None] | None = None) -> None:
@@ -69,3 +85,5 @@ def finish(store: str, progress: Callable[[int, int | None, int], None] | None =
         _native.finish_recording(store, progress=progress)
     except _native.NativeError as error:
         raise IodockError(str(error), error.hint) from None
+    finally:
+        _let_go(store)

@@ -104,7 +104,7 @@ static inline struct environment *environment_of(const struct pending *pending)
 	return shape_of(pending->number)->kind == KIND_EXEC ? (struct environment *)pending->arguments[5] : 0;
 }
 
-/* Of the calls that began nothing is pending any more but the first `left`. (What was made for the execs of a vfork's child is in our memory, too.) */
+/* A call has returned: those that began after it are over too. (What was made for the execs of a vfork's child is in our memory.) */
 static void end_pending(struct state *state, u32 left)
 {
 	for (u32 depth = state->depth; depth-- > left;) {
@@ -116,15 +116,22 @@ static void end_pending(struct state *state, u32 left)
 	state->depth = left;
 }
 
+/* It is none any more, and what is the last one with it. */
+static void forget_pending(struct state *state, struct pending *pending)
+{
+	pending->stack = pending->number = 0;
+	while (state->depth && !state->pending[state->depth - 1].stack)
+		state->depth--;
+}
+
 /* One more. A handler that comes before all is written finds one that is none, and puts its own behind that. */
 static struct pending *begin_pending(struct state *state)
 {
-	if (state->depth == PENDING)
-		state->depth = 0;
-	struct pending *pending = &state->pending[state->depth];
+	u32 depth = state->depth < PENDING ? state->depth : 0;
+	struct pending *pending = &state->pending[depth];
 	pending->stack = pending->number = 0;
 	barrier();
-	state->depth++;
+	state->depth = depth + 1;
 	barrier();
 	return pending;
 }
@@ -237,10 +244,10 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 			make_environment(made, &frame->arguments[told]);
 		return;
 	}
-	/* One left by longjmp out of a handler. */
+	/* One left by longjmp out of a handler. (On a stack of its own that may have been any handler: what began later may go on.) */
 	struct pending *stale = begun(state, stack);
 	if (stale && stale->tid == state->tid)
-		end_pending(state, (u32)(stale - state->pending));
+		forget_pending(state, stale);
 	if (shape->kind == KIND_IGNORED)
 		return;
 	if (shape->kind == KIND_CONFINE) {

@@ -7,7 +7,7 @@
 /* More than the names that are looked for. */
 #define HEAD 16
 #define SOME 64 /* variables that are looked at at once */
-#define TEXTS (6 * (PATH_LIMIT + 1024))
+#define TEXTS (4 * (PATH_LIMIT + 1024))
 
 /* What is used of it in most cases lies in few pages: each that is touched has its price, at each exec. */
 struct environment {
@@ -252,7 +252,7 @@ static void make_environment(struct environment *environment, u64 *argument)
 }
 
 /* The program of an exec is looked at, and its environment, the argument `told`, made. (Shells try one folder after the other: where no
- * program is, nothing is made.) Nothing here is the thread's: a handler may execute or fork meanwhile. */
+ * program is, nothing is made.) It touches nothing of the thread's: a handler may execute or fork meanwhile. */
 static struct environment *prepare_exec(const struct shape *shape, struct frame *frame, u32 told)
 {
 	if (confined)
@@ -270,50 +270,30 @@ static struct environment *prepare_exec(const struct shape *shape, struct frame 
 	return environment;
 }
 
-/* The recorder's own addition to the first program's. */
-static const char sanitizer_option[] = ":verify_asan_link_order=0";
-
-/* The options that a program was given itself; 0 if it has none, or they can't be read. */
-static u64 without_sanitizer_option(struct environment *environment, u64 variable)
+/* Of an environment with ours in it: is this variable there for us only? */
+static int is_only_for_us(struct environment *environment, u64 variable)
 {
-	const u64 name = sizeof("ASAN_OPTIONS=") - 1, option = sizeof(sanitizer_option) - 1;
 	u8 *text = next_text(environment);
-	u64 bytes = copy_path(text, (const u8 *)variable) ? length(text, PATH_LIMIT) : 0;
-	if (bytes < name + option || !is_same(text + bytes - option, sanitizer_option, sizeof(sanitizer_option)))
-		return variable;
-	text[bytes - option] = 0;
-	keep_text(environment, text + bytes - option);
-	return bytes > name + option ? (u64)text : 0;
-}
-
-/* Takes what is there for us only out of an environment. */
-static void take_all_of_ours_out(struct environment *environment)
-{
-	struct variables found = {0, -1, -1, 0};
-	u64 *list = environment->list, kept = 0;
-	for (u64 variable; (variable = list[found.count]) != 0; found.count++)
-		if (variable_begins(variable, "LD_PRELOAD="))
-			found.preload = found.count;
-	u8 *old = next_text(environment);
-	if (found.preload >= 0 && copy_path(old, (const u8 *)list[found.preload])) {
-		keep_text(environment, old + length(old, PATH_LIMIT));
-		take_ours_out(environment, &found, old + 11);
-	}
-	for (u64 i = 0; list[i]; i++) {
-		u64 variable = variable_begins(list[i], "ASAN_OPTIONS=") ? without_sanitizer_option(environment, list[i]) : list[i];
-		if (variable && !variable_begins(variable, "IODOCK_SESSION="))
-			list[kept++] = variable;
-	}
-	list[kept] = 0;
+	if (variable_begins(variable, "IODOCK_SESSION="))
+		return 1;
+	if (!variable_begins(variable, "LD_PRELOAD=") && !variable_begins(variable, "ASAN_OPTIONS="))
+		return 0;
+	/* The recorder's own addition where the program has no options. */
+	static const char options[] = "ASAN_OPTIONS=:verify_asan_link_order=0";
+	return copy_path(text, (const u8 *)variable) &&
+	       (is_same(text + 11, session->library, sizeof(session->library)) || is_same(text, options, sizeof(options)));
 }
 
 /* An exec had more to hand on than may be, with our variables in it: without them? Returns its error if not. */
 static s64 exec_without_ours(struct environment *environment, const struct pending *exec, u32 told)
 {
-	u64 arguments[6];
+	u64 arguments[6], count = 0;
 	for (u32 i = 0; i < 6; i++)
 		arguments[i] = exec->arguments[i];
-	take_all_of_ours_out(environment);
+	for (const u64 *variable = environment->list; *variable; variable++)
+		if (!is_only_for_us(environment, *variable))
+			environment->list[count++] = *variable;
+	environment->list[count] = 0;
 	arguments[told] = (u64)environment->list;
 	return kernel((long)exec->number, (long)arguments[0], (long)arguments[1], (long)arguments[2], (long)arguments[3],
 		      (long)arguments[4], (long)arguments[5]);

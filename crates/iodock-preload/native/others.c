@@ -21,7 +21,7 @@ static void note_other(const char *name)
 }
 
 /* mmap has returned. The dynamic linker loads what the program asks for later (dlopen; also a libc of its own: dlmopen). */
-static void has_loaded(const u64 *arguments, s64 result)
+static __attribute__((noinline)) void has_loaded(const u64 *arguments, s64 result)
 {
 	u8 link[LINK_BYTES], name[MODULE_NAME + 1];
 	if (!(arguments[2] & PROT_EXEC) || !(arguments[3] & MAP_DENYWRITE) || (arguments[3] & MAP_ANONYMOUS) || confined || failed(result))

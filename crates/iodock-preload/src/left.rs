@@ -1,7 +1,7 @@
 //! Sessions whose recorders were killed are finished with their stores (`calls::recover`). Where nobody can do that any more, since the
 //! store is gone, or was finished on another machine, their memory is given back some time later.
 
-use crate::format::header;
+use crate::format::{header, MAGIC};
 use crate::own;
 use crate::session::{Session, SESSION_NAME};
 use std::fs::{self, File};
@@ -30,11 +30,10 @@ pub fn remove(place: &Path, now: SystemTime) {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(NAME.as_bytes()));
     for folder in ours.map(|entry| entry.path()).filter(|folder| own::is_folder(folder)) {
-        // Its recorder is alive if the file is locked; the lock is ours until it is removed.
-        let file = File::open(folder.join(SESSION_NAME)).ok().filter(|file| file.try_lock().is_ok());
-        if file
-            .is_some_and(|file| is_old(&file, now) && is_of_these_processes(&file) && has_no_calls(&folder))
-        {
+        let Ok(file) = own::open(&folder.join(SESSION_NAME)) else { continue };
+        let is_left = is_old(&file, now) && is_session_of_these_processes(&file) && has_no_calls(&folder);
+        // Its recorder is alive if the file is locked. (Last: who is about to lock it shall find nobody else.)
+        if is_left && file.try_lock().is_ok() {
             let _ = fs::remove_dir_all(folder);
         }
     }
@@ -46,10 +45,12 @@ fn is_old(file: &File, now: SystemTime) -> bool {
 }
 
 /// Those of a container may see other files than we do.
-fn is_of_these_processes(file: &File) -> bool {
-    let mut space = [0; 8];
-    file.read_exact_at(&mut space, header::ID_SPACE as u64).is_ok()
-        && u64::from_le_bytes(space) == own::id_space()
+fn is_session_of_these_processes(file: &File) -> bool {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at as u64).map(|()| u64::from_le_bytes(bytes)).ok()
+    };
+    word(header::MAGIC) == Some(MAGIC) && word(header::ID_SPACE) == Some(own::id_space())
 }
 
 fn has_no_calls(folder: &Path) -> bool {

@@ -381,7 +381,18 @@ pub fn libraries() -> Vec<Library> {
     let cache = Cache::of_user();
     // First, so that what is missing now is made.
     cache.remove_unused();
-    paths().iter().filter_map(|path| cache.library(path)).collect()
+    let libc = paths();
+    let beside = asynchronous_beside(&libc);
+    libc.iter().chain(&beside).filter_map(|path| cache.library(path)).collect()
+}
+
+/// Libraries for asynchronous I/O make their calls past libc. Programs that use them find them where libc is.
+fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
+    const NAMES: [&str; 4] = ["liburing.so.2", "liburing.so.1", "libaio.so.1", "libaio.so.1t64"];
+    let is_libc = |path: &&PathBuf| path.file_name().is_some_and(|name| name == "libc.so.6");
+    let folder = libc.iter().find(is_libc).and_then(|libc| libc.parent());
+    let all = folder.into_iter().flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    all.filter(|path| path.exists() && !libc.contains(path)).collect()
 }
 
 /// Of the programs' other code the files that make calls of their own: those are not seen.

@@ -11,16 +11,26 @@ use pyo3::types::PyDict;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 /// A store's folder, kept from being replaced.
 #[pyclass(frozen)]
 struct StoreHold {
-    _folder: Option<File>,
+    folder: Mutex<Option<File>>,
+}
+
+#[pymethods]
+impl StoreHold {
+    fn release(&self) {
+        if let Ok(mut folder) = self.folder.lock() {
+            *folder = None;
+        }
+    }
 }
 
 /// Runs `command` and records it into `store`. Signals that ask to end are handled in Rust meanwhile, as the
 /// program would have got them. Gives a dictionary: store, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
-/// written_bytes, killed, hold. As long as somebody has the last one no other recorder replaces the store.
+/// written_bytes, killed, hold. Until the last one is released no other recorder replaces the store.
 #[pyfunction]
 #[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false))]
 fn record(
@@ -86,7 +96,7 @@ fn run<'py>(
     dictionary.set_item("failure", outcome.failure)?;
     dictionary.set_item("written_bytes", outcome.written_bytes)?;
     dictionary.set_item("killed", outcome.killed)?;
-    dictionary.set_item("hold", StoreHold { _folder: outcome.folder })?;
+    dictionary.set_item("hold", StoreHold { folder: Mutex::new(outcome.folder) })?;
     Ok(dictionary)
 }
 

@@ -3,7 +3,8 @@
 Only the first touch of a page by a process is a fault, and where neighbours are in memory already the kernel
 maps them too, up to FAULT_AROUND_BYTES around, or the whole of a large folio: who goes through a file in
 rising order shows one fault in 16 pages, or fewer. So in a rising run of faults of one task the gaps count
-as touched.
+as touched, and behind the last fault as much as before it, as far as the file goes. (A page that is read and
+then written to has two.)
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ FAULT_AROUND_BYTES = 65536
 """What Linux maps around a fault, of pages that are in memory (fault_around_bytes)."""
 FOLIO_BYTES = 2097152
 """What it maps at most, where the pages lie in memory as one large folio: from its beginning on."""
-NEAR = f"""(step > 0 AND (step <= {FAULT_AROUND_BYTES}
+NEAR = f"""(step >= 0 AND (step <= {FAULT_AROUND_BYTES}
     OR (step <= {FOLIO_BYTES} AND offset_bytes % {2 * FAULT_AROUND_BYTES} = 0 AND NOT is_major)))"""
 """SQL condition on a row of `steps`: all since the fault before may have been touched unseen."""
 RUN_FAULTS = 4
@@ -51,13 +52,19 @@ def ranges(stepped: str) -> str:
     """What was touched, by file, without overlaps: `lower_bytes` to `upper_bytes`, with the faults in it.
     STEPPED: a table of `steps`."""
     return f"""WITH runs AS (
-  SELECT *, count(*) OVER (PARTITION BY file_id, utid, is_major IS NULL, run) AS length
+  SELECT *, count(*) FILTER (WHERE step IS DISTINCT FROM 0)
+    OVER (PARTITION BY file_id, utid, is_major IS NULL, run) AS length
   FROM {stepped}),
+rising AS (
+  SELECT file_id, min(offset_bytes) AS lower_bytes, max(offset_bytes) + {PAGE_BYTES} AS seen_bytes,
+    max(offset_bytes) + arg_max(step, offset_bytes) FILTER (WHERE step > 0) AS next_bytes, count(*) AS faults,
+    count(*) FILTER (WHERE is_major) AS major_faults, min(ts) AS first_ts, max(ts) AS last_ts
+  FROM runs WHERE length >= {RUN_FAULTS} AND is_major IS NOT NULL GROUP BY file_id, utid, run),
 pieces AS (
-  SELECT file_id, min(offset_bytes) AS lower_bytes, max(offset_bytes) + {PAGE_BYTES} AS upper_bytes,
-    count(*) AS faults, count(*) FILTER (WHERE is_major) AS major_faults, min(ts) AS first_ts,
-    max(ts) AS last_ts
-  FROM runs WHERE length >= {RUN_FAULTS} AND is_major IS NOT NULL GROUP BY file_id, utid, run
+  SELECT file_id, lower_bytes, greatest(seen_bytes,
+      least(next_bytes, (files.size_bytes + {PAGE_BYTES - 1}) // {PAGE_BYTES} * {PAGE_BYTES})) AS upper_bytes,
+    faults, major_faults, first_ts, last_ts
+  FROM rising LEFT JOIN files USING (file_id)
   UNION ALL
   SELECT file_id, offset_bytes, offset_bytes + {PAGE_BYTES}, count(is_major),
     count(*) FILTER (WHERE is_major), min(ts), max(ts)

@@ -23,7 +23,7 @@ use iodock_preload::left;
 use iodock_preload::session::{self, Session};
 use std::collections::HashSet;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io};
 
@@ -54,9 +54,7 @@ pub fn run(
     let folder = Folder(room::place().map_err(RecordError::Refused)?);
     let session = Session::create(&folder.0, &session::libraries())
         .map_err(|error| refused("the shared buffers can't be made", error))?;
-    if let Some(place) = folder.0.parent() {
-        left::remove(place, SystemTime::now());
-    }
+    left::remove(Path::new(room::SHARED), SystemTime::now());
     root::prepare(&mut program, &session);
     let complete = program.complete;
     let mut child =

@@ -7,13 +7,16 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// Memory of this machine alone.
+pub const SHARED: &str = "/dev/shm";
+
 /// Shared memory, or the next best place from which a library may be loaded.
 ///
 /// # Errors
 /// There is none.
 pub fn place() -> Result<PathBuf, Refusal> {
     let name = format!("{}{}-{:x}", left::NAME, std::process::id(), session::ticks());
-    let folders = [PathBuf::from("/dev/shm"), std::env::temp_dir()];
+    let folders = [PathBuf::from(SHARED), std::env::temp_dir()];
     let found = folders.iter().find(|folder| may_hold_programs(folder));
     found.map(|folder| folder.join(name)).ok_or_else(|| {
         let [shared, temporary] = folders.each_ref().map(|folder| folder.display());
