@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,26 @@ def test_requests_are_shown_as_calls(backend: str, tmp_path: Path) -> None:
     truth = [row if row[1] != "late" else (*LATE[late], None) for row in TRUTH]
     assert found == truth
     assert losses(store)["io-uring-contents"] == unseen
+
+
+def test_programs_of_liburing_are_seen(tmp_path: Path) -> None:
+    try:
+        program = compiled(tmp_path, "liburing", "-Wl,--no-as-needed", "-luring")
+    except subprocess.CalledProcessError:
+        pytest.skip("there is no liburing here to compile with")
+    done = record(tmp_path, "--backend", "rewrite", "--", program, tmp_path / "data")
+    if done.returncode == 77:
+        pytest.skip("there is no io_uring here")
+    assert (done.returncode, done.stdout) == (0, "409600 409600\n"), done.stderr
+    found = rows(
+        tmp_path / "run.iodock",
+        """SELECT call, count(*) AS n, sum(bytes)::BIGINT AS b, max(offset_bytes) AS last FROM calls_seen
+        WHERE call IN ('io_uring_read', 'io_uring_write') AND file LIKE '%/data' GROUP BY ALL ORDER BY ALL""",
+    )
+    assert [tuple(row.values()) for row in found] == [
+        ("io_uring_read", 100, 409600, 99 * 4096),
+        ("io_uring_write", 100, 409600, 99 * 4096),
+    ]
 
 
 def test_a_tracer_says_what_it_can_t_see(tmp_path: Path) -> None:
