@@ -116,11 +116,11 @@ static void end_pending(struct state *state, u32 left)
 	state->depth = left;
 }
 
-/* It is none any more, and what is the last one with it. */
+/* It is none any more. (What is none behind it may be one that is being begun.) */
 static void forget_pending(struct state *state, struct pending *pending)
 {
 	pending->stack = pending->number = 0;
-	while (state->depth && !state->pending[state->depth - 1].stack)
+	if (pending == &state->pending[state->depth - 1])
 		state->depth--;
 }
 
