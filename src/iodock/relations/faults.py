@@ -16,7 +16,7 @@ FAULT_AROUND_BYTES = 65536
 """What Linux maps around a fault, of pages that are in memory (fault_around_bytes)."""
 FOLIO_BYTES = 2097152
 """What it maps at most, where the pages lie in memory as one large folio: from its beginning on."""
-NEAR = f"""(step >= 0 AND (step <= {FAULT_AROUND_BYTES}
+NEAR = f"""(step > 0 AND (step <= {FAULT_AROUND_BYTES}
     OR (step <= {FOLIO_BYTES} AND offset_bytes % {2 * FAULT_AROUND_BYTES} = 0 AND NOT is_major)))"""
 """SQL condition on a row of `steps`: all since the fault before may have been touched unseen."""
 RUN_FAULTS = 4
@@ -41,7 +41,7 @@ def _state(store: Store) -> str | None:
 def steps(source: str = "faults", where: str = "") -> str:
     """Each fault of SOURCE with the step from the task's one before in that file (NULL for the first, and for
     pages that were there when watching began) and the number of its rising run."""
-    return f"""SELECT *, sum(CASE WHEN {NEAR} THEN 0 ELSE 1 END)
+    return f"""SELECT *, sum(CASE WHEN step = 0 OR {NEAR} THEN 0 ELSE 1 END)
     OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts ROWS UNBOUNDED PRECEDING) AS run
 FROM (SELECT *, CASE WHEN is_major IS NOT NULL THEN offset_bytes - lag(offset_bytes)
       OVER (PARTITION BY file_id, utid, is_major IS NULL ORDER BY ts) END AS step
@@ -62,7 +62,8 @@ rising AS (
   FROM runs WHERE length >= {RUN_FAULTS} AND is_major IS NOT NULL GROUP BY file_id, utid, run),
 pieces AS (
   SELECT file_id, lower_bytes, greatest(seen_bytes,
-      least(next_bytes, (files.size_bytes + {PAGE_BYTES - 1}) // {PAGE_BYTES} * {PAGE_BYTES})) AS upper_bytes,
+      least(next_bytes, (coalesce(files.size_bytes, 0) + {PAGE_BYTES - 1}) // {PAGE_BYTES} * {PAGE_BYTES})
+    ) AS upper_bytes,
     faults, major_faults, first_ts, last_ts
   FROM rising LEFT JOIN files USING (file_id)
   UNION ALL
