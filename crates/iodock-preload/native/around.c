@@ -46,7 +46,8 @@ static int has_own_word(u64 number, const u64 *arguments)
 static int before_fork(struct state *state, const struct frame *frame, u64 flags)
 {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
-	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. */
+	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. (Of vfork's children their parent
+	 * waits until they are done.) */
 	if (kind == CLONE_VM ||
 	    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments)))
 		return 0;
@@ -139,6 +140,31 @@ static struct pending *begin_pending(struct state *state)
 static inline int is_fork(const struct pending *pending)
 {
 	return shape_of(pending->number)->kind == KIND_FORK;
+}
+
+/* Does its child use this state, if there is one? */
+static int lends(const struct pending *pending)
+{
+	return is_fork(pending) && (pending->fork.flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == (CLONE_VM | CLONE_VFORK);
+}
+
+/* In a sandbox nobody is asked, and all is the parent's. */
+static void set_lent(struct state *state)
+{
+	u32 taken = TAKEN;
+	for (u32 i = 0; i < state->depth; i++)
+		if (lends(&state->pending[i]) && !confined)
+			taken = LENT;
+	state->taken = taken;
+}
+
+/* Is it a child of vfork that uses it? */
+static int is_lent(const struct state *state)
+{
+	for (u32 i = 0; i < state->depth; i++)
+		if (lends(&state->pending[i]) && (confined || state->pending[i].tid != state->tid))
+			return 1;
+	return 0;
 }
 
 /* Calls that may be on their way to forbid something. */
@@ -268,7 +294,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	}
 	if (shape->kind == KIND_EXIT) {
 		/* exit of a thread: its slot is free for the next one. */
-		if (frame->number == SYS_exit)
+		if (frame->number == SYS_exit && !is_lent(state))
 			give_state_back(state);
 		return;
 	}
@@ -283,8 +309,11 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		pending->arguments[i] = frame->arguments[i];
 	pending->tid = state->tid;
 	pending->pid = state->pid;
-	if (shape->kind == KIND_FORK)
-		pending->arguments[5] = flags;
+	if (shape->kind == KIND_FORK) {
+		pending->fork.level = state->level;
+		pending->fork.flight = state->flight;
+		pending->fork.flags = flags;
+	}
 	if (shape->kind == KIND_EXEC)
 		pending->arguments[5] = (u64)made;
 	u64 start = ticks();
@@ -293,6 +322,8 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	pending->start = start >> TIME_SHIFT;
 	barrier();
 	pending->stack = stack;
+	if (shape->kind == KIND_FORK)
+		set_lent(state);
 }
 
 /* So that the recorder knows of it even if it never loads this library. */
@@ -308,9 +339,57 @@ static void in_child(struct state *state, u32 tid)
 {
 	state->tid = tid;
 	state->pid = (u32)kernel0(SYS_getpid);
+	write_tasks(state, state->level, ticks() >> TIME_SHIFT);
+}
+
+static void write_fork(struct state *state, const struct pending *pending, u64 end, s64 result)
+{
+	u64 flags = pending->fork.flags;
+	/* In a sandbox nothing is read before the kernel has read it. */
+	if (confined && pending->number == SYS_clone3 && result > 0)
+		flags = *(const u64 *)pending->fork.structure;
+	if (result > 0 && !(flags & CLONE_THREAD))
+		note_birth((u32)result);
+	struct fields fields;
+	nothing_yet(&fields);
+	fields.more = MORE_FLAGS;
+	fields.flags = flags;
 	u32 level = enter(state);
-	write_task(state, level, ticks() >> TIME_SHIFT);
+	write_fields(state, level, shape_of(pending->number), &fields, 0, pending->start, end, result);
 	leave(state, level);
+}
+
+/* The call that made a child is over, in the parent: the child of vfork, if there was one, has gone, perhaps in the midst of a call. */
+static void fork_is_over(struct state *state, struct pending *pending, u64 end, s64 result)
+{
+	struct pending done = *pending;
+	if (state->tid != done.tid) {
+		if (state->flight != done.fork.flight)
+			write_no_return(state, end);
+		state->tid = done.tid;
+		state->pid = done.pid;
+		if (state->level > done.fork.level)
+			abandon(state, (u32)done.fork.level);
+		write_tasks(state, state->level, end);
+	}
+	end_pending(state, (u32)(pending - state->pending));
+	set_lent(state);
+	write_fork(state, &done, end, result);
+}
+
+/* Whose call is this, the parent's or its child's? A handler's may come before the call that makes the child has returned to either, and may
+ * leave it by longjmp. */
+static void settle(struct state *state, u64 now)
+{
+	u32 tid = confined ? state->tid : (u32)kernel0(SYS_gettid), child = state->tid;
+	if (tid == child)
+		return;
+	for (u32 depth = state->depth; depth-- > 0;)
+		if (lends(&state->pending[depth]) && state->pending[depth].tid == tid) {
+			fork_is_over(state, &state->pending[depth], now, child);
+			return;
+		}
+	in_child(state, tid);
 }
 
 __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
@@ -337,55 +416,32 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		}
 		return;
 	}
-	if (state->depth && result == 0 && !confined && is_fork(&state->pending[state->depth - 1])) {
-		u32 tid = (u32)kernel0(SYS_gettid);
-		if (tid != state->pending[state->depth - 1].tid) {
-			in_child(state, tid);
-			return;
-		}
-	}
 	struct pending *pending = begun(state, (u64)(frame + 1));
-	if (!pending)
+	if (pending && result && is_fork(pending)) {
+		fork_is_over(state, pending, end, result);
+		return;
+	}
+	if (unlikely(state->taken == LENT)) {
+		settle(state, end);
+		pending = begun(state, (u64)(frame + 1));
+	}
+	if (!pending || pending->tid != state->tid)
 		return;
 	const struct shape *shape = shape_of(pending->number);
-	if (shape->kind == KIND_FORK && state->tid != pending->tid) {
-		/* A vfork's child has gone. */
-		write_no_return(state, end);
-		state->tid = pending->tid;
-		state->pid = pending->pid;
-		if (state->level)
-			abandon(state);
-		u32 level = enter(state);
-		write_task(state, level, end);
-		leave(state, level);
-	}
-	if (pending->tid != state->tid)
-		return;
 	struct pending done = *pending;
 	struct environment *made = environment_of(&done);
 	if (result == -E2BIG && made && made->is_made) {
-		if (made->sight == SEEN) {
+		/* Who traced it has let go when it failed. */
+		if (made->sight == SEEN)
 			made->sight = BLIND;
-			before_exec(state, made);
-		}
+		before_exec(state, made);
 		result = exec_without_ours(made, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
 		frame->number = (u64)result;
 	}
 	end_pending(state, (u32)(pending - state->pending));
 	u32 level = enter(state);
 	has_landed(state, (u64)(frame + 1));
-	if (shape->kind == KIND_FORK) {
-		/* In a sandbox nothing is read before the kernel has read it. */
-		if (confined && done.number == SYS_clone3 && result > 0)
-			done.arguments[5] = *(const u64 *)done.arguments[0];
-		if (result > 0 && !(done.arguments[5] & CLONE_THREAD))
-			note_birth((u32)result);
-		struct fields fields;
-		nothing_yet(&fields);
-		fields.more = MORE_FLAGS;
-		fields.flags = done.arguments[5];
-		write_fields(state, level, shape, &fields, 0, done.start, end, result);
-	} else if (shape->kind == KIND_EXEC) {
+	if (shape->kind == KIND_EXEC) {
 		struct fields fields;
 		nothing_yet(&fields);
 		write_fields(state, level, shape, &fields, PHASE_EXIT, done.start, end, result);

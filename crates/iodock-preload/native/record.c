@@ -81,7 +81,13 @@ struct pending {
 	u64 stack;
 	u64 start;
 	u64 number;
-	u64 arguments[6]; /* the last one, which none of these has: of a fork its flags, of an exec its environment, if one was made */
+	union {
+		u64 arguments[6]; /* of an exec the last one, which it has not, is its environment, if one was made */
+		/* A fork's: of clone3 the structure, and of the state what it had then. */
+		struct {
+			u64 structure, level, flight, flags;
+		} fork;
+	};
 	u32 tid, pid;
 };
 
@@ -92,9 +98,15 @@ struct confinement {
 	u16 was_confined, was_stopped;
 };
 
+enum taken {
+	NOT_TAKEN = 0,
+	TAKEN = 1,
+	LENT = 2, /* a child that uses our memory and storage is being made (vfork), and there may be one: before each call it is asked whose it is */
+};
+
 struct state {
 	/* All that recording a read touches is in the first 64 bytes. */
-	u32 taken; /* by a thread */
+	u32 taken; /* enum taken, by a thread */
 	u32 level;
 	struct stream streams[LEVELS];
 	u64 flight; /* where the stack of the call in flight is; 0: none */
@@ -237,15 +249,16 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 }
 
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
- * be predicted from is not what a reader has seen. They go into new chunks. */
-static __attribute__((noinline)) void abandon(struct state *state)
+ * be predicted from is not what a reader has seen. They go into new chunks, on all levels or from one on. */
+static __attribute__((noinline)) void abandon(struct state *state, u32 from)
 {
-	if (state->streams[0].chunk)
+	if (!from && state->streams[0].chunk)
 		state->streams[0].chunk->flight_start = 0;
-	for (u32 level = 0; level < LEVELS; level++)
+	for (u32 level = from; level < LEVELS; level++)
 		forget_chunk(&state->streams[level]);
-	state->level = 0;
-	state->flight = 0;
+	state->level = from;
+	if (!from)
+		state->flight = 0;
 }
 
 /* All levels are taken: by handlers that left their records by longjmp, or, where signals come in floods, by handlers that will go on
@@ -262,7 +275,7 @@ static __attribute__((noinline)) int is_crowded(struct state *state)
 static inline u32 enter(struct state *state)
 {
 	if (unlikely(state->level >= LEVELS))
-		abandon(state);
+		abandon(state, 0);
 	u32 level = state->level;
 	state->level = level + 1;
 	barrier();

@@ -63,14 +63,16 @@ static void set_taken(u32 number)
 		__atomic_fetch_or(&taken[number / 64], 1ul << number % 64, __ATOMIC_RELAXED);
 }
 
-static void abandon(struct state *state);
+static void abandon(struct state *state, u32 from);
+static int is_lent(const struct state *state);
+static void settle(struct state *state, u64 now);
 static void leave_to_nobody(struct state *state);
 
 /* A thread ends: its state, and the chunks that it has begun, are the next one's. Not those whose record a handler has left. */
 static void give_state_back(struct state *state)
 {
 	if (state->level)
-		abandon(state);
+		abandon(state, 0);
 	u32 number = state->number % BLOCK_STATES;
 	u64 *taken = block(state->number / BLOCK_STATES);
 	own = 0;
@@ -98,10 +100,10 @@ static void write_task(struct state *state, u32 level, u64 now)
 	write_control(state, level, CONTROL_TASK, now);
 }
 
-/* In every stream that has a chunk. A handler's calls go to those behind the one that is written. */
-static void write_tasks(struct state *state, u64 now)
+/* In every stream from `from` on that has a chunk. A handler's calls go to those behind the one that is written. */
+static void write_tasks(struct state *state, u32 from, u64 now)
 {
-	for (u32 level = 0; level < LEVELS; level++) {
+	for (u32 level = from; level < LEVELS; level++) {
 		if (!state->streams[level].chunk)
 			continue;
 		state->level = level + 1;
@@ -109,7 +111,7 @@ static void write_tasks(struct state *state, u64 now)
 		write_task(state, level, now);
 	}
 	barrier();
-	state->level = 0;
+	state->level = from;
 }
 
 /* struct rusage in words: user and system time in seconds and microseconds, then, of interest, blocks of 512
@@ -193,18 +195,26 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	state->tid = tid;
 	state->pid = state->owner = confined ? process : (u32)kernel0(SYS_getpid);
 	state->depth = 0;
-	state->taken = 1;
+	state->taken = TAKEN;
 	/* From here on handlers find it. */
 	state->level = 1;
 	own = state;
-	write_tasks(state, now);
+	write_tasks(state, 0, now);
+	return state;
+}
+
+static __attribute__((noinline)) struct state *settled(struct state *state, u64 now)
+{
+	if (!state || !state->taken)
+		return adopt(now);
+	settle(state, now);
 	return state;
 }
 
 static inline struct state *mine(u64 now)
 {
 	struct state *state = own;
-	if (likely(state && state->taken))
+	if (likely(state && state->taken == TAKEN))
 		return state;
-	return adopt(now);
+	return settled(state, now);
 }

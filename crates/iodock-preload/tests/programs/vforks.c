@@ -1,0 +1,237 @@
+/* Children that use their parent's memory, and handlers that come between. `vforks WHAT`: each process counts the reads that it makes; at
+ * the end a line for each says its number, these reads, and the children that it has made in this way. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#define MOST 4096
+#define TRAP_FLAG 0x100ul
+
+static struct count {
+	int pid, reads, children;
+} *counts;
+static int file, parent, jump_at, steps;
+static char stack[65536] __attribute__((aligned(16)));
+static sigjmp_buf out;
+
+static struct count *mine(void)
+{
+	int pid = (int)syscall(SYS_getpid), at = pid % MOST;
+	while (counts[at].pid && counts[at].pid != pid)
+		at = (at + 1) % MOST;
+	counts[at].pid = pid;
+	return &counts[at];
+}
+
+static void read_one(void)
+{
+	char byte;
+	pread(file, &byte, 1, 0);
+	mine()->reads++;
+}
+
+static void read_some(int many)
+{
+	while (many--)
+		read_one();
+}
+
+static int child_of_clone(void *unused)
+{
+	read_some(3);
+	return 0; /* exit, not exit_group */
+}
+
+static void made(int child)
+{
+	if (child > 0) {
+		mine()->children++;
+		while (waitpid(child, 0, 0) < 0)
+			;
+	}
+}
+
+static void by_clone(void)
+{
+	made(clone(child_of_clone, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, 0));
+}
+
+/* Ends only its one thread. */
+__attribute__((noinline)) static void by_vfork(void)
+{
+	int child = vfork();
+	if (child == 0) {
+		read_some(2);
+		syscall(SYS_exit, 3);
+	}
+	made(child);
+}
+
+__attribute__((noinline)) static void grandchild(void)
+{
+	int child = vfork();
+	if (child == 0) {
+		read_some(2);
+		by_vfork();
+		read_some(3);
+		_exit(0);
+	}
+	made(child);
+}
+
+__attribute__((noinline)) static void executes(void)
+{
+	char *arguments[] = {"true", 0}, *variables[] = {"A=B", 0};
+	int child = vfork();
+	if (child == 0) {
+		execve("/nowhere", arguments, variables);
+		execve("/bin/true", arguments, variables);
+		_exit(1);
+	}
+	made(child);
+}
+
+static void fails(void)
+{
+	char *arguments[] = {"true", 0}, *variables[] = {"A=B", 0};
+	execve("/", arguments, variables);
+}
+
+__attribute__((noinline)) static void killed(int signal)
+{
+	int child = vfork();
+	if (child == 0) {
+		read_some(2);
+		kill(parent, SIGUSR1);
+		kill((int)syscall(SYS_getpid), signal);
+		_exit(0);
+	}
+	made(child);
+}
+
+static void on_signal(int signal)
+{
+	read_some(5);
+	if (jump_at)
+		siglongjmp(out, 1);
+}
+
+/* After each instruction. */
+static void on_step(int signal, siginfo_t *info, void *context)
+{
+	if ((int)syscall(SYS_getpid) == parent && ++steps == jump_at) {
+		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+		siglongjmp(out, 1);
+	}
+	read_one();
+}
+
+static void step(int on)
+{
+	if (on)
+		__asm__ volatile("pushfq; orq $0x100, (%%rsp); popfq" ::: "memory", "cc");
+	else
+		__asm__ volatile("pushfq; andq $~0x100, (%%rsp); popfq" ::: "memory", "cc");
+}
+
+static void handle(int signal, void (*handler)(int))
+{
+	struct sigaction action = {.sa_handler = handler};
+	sigaction(signal, &action, 0);
+}
+
+static void trap(void)
+{
+	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+	sigaction(SIGTRAP, &action, 0);
+}
+
+static void stepping(void (*what)(void))
+{
+	step(1);
+	what();
+	step(0);
+	read_some(10);
+}
+
+/* Left at each instruction, one after the other. */
+static void leaving(void (*what)(void), int from, int by)
+{
+	static volatile int at;
+	for (at = from; at < 100000; at += by) {
+		if (sigsetjmp(out, 1) == 0) {
+			steps = 0;
+			jump_at = at;
+			step(1);
+			what();
+			step(0);
+			return;
+		}
+		while (waitpid(-1, 0, WNOHANG) > 0)
+			;
+		read_some(2);
+	}
+}
+
+int main(int count, char **arguments)
+{
+	const char *what = arguments[1];
+	counts = mmap(0, MOST * sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	file = open("/proc/self/exe", O_RDONLY);
+	parent = getpid();
+	handle(SIGUSR1, on_signal);
+	trap();
+	if (!strcmp(what, "exits")) {
+		for (int i = 0; i < 20; i++) {
+			by_clone();
+			by_vfork();
+			read_some(7);
+		}
+	} else if (!strcmp(what, "grandchildren")) {
+		for (int i = 0; i < 20; i++) {
+			grandchild();
+			read_some(7);
+		}
+	} else if (!strcmp(what, "handlers")) {
+		for (int i = 0; i < 20; i++) {
+			killed(i % 2 ? SIGKILL : SIGCONT);
+			read_some(7);
+		}
+	} else if (!strcmp(what, "jumps")) {
+		static volatile int i;
+		jump_at = 1;
+		for (; i < 20; i++) {
+			if (sigsetjmp(out, 1) == 0)
+				killed(SIGKILL);
+			mine()->children++;
+			while (waitpid(-1, 0, 0) < 0)
+				;
+			read_some(7);
+		}
+	} else if (!strcmp(what, "steps")) {
+		stepping(by_vfork);
+		stepping(by_clone);
+		stepping(grandchild);
+		stepping(fails);
+		stepping(executes);
+	} else if (!strcmp(what, "leaves")) {
+		leaving(by_vfork, 1, 1);
+		leaving(by_clone, 1, 1);
+	}
+	jump_at = 0;
+	read_some(100);
+	for (int at = 0; at < MOST; at++)
+		if (counts[at].pid)
+			printf("%d %d %d\n", counts[at].pid, counts[at].reads, counts[at].children);
+	return 0;
+}

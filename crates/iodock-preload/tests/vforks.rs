@@ -1,0 +1,97 @@
+//! Children that use their parent's memory until they execute or end: each call is put down to who made it.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, entries, run, session, Folder};
+use iodock_preload::format::header;
+use iodock_preload::reader::{Entry, Part};
+use std::collections::BTreeMap;
+
+/// Of each process: its reads, and the children that it has made.
+type Made = BTreeMap<u32, (u64, u64)>;
+
+struct Recorded {
+    told: Made,
+    made: Made,
+    /// Reads that are lost, and counted as such.
+    lost: u64,
+    /// Of the calls that make children: who made them and what came of it.
+    forks: Vec<(u32, i64)>,
+}
+
+fn recorded(what: &str) -> Recorded {
+    let folder = Folder::new();
+    let session = session(&folder);
+    let output = run(&session, &compiled("vforks", &folder), &[what]);
+    assert!(output.status.success(), "{what}: {output:?}");
+    let mut told = Made::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let numbers: Vec<u64> = line.split(' ').map(|word| word.parse().expect("a number")).collect();
+        told.insert(numbers[0] as u32, (numbers[1], numbers[2]));
+    }
+    let (mut made, mut forks) = (Made::new(), Vec::new());
+    for entry in entries(&session) {
+        let Entry::Call(call) = entry else { continue };
+        let counts = made.entry(call.pid).or_default();
+        match &*call.call.name() {
+            "pread64" if call.part == Part::Whole => counts.0 += 1,
+            "vfork" | "clone" if call.result > 0 => {
+                counts.1 += 1;
+                forks.push((call.pid, call.result));
+            }
+            _ => {}
+        }
+    }
+    Recorded { told, made, lost: session.counter(header::LOST_CALLS).expect("counter"), forks }
+}
+
+fn all_of_it(what: &str) -> Recorded {
+    let recorded = recorded(what);
+    assert_eq!(recorded.made, recorded.told, "{what}");
+    assert_eq!(recorded.lost, 0, "{what}");
+    for (_, child) in &recorded.forks {
+        assert!(recorded.told.contains_key(&(*child as u32)), "{what}: {child}");
+    }
+    recorded
+}
+
+#[test]
+fn children_that_end_like_a_thread() {
+    let recorded = all_of_it("exits");
+    assert_eq!(recorded.forks.len(), 40);
+}
+
+#[test]
+fn children_of_children() {
+    let recorded = all_of_it("grandchildren");
+    assert_eq!(recorded.forks.len(), 40);
+}
+
+#[test]
+fn handlers_as_the_parent_goes_on() {
+    all_of_it("handlers");
+}
+
+#[test]
+fn handlers_as_the_parent_goes_on_that_never_return() {
+    all_of_it("jumps");
+}
+
+#[test]
+fn handlers_after_each_instruction() {
+    all_of_it("steps");
+}
+
+/// What is begun and left may be lost, and is counted; nothing is another's.
+#[test]
+fn calls_that_are_left_after_each_instruction() {
+    let recorded = recorded("leaves");
+    let mut missing = 0;
+    for (pid, (reads, _)) in &recorded.made {
+        let told = recorded.told.get(pid).map_or(0, |counts| counts.0);
+        assert!(*reads <= told, "{pid}: {reads} of {told}");
+        missing += told - reads;
+    }
+    assert!(missing <= recorded.lost, "{missing} are missing, {} lost", recorded.lost);
+}
