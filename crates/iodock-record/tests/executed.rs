@@ -156,19 +156,43 @@ fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
     assert!(listed.matches("libc.so.6 =>").count() == 2 && !listed.contains("iodock"), "{listed}");
 }
 
+/// Also of what goes without our variables every call is there.
 #[test]
 fn an_exec_takes_as_many_arguments_as_without_us() {
     let place = Place::new("arguments");
-    let program = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
-    let (alone, recorded) = (place.0.join("alone"), place.0.join("recorded"));
-    assert!(Command::new(&program).arg(&alone).arg("count").status().expect("it runs").success());
-    let (outcome, _, _) = place.record("rewrite", &[&program, recorded.to_str().expect("text"), "count"]);
-    assert_eq!(outcome.exit, ProgramExit::Code(0));
-    let number =
-        |path| fs::read_to_string(path).expect("written").rsplit_once(' ').map(|(_, n)| n.to_string());
-    assert_eq!(number(&recorded), number(&alone));
-    // What goes without our variables is traced.
-    assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+    let told = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
+    let source = place.0.join("writes.c");
+    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0) != 0; }\n").expect("written");
+    for kind in ["-no-pie", "-static"] {
+        let writes = place.0.join(format!("writes{kind}"));
+        let built = Command::new("gcc").args([kind, "-o"]).arg(&writes).arg(&source).status();
+        if !built.expect("gcc runs").success() {
+            eprintln!("no static libc here: not looked at");
+            continue;
+        }
+        let (file, writes) = (place.0.join("number"), writes.to_str().expect("text"));
+        let command = [&*told, file.to_str().expect("text"), writes];
+        let number = || {
+            let text = fs::read_to_string(&file).expect("written");
+            text.rsplit_once(' ').expect("a number").1.to_string()
+        };
+        let alone = Command::new(command[0]).args(&command[1..]).status();
+        assert!(alone.expect("it runs").success());
+        let without = number();
+        let (_, traced, _) = place.record("ptrace", &command);
+        let traced = counts(&traced);
+        for complete in [false, true] {
+            let (outcome, records, _) = place.record_more("rewrite", complete, &command);
+            assert_eq!(outcome.exit, ProgramExit::Code(0));
+            assert_eq!(number(), without);
+            assert_eq!(outcome.losses.count(LossKind::UnreachedPrograms), 0);
+            let recorded = counts(&records);
+            assert!(traced["execve"].1 > 3 && traced["write"].0 > 5);
+            for name in ["execve", "write"] {
+                assert_eq!(recorded[name], traced[name], "{kind} {name}, complete: {complete}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -94,7 +94,12 @@ impl Records {
             }
             Entry::Process(process) => self.program(stream, process, streams),
             Entry::Traced { pid, .. } => {
-                self.handed_over.insert(pid, self.execs.remove(&pid));
+                let exec = self.execs.remove(&pid);
+                let handed = self.handed_over.entry(pid).or_default();
+                // (One that is tried again is begun once.)
+                if exec.is_some() {
+                    *handed = exec;
+                }
                 self.births.leave(pid);
             }
             Entry::Usage(usage) => self.usages.add(&usage, self.last),

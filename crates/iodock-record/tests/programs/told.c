@@ -1,5 +1,5 @@
-/* Writes into the file that it is given whether it was told of a library to load; with a number also how many arguments of 100 bytes an exec
- * takes here. */
+/* Writes into the file that it is given whether it was told of a library to load; with a second argument also how many arguments of 100 bytes
+ * an exec of that program takes here. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -7,19 +7,19 @@
 
 #define MOST 60000
 
-static int takes(int count)
+static int takes(char *program, int count)
 {
 	static char argument[100], *arguments[MOST + 2];
 	for (int i = 0; i < 99; i++)
 		argument[i] = 'x';
-	arguments[0] = "true";
+	arguments[0] = program;
 	for (int i = 1; i <= count; i++)
 		arguments[i] = argument;
 	arguments[count + 1] = 0;
 	int status = 1;
 	pid_t child = fork();
 	if (child == 0) {
-		execv("/bin/true", arguments);
+		execv(program, arguments);
 		_exit(7);
 	}
 	waitpid(child, &status, 0);
@@ -33,7 +33,7 @@ int main(int count, char **arguments)
 	fputs(getenv("LD_PRELOAD") ? "told" : "not told", file);
 	while (count > 2 && least < most) {
 		int middle = (least + most + 1) / 2;
-		if (takes(middle))
+		if (takes(arguments[2], middle))
 			least = middle;
 		else
 			most = middle - 1;
