@@ -50,10 +50,30 @@ static void ask_to_be_traced(const struct state *state)
 	}
 }
 
+#define SYS_ioctl 16
+#define SYS_pidfd_open 434
+#define PIDFD_GET_PID_NAMESPACE 0xff05
+
+/* The inode of this process's name space of process ids where no /proc tells it (behind chroot), 0 if the kernel does not say (before 6.11). */
+static u64 id_space_by_descriptor(u64 *status)
+{
+	u64 inode = 0;
+	long process = kernel2(SYS_pidfd_open, kernel0(SYS_getpid), 0);
+	long space = failed(process) ? -1 : kernel3(SYS_ioctl, process, PIDFD_GET_PID_NAMESPACE, 0);
+	if (!failed(space)) {
+		inode = failed(kernel2(SYS_fstat, space, status)) ? 0 : status[1];
+		kernel1(SYS_close, space);
+	}
+	if (!failed(process))
+		kernel1(SYS_close, process);
+	return inode;
+}
+
 /* Does the recorder know this thread by the number that it knows itself? */
 static int has_name(u64 *status)
 {
-	return !failed(kernel2(SYS_stat, "/proc/self/ns/pid", status)) && status[1] == session->id_space;
+	long found = kernel2(SYS_stat, "/proc/self/ns/pid", status);
+	return (failed(found) ? id_space_by_descriptor(status) : status[1]) == session->id_space;
 }
 
 /* An exec is about to be made: where this library will not see what comes, somebody else shall. */

@@ -146,6 +146,29 @@ fn a_program_executed_with_all_descriptors_taken_is_traced_where_it_has_to_be() 
 }
 
 #[test]
+fn behind_chroot_programs_are_traced_without_proc() {
+    let place = Place::new("chroot");
+    let Some(program) = place.static_program() else { return };
+    let inside = Path::new("/").join(Path::new(&program).file_name().expect("a name"));
+    let command = ["unshare", "-r", "chroot", place.text(), inside.to_str().expect("text")];
+    if !Command::new(command[0]).args(&command[1..]).output().is_ok_and(|done| done.status.success()) {
+        eprintln!("no chroot for this user here: not looked at");
+        return;
+    }
+    let (by_ptrace, traced, _) = place.record("ptrace", &command);
+    let (by_rewrite, seen, _) = place.record("rewrite", &command);
+    for outcome in [&by_ptrace, &by_rewrite] {
+        assert_eq!(outcome.exit, ProgramExit::Code(0));
+    }
+    assert!(counts(&traced)["write"].0 >= 2);
+    if by_rewrite.losses.count(LossKind::UnreachedPrograms) > 0 {
+        eprintln!("a kernel that names no name spaces without /proc: counted");
+        return;
+    }
+    assert_eq!(counts(&seen)["write"], counts(&traced)["write"]);
+}
+
+#[test]
 fn who_asks_what_a_program_would_load_is_not_told_of_the_library() {
     let place = Place::new("listed");
     let out = place.0.join("out");
