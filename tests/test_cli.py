@@ -338,6 +338,11 @@ def test_columns_of_a_query_keep_their_names(imported: Path) -> None:
     assert shown.splitlines()[1].split() == ["my_calls", "dur"]
 
 
+def test_columns_of_one_name_are_told_apart(imported: Path) -> None:
+    shown = good("query", imported, "SELECT 1 AS n, 2 AS n_2, 3 AS n, 4 AS n")
+    assert shown.splitlines()[1].split() == ["n", "n_2", "n_3", "n_4"]
+
+
 DAMAGE = {
     "source": '{"schema": 1, "source": [1]}',
     "losses": '{"schema": 1, "losses": 5}',

@@ -22,6 +22,8 @@ from iodock.settings import Settings
 from iodock.store import Store
 from iodock.views.diagnosis_json import diagnosis_json
 from iodock.views.diagnosis_text import diagnosis_text
+from iodock.views.overview import overview_of
+from iodock.views.verdict import judge
 from synthetic import event_row, file_row, process_row, write_store
 
 ROOT = Path(__file__).parent.parent
@@ -177,6 +179,21 @@ def test_a_run_without_a_problem_is_told_so(
     found = findings(made_store(tmp_path, seconds), monkeypatch)
     assert says in found.verdict.text.text
     assert found.verdict.io_share == pytest.approx(seconds / 10)
+
+
+def test_what_was_not_seen_is_not_said_to_be_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = made_store(tmp_path, 0.1)
+    manifest = store / "manifest.json"
+    told = json.loads(manifest.read_text())
+    told["losses"] = [{"name": "own-system-calls", "count": 1, "cure": "cure"}]
+    manifest.write_text(json.dumps(told))
+    found = findings(store, monkeypatch)
+    assert "fine" not in found.verdict.text.text
+    assert "record what was not seen" in found.next_step.text
+    with Store.open(store) as opened:
+        checked = judge(overview_of(opened), language_in("en"))
+    assert checked.headline.startswith("What was seen of the I/O is fine")
+    assert any("Not all was seen" in sentence for sentence in checked.sentences)
 
 
 def test_json_is_what_the_schema_says(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

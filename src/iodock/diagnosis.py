@@ -9,6 +9,7 @@ from iodock import rules
 from iodock.analyses.overview import PART
 from iodock.errors import RequestError
 from iodock.findings import (
+    HIDES_CALLS,
     IO_FINE,
     MOST_FILES,
     Advice,
@@ -312,6 +313,10 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
             else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
         )
         return Message(text, values)
+    if not worth and _hides_calls(facts):
+        return Message(
+            N_("{io_share} of the run was I/O that was seen, and nothing of it is worth changing."), values
+        )
     if not worth:
         text = (
             N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing.")
@@ -330,6 +335,13 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
         return Message(
             N_("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
         )
+    if _hides_calls(facts):
+        return Message(
+            N_(
+                "Next: record what was not seen, as is said below: there may be more I/O than this, and some "
+                "that is worth changing."
+            )
+        )
     if not facts.calls or (share is not None and share < IO_FINE):
         return Message(N_("Next: if the program is slow, look at its computation, not at its I/O."))
     return Message(
@@ -338,6 +350,10 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
             "see whether the file system was overloaded at that time."
         )
     )
+
+
+def _hides_calls(facts: Facts) -> bool:
+    return any(loss.name in HIDES_CALLS for loss in facts.store.manifest.losses)
 
 
 def _probes(facts: Facts) -> Iterable[Message]:

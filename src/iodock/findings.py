@@ -12,6 +12,18 @@ IO_FINE = 0.05
 """Below this share of the wall time in I/O, I/O is not the problem."""
 IO_HEAVY = 0.4
 """From this share on I/O dominates."""
+HIDES_CALLS = frozenset(
+    {
+        "dropped-records",
+        "foreign-calls",
+        "io-uring-contents",
+        "missing-ranks",
+        "own-system-calls",
+        "stopped-processes",
+        "unreached-programs",
+    }
+)
+"""Losses behind which there may be any number of calls: what was seen need not be the run's I/O."""
 
 
 class Severity(enum.Enum):

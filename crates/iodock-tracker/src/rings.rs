@@ -6,6 +6,7 @@ use crate::Tracker;
 use iodock_event::event::EventRow;
 use iodock_event::{Action, AsyncItem, CallId, ErrnoId, LossKind, Outcome, RawCall, Text};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 
 /// A request in flight. It holds its open file description.
 #[derive(Clone, Copy, Debug)]
@@ -17,29 +18,39 @@ struct Request {
     offset: i64,
     /// When the call began that submitted it.
     start: i64,
-    /// Were several in flight under the same key? Then none can be told from the others.
+    /// Were others in flight under the same key that are not alike? Then none can be told from the others.
     ambiguous: bool,
+}
+
+impl Request {
+    /// Which of the two is done first makes no difference to what was asked of which file. (Nor to the offsets, unless less was moved than
+    /// was asked for.)
+    fn is_like(&self, other: &Request) -> bool {
+        let of = |request: &Request| (request.call, request.subject.file, request.subject.handle, request.fd);
+        of(self) == of(other)
+    }
 }
 
 /// Process, open file description of the ring, and the program's own number of the request.
 type Key = (u32, u32, u64);
 
-/// What is in flight in all rings.
+/// What is in flight in all rings, the oldest first. Many programs number none of their requests.
 #[derive(Debug, Default)]
-pub(crate) struct InRings(FxHashMap<Key, Vec<Request>>);
+pub(crate) struct InRings(FxHashMap<Key, VecDeque<Request>>);
 
 impl InRings {
     fn add(&mut self, key: Key, request: Request) {
         let same = self.0.entry(key).or_default();
-        same.push(request);
-        if same.len() > 1 {
+        let ambiguous = same.back().is_some_and(|last| last.ambiguous || !last.is_like(&request));
+        if ambiguous && !same[same.len() - 1].ambiguous {
             same.iter_mut().for_each(|request| request.ambiguous = true);
         }
+        same.push_back(Request { ambiguous, ..request });
     }
 
     fn take(&mut self, key: Key) -> Option<Request> {
         let same = self.0.get_mut(&key)?;
-        let request = same.pop();
+        let request = same.pop_front();
         if same.is_empty() {
             self.0.remove(&key);
         }
@@ -133,5 +144,38 @@ impl Tracker {
             self.read_or_write(&done, request.subject, &mut row);
         }
         out.push(row);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Key = (1, 2, 0);
+
+    fn request(name: &str, file: u32, offset: i64) -> Request {
+        let call = CallId::intern(name.as_bytes()).expect("a call");
+        let subject = Subject { file, handle: file, slot: None };
+        Request { call, subject, fd: file as i32, requested: 4096, offset, start: 0, ambiguous: false }
+    }
+
+    /// Offsets and whether they can be told, in the order in which they are done.
+    fn done(requests: &[Request]) -> Vec<(i64, bool)> {
+        let mut rings = InRings::default();
+        requests.iter().for_each(|&request| rings.add(KEY, request));
+        std::iter::from_fn(|| rings.take(KEY)).map(|request| (request.offset, request.ambiguous)).collect()
+    }
+
+    #[test]
+    fn requests_of_one_number_that_are_alike_are_done_in_turn() {
+        let alike = [0, 4096, 8192].map(|offset| request("io_uring_read", 3, offset));
+        assert_eq!(done(&alike), [(0, false), (4096, false), (8192, false)]);
+    }
+
+    #[test]
+    fn requests_of_one_number_that_are_not_alike_can_not_be_told() {
+        let [one, other] = [3, 4].map(|file| request("io_uring_read", file, 0));
+        assert_eq!(done(&[one, other, one, one]), [(0, true); 4]);
+        assert_eq!(done(&[one, request("io_uring_write", 3, 0)]), [(0, true); 2]);
     }
 }

@@ -9,6 +9,7 @@ from typing import Any
 from iodock.analyses import find
 from iodock.analyses.base import request
 from iodock.answer import Answer
+from iodock.findings import HIDES_CALLS
 from iodock.store import Store
 from iodock.views.verdict import Cost, Overview, Part
 
@@ -21,7 +22,8 @@ def overview_of(store: Store) -> Overview:
     analysis = find("overview")
     found = overview_from(analysis.run(store, request(analysis, {})), store.manifest.durations)
     how = (store.manifest.raw.get("captured") or {}).get("how") or ""
-    return replace(found, stopped=not _STOPPING.isdisjoint(str(how).split("+")))
+    hidden = any(loss.name in HIDES_CALLS for loss in store.manifest.losses)
+    return replace(found, stopped=not _STOPPING.isdisjoint(str(how).split("+")), hidden=hidden)
 
 
 def overview_from(answer: Answer, durations: bool) -> Overview:

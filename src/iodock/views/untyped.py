@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from iodock.store import Manifest
 def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
     """The table with columns that have only a name and a type. Dates, intervals and the like become text,
     which every view can write."""
-    table = pa.table([_writable(column) for column in table.columns], table.column_names)
+    table = pa.table([_writable(column) for column in table.columns], _unlike(table.column_names))
     columns = tuple(
         Column(field.name, _type_name(field.type), None, "key" if at == 0 else "detail", "")
         for at, field in enumerate(table.schema)
@@ -28,6 +29,15 @@ def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
         losses=manifest.losses,
         first_ts=manifest.first_ts,
     )
+
+
+def _unlike(names: Sequence[str]) -> list[str]:
+    """The names, each of them once: `a a` become `a a_2`."""
+    unlike: list[str] = []
+    for name in names:
+        tries = (name, *(f"{name}_{number}" for number in range(2, len(names) + 2)))
+        unlike.append(next(one for one in tries if one not in unlike and (one == name or one not in names)))
+    return unlike
 
 
 def _writable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -23,6 +23,10 @@ HEADLINES: Mapping[Level, str] = {
     "no_wall": N_("The calls took {io}; how long the run took is not known."),
     "no_io": N_("No file I/O was seen in this run."),
 }
+_FINE_AS_SEEN = N_("What was seen of the I/O is fine: {share} of the run was spent in it.")
+_HIDDEN = N_(
+    "Not all was seen, so there may be more I/O than this: how to record the rest is said further down."
+)
 
 
 _WAITING = N_(
@@ -89,6 +93,8 @@ class Overview:
     """What to do where durations are missing."""
     stopped: bool = False
     """The tracer stopped the program at each call, which makes calls look longer than they are."""
+    hidden: bool = False
+    """There may be any number of calls that were not seen."""
 
     @property
     def summed_io_ns(self) -> int:
@@ -118,7 +124,8 @@ def judge(overview: Overview, text: Language, thresholds: Thresholds | None = No
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
-    headline = text.gettext(HEADLINES[level], share=share, io=io)
+    words = _FINE_AS_SEEN if level == "fine" and overview.hidden else HEADLINES[level]
+    headline = text.gettext(words, share=share, io=io)
     return Verdict(level, headline, tuple(_sentences(overview, level, text)))
 
 
@@ -195,7 +202,9 @@ def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
         said.append(_volume(overview, text))
     if overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns:
         said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
-    if level == "fine":
+    if overview.hidden:
+        said.append(text.gettext(_HIDDEN))
+    elif level == "fine":
         said.append(text.gettext(_FINE_ADVICE))
     if overview.stopped and overview.durations and level != "no_io":
         said.append(text.gettext(_STOPPED))
