@@ -160,6 +160,8 @@ pub enum Role {
     Completions,
     /// What io_uring_enter finds in the ring's memory -> `items`; requests that are not shown -> `argument`
     Ring,
+    /// How io_uring_enter is made: does its descriptor stand among registered ones? Then none is known.
+    RingFlags,
 }
 
 /// One line of the table.
@@ -329,7 +331,7 @@ pub static CALLS: &[CallSpec] = &[
     call("io_uring_write", "write", C::Data, A::PositionedWrite, &[R::Fd, R::Skip, R::Size, R::Offset]),
     call("io_uring_fsync", "fsync", C::Sync, A::None, &[R::Fd]),
     call("io_uring_setup", "io_uring_setup", C::Other, A::NewIoUring, &[]),
-    call("io_uring_enter", "io_uring_enter", C::Other, A::RingEnter, &[R::Fd, R::Ring]),
+    call("io_uring_enter", "io_uring_enter", C::Other, A::RingEnter, &[R::Fd, R::Ring, R::Skip, R::RingFlags]),
     call("io_uring_register", "io_uring_register", C::Other, A::None, &[R::Fd]),
     call("readahead", "readahead", C::Data, A::None, &[R::Fd]),
     call("process_vm_readv", "process_vm_readv", C::Other, A::None, &[]),

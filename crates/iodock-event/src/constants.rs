@@ -18,6 +18,8 @@ pub const O_CLOEXEC: u64 = 0o2000000;
 pub const O_SYNC: u64 = 0o4010000;
 pub const O_PATH: u64 = 0o10000000;
 pub const O_TMPFILE: u64 = 0o20200000;
+/// Of io_uring_enter: the descriptor is an index into those that are registered.
+pub const IORING_ENTER_REGISTERED_RING: u64 = 16;
 /// What `F_SETFL` changes on Linux (fcntl(2)); it passes over the others.
 pub const CHANGED_BY_SETFL: u64 = O_APPEND | O_NONBLOCK | O_ASYNC | O_DIRECT | O_NOATIME;
 
@@ -73,6 +75,7 @@ pub fn value(name: &[u8]) -> Option<u64> {
         b"O_ASYNC" | b"FASYNC" => O_ASYNC,
         b"O_NOATIME" => O_NOATIME,
         b"O_PATH" => O_PATH,
+        b"IORING_ENTER_REGISTERED_RING" => IORING_ENTER_REGISTERED_RING,
         b"O_TMPFILE" | b"__O_TMPFILE" => O_TMPFILE,
         b"CLONE_VM" => CLONE_VM,
         b"CLONE_FS" => CLONE_FS,

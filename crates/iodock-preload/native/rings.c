@@ -250,7 +250,10 @@ static __attribute__((noinline)) void ring_is_entered(struct state *state, u32 l
 						      s64 result)
 {
 	u32 free = 0, unseen = result > 0 ? (u32)result : 0;
-	struct ring *ring = ring_of(state, (s32)arguments[0], (u32)arguments[3] & ENTER_REGISTERED);
+	u32 is_registered = (u32)arguments[3] & ENTER_REGISTERED;
+	struct ring *ring = ring_of(state, (s32)arguments[0], is_registered);
+	if (is_registered)
+		f->has |= HAS_FD, f->fd = -1;
 	if (ring && ring->submission_map && ring->completion_map && ring->requests) {
 		f->has |= HAS_FD, f->fd = ring->fd;
 		/* Two threads at once: who comes next shows what this one has submitted. */

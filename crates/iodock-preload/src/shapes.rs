@@ -91,7 +91,7 @@ fn role_of(argument: Argument, name: &str) -> Role {
         Argument::StatBuffer => Role::Stat,
         // Of forks the library keeps the flags itself; a program's arguments come from the program.
         Argument::CloneFlags if name == "unshare" => Role::Flags,
-        Argument::CloneFlags | Argument::Arguments | Argument::Skip => Role::None,
+        Argument::CloneFlags | Argument::Arguments | Argument::RingFlags | Argument::Skip => Role::None,
         Argument::ControlBlocks => Role::Blocks,
         Argument::Completions => Role::Events,
         Argument::Messages => Role::Messages,

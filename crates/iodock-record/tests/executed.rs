@@ -185,7 +185,8 @@ fn an_exec_takes_as_many_arguments_as_without_us() {
     let place = Place::new("arguments");
     let told = place.compile_with(&["gcc", "-O1"], "told", "told").expect("gcc");
     let source = place.0.join("writes.c");
-    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0) != 0; }\n").expect("written");
+    fs::write(&source, "#include <unistd.h>\nint main(void) { return write(1, \"\", 0) != 0; }\n")
+        .expect("written");
     for kind in ["-no-pie", "-static"] {
         let writes = place.0.join(format!("writes{kind}"));
         let built = Command::new("gcc").args([kind, "-o"]).arg(&writes).arg(&source).status();

@@ -4,7 +4,7 @@ use super::rounds::InCall;
 use crate::format::{Kind, Piece, STRING_LIMIT};
 use crate::plans::{piece, Plans};
 use crate::record::{Copied, Record};
-use iodock_event::constants::O_CLOEXEC;
+use iodock_event::constants::{IORING_ENTER_REGISTERED_RING, O_CLOEXEC};
 use iodock_event::control::each_passed;
 use iodock_event::{
     Action, AsyncItem, Batch, CallId, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD,
@@ -175,6 +175,7 @@ fn plain(raw: &mut RawCall, role: Role, value: u64) {
         Role::Fd2 | Role::DirFd2 => raw.fd2 = value as i32,
         Role::Size => raw.requested = i64::try_from(value).unwrap_or(i64::MAX),
         Role::Offset => raw.offset = value as i64,
+        Role::RingFlags if value & IORING_ENTER_REGISTERED_RING != 0 => raw.fd = NO_FD,
         Role::Flags => raw.flags = flags(action, value),
         Role::CloneFlags if raw.call.spec().name != "clone3" => raw.flags = value,
         Role::Argument => raw.argument = argument(action, value),

@@ -3,7 +3,7 @@
 use super::lexer::{Lexer, Quoted};
 use super::structures;
 use super::values::{descriptor, flags, push_unescaped};
-use iodock_event::{constants, Action, Batch, RawCall, Role, Text, UNSHOWN_OFFSET};
+use iodock_event::{constants, Action, Batch, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
 
 /// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
@@ -30,6 +30,8 @@ pub fn read(lexer: &mut Lexer<'_>, raw: &mut RawCall, batch: &mut Batch) -> bool
 fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall, batch: &mut Batch) {
     match role {
         Role::Skip | Role::Ring => {}
+        Role::RingFlags if flags(lexer) & constants::IORING_ENTER_REGISTERED_RING == 0 => {}
+        Role::RingFlags => (raw.fd, raw.fd_text) = (NO_FD, Text::NONE),
         Role::Fd | Role::DirFd => (raw.fd, raw.fd_text) = descriptor(lexer, batch),
         Role::Fd2 | Role::DirFd2 => (raw.fd2, raw.fd2_text) = descriptor(lexer, batch),
         Role::Path => path(lexer, &mut raw.path, &mut raw.path_cut, batch),

@@ -3,7 +3,7 @@
 use super::memory::{self, Read};
 use super::request::CallInfo;
 use super::tasks::Call;
-use iodock_event::constants::O_CLOEXEC;
+use iodock_event::constants::{IORING_ENTER_REGISTERED_RING, O_CLOEXEC};
 use iodock_event::control::{each_passed, CONTROL_LIMIT};
 use iodock_event::{Action, AsyncItem, LossKind, Losses, RawCall, Role, Text, NO_FD, UNKNOWN};
 
@@ -35,6 +35,8 @@ pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInf
             Role::Fd2 | Role::DirFd2 => call.raw.fd2 = value as i32,
             Role::Size => call.raw.requested = i64::try_from(value).unwrap_or(i64::MAX),
             Role::Offset => call.raw.offset = value as i64,
+            Role::RingFlags if value & IORING_ENTER_REGISTERED_RING == 0 => {}
+            Role::RingFlags => call.raw.fd = NO_FD,
             Role::Flags => call.raw.flags = flags(spec.action, value),
             Role::Argument => call.raw.argument = argument(spec.action, value),
             _ => pointed(call, role, tid, value, info),
