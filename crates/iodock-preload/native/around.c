@@ -204,7 +204,7 @@ static void confine(struct state *state, const struct frame *frame)
 	}
 	struct stream *stream = &state->streams[0];
 	u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
-	if (stream->chunk && populate(stream->limit, end))
+	if (stream->limit && populate(stream->limit, end))
 		stream->limit = end;
 	open_window();
 	know_oneself(state);

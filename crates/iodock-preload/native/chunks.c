@@ -1,5 +1,13 @@
 /* The chunks that records are written into. A part of record.c, kept apart for reading. */
 
+/* Thread and process, as one number. */
+static inline u64 task_of(const struct state *state)
+{
+	return (u64)state->pid << 32 | state->tid;
+}
+
+static void write_task(struct state *state, u32 level, u64 now);
+
 /* The stream has no chunk: its next record begins one. The memory stays, for that. */
 static void forget_chunk(struct stream *stream)
 {
@@ -98,6 +106,7 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->generation = generation;
 	if (!stream->sequence)
 		stream->first = (u32)index;
+	stream->task = task_of(state);
 	chunk->tid = state->tid;
 	chunk->pid = state->pid;
 	chunk->base = now;
@@ -133,7 +142,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
 {
 	struct stream *stream = &state->streams[level];
-	if (stream->chunk) {
+	/* An abandoned one has no limit. */
+	if (stream->chunk && stream->limit) {
 		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
 		u64 have = (u64)(stream->limit - (u8 *)stream->chunk);
 		u64 need = ((u64)(stream->at + bytes - stream->limit) + 4095) & ~4095ul;
@@ -156,6 +166,8 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 static inline int room(struct state *state, u32 level, u64 bytes, u64 now)
 {
 	struct stream *stream = &state->streams[level];
+	if (unlikely(stream->task != task_of(state)) && stream->chunk)
+		write_task(state, level, now);
 	if (likely(stream->at + bytes <= stream->limit && stream->at))
 		return 1;
 	if (extend(state, level, bytes, now))

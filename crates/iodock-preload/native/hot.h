@@ -35,7 +35,7 @@
 #define STATE_SIZE 40
 #define STATE_OFFSET 48
 #define STATE_FD 56
-#define STATE_FLIGHT 296
+#define STATE_FLIGHT 328
 /* In struct chunk */
 #define CHUNK_USED 4
 #define CHUNK_FLIGHT_NUMBER 44

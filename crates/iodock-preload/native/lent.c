@@ -1,10 +1,11 @@
 /* A state that is lent: a child of vfork uses its parent's memory and thread-local storage, and so its state, while the parent waits. A part of
  * record.c, kept apart for reading. */
 
-/* Does its child use this state, if there is one? */
+/* May its child use this state, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
 static int lends(const struct pending *pending)
 {
-	return is_fork(pending) && (pending->fork.flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS)) == (CLONE_VM | CLONE_VFORK);
+	u64 both = CLONE_VM | CLONE_VFORK;
+	return is_fork(pending) && (pending->fork.flags & both) == both;
 }
 
 /* In a sandbox nobody is asked, and all is the parent's. */
@@ -33,13 +34,15 @@ static void note_birth(u32 pid)
 	session->born[at & (BIRTHS - 1)] = pid;
 }
 
-/* The child of a vfork made its first step: its parent waits, and it uses its parent's memory, this state
- * too. */
-static void in_child(struct state *state, u32 tid)
+/* It is this thread's from here on: that of a child of vfork, whose parent waits, as it makes its first step; or its parent's again. (A
+ * handler in between looks at the thread's number.) */
+static void is_now(struct state *state, u32 tid, u32 pid, u64 now)
 {
+	state->pid = pid;
 	state->tid = tid;
-	state->pid = (u32)kernel0(SYS_getpid);
-	write_tasks(state, state->level, ticks() >> TIME_SHIFT);
+	u32 level = enter(state);
+	write_task(state, level, now);
+	leave(state, level);
 }
 
 static void write_fork(struct state *state, const struct pending *pending, u64 end, s64 result)
@@ -59,22 +62,25 @@ static void write_fork(struct state *state, const struct pending *pending, u64 e
 	leave(state, level);
 }
 
-/* The call that made a child is over, in the parent: the child of vfork, if there was one, has gone, perhaps in the midst of a call. */
-static void fork_is_over(struct state *state, struct pending *pending, u64 end, s64 result)
+/* The call that made a child is over, in the parent: the child of vfork, if there was one, has gone, perhaps in the midst of a call. 0: a
+ * handler that came in between has seen to it, or was what came in between. */
+static int fork_is_over(struct state *state, struct pending *pending, u64 end, s64 result)
 {
 	struct pending done = *pending;
-	if (state->tid != done.tid) {
-		if (state->flight != done.fork.flight)
-			write_no_return(state, end);
-		state->tid = done.tid;
-		state->pid = done.pid;
-		if (state->level > done.fork.level)
-			abandon(state, (u32)done.fork.level);
-		write_tasks(state, state->level, end);
-	}
+	u64 stack = done.stack;
+	if (!stack || !__atomic_compare_exchange_n(&pending->stack, &stack, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return 0;
 	end_pending(state, (u32)(pending - state->pending));
+	barrier();
+	if (state->flight != done.fork.flight)
+		write_no_return(state, end);
+	if (state->level > done.fork.level)
+		abandon(state, (u32)done.fork.level);
+	if (state->tid != done.tid)
+		is_now(state, done.tid, done.pid, end);
 	set_lent(state);
 	write_fork(state, &done, end, result);
+	return 1;
 }
 
 /* Whose call is this, the parent's or its child's? A handler's may come before the call that makes the child has returned to either, and may
@@ -85,9 +91,8 @@ static void settle(struct state *state, u64 now)
 	if (tid == child)
 		return;
 	for (u32 depth = state->depth; depth-- > 0;)
-		if (lends(&state->pending[depth]) && state->pending[depth].tid == tid) {
-			fork_is_over(state, &state->pending[depth], now, child);
+		if (lends(&state->pending[depth]) && state->pending[depth].tid == tid &&
+		    fork_is_over(state, &state->pending[depth], now, child))
 			return;
-		}
-	in_child(state, tid);
+	is_now(state, tid, (u32)kernel0(SYS_getpid), now);
 }

@@ -19,7 +19,7 @@
 #define PATH_WAYS 4
 #define PENDING 8
 #define HABITS 64
-#define LAST_PATH 256
+#define LAST_PATH 224
 #define SPENT 8
 #define SPENT_MOST 256 /* of all threads of a process */
 #define SLOT_BYTES 4096
@@ -62,6 +62,7 @@ struct stream {
 	u32 sequence;
 	s32 last_directory;
 	s32 last_opened;
+	u64 task; /* whose calls these are, as the reader knows: task_of() */
 };
 
 struct cached {
@@ -254,8 +255,10 @@ static __attribute__((noinline)) void abandon(struct state *state, u32 from)
 {
 	if (!from && state->streams[0].chunk)
 		state->streams[0].chunk->flight_start = 0;
+	/* (One store each: a handler may come in between.) */
 	for (u32 level = from; level < LEVELS; level++)
-		forget_chunk(&state->streams[level]);
+		state->streams[level].limit = 0;
+	barrier();
 	state->level = from;
 	if (!from)
 		state->flight = 0;

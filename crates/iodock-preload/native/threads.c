@@ -95,23 +95,11 @@ static void write_control(struct state *state, u32 level, enum control kind, u64
 	commit(stream, at);
 }
 
+/* Whose calls follow in this stream. */
 static void write_task(struct state *state, u32 level, u64 now)
 {
+	state->streams[level].task = task_of(state);
 	write_control(state, level, CONTROL_TASK, now);
-}
-
-/* In every stream from `from` on that has a chunk. A handler's calls go to those behind the one that is written. */
-static void write_tasks(struct state *state, u32 from, u64 now)
-{
-	for (u32 level = from; level < LEVELS; level++) {
-		if (!state->streams[level].chunk)
-			continue;
-		state->level = level + 1;
-		barrier();
-		write_task(state, level, now);
-	}
-	barrier();
-	state->level = from;
 }
 
 /* struct rusage in words: user and system time in seconds and microseconds, then, of interest, blocks of 512
@@ -199,7 +187,11 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	/* From here on handlers find it. */
 	state->level = 1;
 	own = state;
-	write_tasks(state, 0, now);
+	/* The stub does not ask whose the first stream is. */
+	if (state->streams[0].chunk)
+		write_task(state, 0, now);
+	barrier();
+	state->level = 0;
 	return state;
 }
 

@@ -200,7 +200,7 @@ pub const STAT_SHIFT: u32 = 4;
 pub const STAT_APART: u64 = 15;
 
 /// The most that a path can have in common with the one before.
-pub const LAST_PATH: usize = 256;
+pub const LAST_PATH: usize = 224;
 
 /// What a call of a code had last is kept in so many places.
 pub const HABITS: usize = 64;

@@ -83,6 +83,11 @@ fn handlers_after_each_instruction() {
     all_of_it("steps");
 }
 
+#[test]
+fn handlers_after_any_one_instruction() {
+    all_of_it("interrupted");
+}
+
 /// What is begun and left may be lost, and is counted; nothing is another's.
 #[test]
 fn calls_that_are_left_after_each_instruction() {

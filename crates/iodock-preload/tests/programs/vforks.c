@@ -14,13 +14,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#define MOST 4096
+#define MOST 65536
 #define TRAP_FLAG 0x100ul
 
 static struct count {
 	int pid, reads, children;
 } *counts;
-static int file, parent, jump_at, steps;
+static int file, parent, jump_at, read_at, steps;
 static char stack[65536] __attribute__((aligned(16)));
 static sigjmp_buf out;
 
@@ -119,6 +119,16 @@ __attribute__((noinline)) static void killed(int signal)
 	made(child);
 }
 
+__attribute__((noinline)) static void cut_off(void)
+{
+	int child = vfork();
+	if (child == 0) {
+		read_some(2);
+		kill((int)syscall(SYS_getpid), SIGKILL);
+	}
+	made(child);
+}
+
 static void on_signal(int signal)
 {
 	read_some(5);
@@ -129,11 +139,16 @@ static void on_signal(int signal)
 /* After each instruction. */
 static void on_step(int signal, siginfo_t *info, void *context)
 {
-	if ((int)syscall(SYS_getpid) == parent && ++steps == jump_at) {
+	int is_parent = (int)syscall(SYS_getpid) == parent;
+	steps += is_parent;
+	if (is_parent ? steps == jump_at || steps == read_at : read_at)
 		((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+	if (is_parent && steps == jump_at)
 		siglongjmp(out, 1);
-	}
-	read_one();
+	if (is_parent && steps == read_at)
+		read_some(3);
+	if (!read_at)
+		read_one();
 }
 
 static void step(int on)
@@ -162,6 +177,21 @@ static void stepping(void (*what)(void))
 	what();
 	step(0);
 	read_some(10);
+}
+
+/* Interrupted once, at each instruction, one after the other. */
+static void interrupted(void (*what)(void))
+{
+	for (read_at = 1;; read_at++) {
+		steps = 0;
+		step(1);
+		what();
+		step(0);
+		read_some(2);
+		if (steps < read_at)
+			break;
+	}
+	read_at = 0;
 }
 
 /* Left at each instruction, one after the other. */
@@ -224,6 +254,10 @@ int main(int count, char **arguments)
 		stepping(grandchild);
 		stepping(fails);
 		stepping(executes);
+	} else if (!strcmp(what, "interrupted")) {
+		interrupted(by_vfork);
+		interrupted(by_clone);
+		interrupted(cut_off);
 	} else if (!strcmp(what, "leaves")) {
 		leaving(by_vfork, 1, 1);
 		leaving(by_clone, 1, 1);
