@@ -338,6 +338,9 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	}
 	if (!pending || pending->tid != state->tid)
 		return;
+	/* In a sandbox the child is not told from its parent, whose return comes yet. */
+	if (lends(pending) && !result)
+		return;
 	const struct shape *shape = shape_of(pending->number);
 	struct pending done = *pending;
 	struct environment *made = environment_of(&done);

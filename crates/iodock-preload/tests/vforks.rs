@@ -88,6 +88,15 @@ fn handlers_after_any_one_instruction() {
     all_of_it("interrupted");
 }
 
+/// Nobody asks the kernel there whose a call is: it is the parent's.
+#[test]
+fn children_in_a_sandbox() {
+    let recorded = recorded("sandbox");
+    let reads = |made: &Made| made.values().map(|counts| counts.0).sum::<u64>();
+    assert_eq!(reads(&recorded.made), reads(&recorded.told));
+    assert_eq!((recorded.forks.len(), recorded.lost), (20, 0));
+}
+
 /// What is begun and left may be lost, and is counted; nothing is another's.
 #[test]
 fn calls_that_are_left_after_each_instruction() {

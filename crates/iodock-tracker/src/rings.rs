@@ -26,8 +26,9 @@ impl Request {
     /// Which of the two is done first makes no difference to what was asked of which file. (Nor to the offsets, unless less was moved than
     /// was asked for.)
     fn is_like(&self, other: &Request) -> bool {
-        let of = |request: &Request| (request.call, request.subject.file, request.subject.handle, request.fd);
-        of(self) == of(other)
+        let of = |request: &Request| (request.call, request.fd, request.requested);
+        let file = |request: &Request| (request.subject.file, request.subject.handle);
+        of(self) == of(other) && file(self) == file(other)
     }
 }
 
@@ -177,5 +178,6 @@ mod tests {
         let [one, other] = [3, 4].map(|file| request("io_uring_read", file, 0));
         assert_eq!(done(&[one, other, one, one]), [(0, true); 4]);
         assert_eq!(done(&[one, request("io_uring_write", 3, 0)]), [(0, true); 2]);
+        assert_eq!(done(&[one, Request { requested: 1, ..one }]), [(0, true); 2]);
     }
 }

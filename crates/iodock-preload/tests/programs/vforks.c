@@ -2,6 +2,8 @@
  * the end a line for each says its number, these reads, and the children that it has made in this way. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -213,6 +216,16 @@ static void leaving(void (*what)(void), int from, int by)
 	}
 }
 
+/* A filter that forbids nothing. */
+static void forbid(void)
+{
+	struct sock_filter allow[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {1, allow};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		_exit(77);
+}
+
 int main(int count, char **arguments)
 {
 	const char *what = arguments[1];
@@ -224,6 +237,12 @@ int main(int count, char **arguments)
 	if (!strcmp(what, "exits")) {
 		for (int i = 0; i < 20; i++) {
 			by_clone();
+			by_vfork();
+			read_some(7);
+		}
+	} else if (!strcmp(what, "sandbox")) {
+		forbid();
+		for (int i = 0; i < 20; i++) {
 			by_vfork();
 			read_some(7);
 		}
