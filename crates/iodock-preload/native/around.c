@@ -257,7 +257,8 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		confine(state, frame);
 		return;
 	}
-	if (shape->kind == KIND_EXIT)
+	/* (The call in flight may be that of a parent who waits.) */
+	if (shape->kind == KIND_EXIT && state->flight != flight_lent(state))
 		write_no_return(state, now);
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
@@ -353,14 +354,14 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		frame->number = (u64)result;
 	}
 	end_pending(state, (u32)(pending - state->pending));
+	int lands = come_back(state, (u64)(frame + 1));
 	u32 level = enter(state);
-	has_landed(state, (u64)(frame + 1));
 	if (shape->kind == KIND_EXEC) {
 		struct fields fields;
 		nothing_yet(&fields);
 		write_fields(state, level, shape, &fields, PHASE_EXIT, done.start, end, result);
 	} else {
-		record_general(state, level, shape, done.arguments, 0, done.start, end, result);
+		record_general(state, level, shape, done.arguments, lands, done.start, end, result);
 	}
-	leave(state, level);
+	land(state, level, lands);
 }

@@ -70,22 +70,44 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	return memory;
 }
 
+/* The call in flight goes with its thread into the next chunk. (The reader looks at the last one only.) */
+static void keep_flight(struct state *state)
+{
+	const struct chunk *old = state->streams[0].chunk;
+	if (state->kept.call || !old || !state->flight)
+		return;
+	state->kept.fd = old->flight_fd;
+	state->kept.start = old->flight_start;
+	barrier();
+	state->kept.call = old->flight;
+	barrier();
+}
+
+static void take_flight(struct state *state, struct chunk *chunk)
+{
+	if (likely(!state->kept.call))
+		return;
+	chunk->flight_fd = state->kept.fd;
+	chunk->flight_start = state->kept.start;
+	chunk->flight = state->kept.call;
+	barrier();
+	state->kept.call = 0;
+}
+
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
 	if (session->closed || !state->taken)
 		return 0;
-	/* A handler may fill a chunk while the call that it interrupted is in flight. */
-	struct chunk *old = level == 0 ? stream->chunk : 0;
-	u64 flight_start = old ? old->flight_start : 0;
-	u32 flight_number = old ? old->flight_number : 0;
-	s32 flight_fd = old ? old->flight_fd : 0;
-	if (old)
-		old->flight_start = 0;
+	if (level == 0)
+		keep_flight(state);
 	u64 index;
 	u32 generation;
 	u8 *memory = next_chunk(state, stream, level, &index, &generation);
-	if (!memory)
+	if (!memory) {
+		if (level == 0)
+			state->kept.call = 0;
 		return 0;
+	}
 	/* Many programs are done with one page. Who has filled two chunks will fill this. */
 	u64 first_bytes = stream->sequence > 1 ? session->chunk_bytes : stream->sequence ? 16384 : 4096;
 	if (!populate(memory, memory + first_bytes)) {
@@ -115,9 +137,9 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->level = level;
 	chunk->owner = state->owner;
 	chunk->over = 0;
-	chunk->flight_number = flight_number;
-	chunk->flight_fd = flight_fd;
-	chunk->flight_start = flight_start;
+	chunk->flight = 0;
+	if (level == 0)
+		take_flight(state, chunk);
 	chunk->used = sizeof(*chunk);
 	barrier();
 	chunk->magic = CHUNK_MAGIC;
@@ -182,4 +204,12 @@ static inline void commit(struct stream *stream, u8 *end)
 	stream->at = end;
 	barrier();
 	*(volatile u32 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);
+}
+
+/* The same of a call that is in flight, and no longer from here on. */
+static inline void commit_landing(struct stream *stream, u8 *end)
+{
+	stream->at = end;
+	barrier();
+	*(volatile aligned_u64 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);
 }

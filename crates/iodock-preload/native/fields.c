@@ -41,6 +41,7 @@ struct fields {
 	const u8 *path, *path2, *text;
 	u64 text_bytes;
 	u8 stat_type;
+	u8 lands; /* it is those of the call in flight, which is over */
 };
 
 static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const u64 *next_argument, s64 result)
@@ -88,6 +89,7 @@ static inline void nothing_yet(struct fields *f)
 {
 	/* The others count only where one of these says so. */
 	f->has = f->more = f->always = 0;
+	f->lands = 0;
 	f->path = f->path2 = f->text = 0;
 	f->text_bytes = 0;
 }
@@ -277,7 +279,10 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 	if (kind == KIND_OPEN && result >= 0 && !phase)
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = end;
-	commit(stream, at);
+	if (f->lands)
+		commit_landing(stream, at);
+	else
+		commit(stream, at);
 }
 
 static __attribute__((noinline)) void write_fields(struct state *state, u32 level, const struct shape *shape,

@@ -6,42 +6,67 @@
 /* No stack is larger: farther up is another one. */
 #define STACK_MOST (1ul << 30)
 
-/* The call at `stack` has returned. (A handler's calls, while another is in flight, are not noted.) Like all that touches the chunk it
- * stands behind enter(): a handler may go on to another chunk. */
-static inline void has_landed(struct state *state, u64 stack)
+/* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
+ * written was left. (A handler's calls, while another is in flight, are not noted.) */
+static inline int come_back(struct state *state, u64 stack)
 {
-	if (likely(state->flight == stack)) {
-		state->flight = 0;
-		if (likely(state->streams[0].chunk))
-			state->streams[0].chunk->flight_start = 0;
-	}
+	if (unlikely(state->flight != stack))
+		return 0;
+	if (unlikely(state->level))
+		abandon(state, 0);
+	return 1;
 }
 
-static void write_left(struct state *state, struct chunk *chunk, u64 now)
+/* What is recorded at this level is written. From here on the call in flight is none. (Some have no record.) */
+static inline void land(struct state *state, u32 level, int lands)
 {
-	u64 start = chunk->flight_start >> TIME_SHIFT;
-	const struct shape *shape = &session->shapes[chunk->flight_number & (CALL_NUMBERS - 1)];
+	if (likely(lands)) {
+		state->kept.call = 0;
+		if (likely(state->streams[0].chunk))
+			state->streams[0].chunk->flight = 0;
+	}
+	leave(state, level);
+	barrier();
+	if (likely(lands))
+		state->flight = 0;
+}
+
+static struct flight flight_of(const struct state *state)
+{
+	const struct chunk *chunk = state->streams[0].chunk;
+	if (state->kept.call || !chunk)
+		return state->kept;
+	return (struct flight){chunk->flight_start, chunk->flight, chunk->flight_fd};
+}
+
+static void write_left(struct state *state, struct flight flight, u64 now)
+{
+	const struct shape *shape = &session->shapes[(flight.call - 1) & (CALL_NUMBERS - 1)];
 	struct fields fields;
 	nothing_yet(&fields);
 	if (shape->roles[0] == ROLE_FD)
-		fields.has = HAS_FD, fields.fd = chunk->flight_fd;
-	chunk->flight_start = 0;
+		fields.has = HAS_FD, fields.fd = flight.fd;
+	fields.lands = 1;
 	/* Of a map it is not known whether it has a file. */
 	if (shape->code && shape->kind != KIND_MAP)
-		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, start, now, 0);
+		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
-/* The call in flight will not return: it is written without a result. */
+/* The call in flight will not return: it is written without a result, unless its record is there. So it is for all that began since. What of
+ * that was being written can't be told. */
 static void write_no_return(struct state *state, u64 now)
 {
-	if (!state->flight || state->level)
+	if (!state->flight)
 		return;
+	if (unlikely(state->level)) {
+		__atomic_fetch_add(&session->lost_calls, state->level - 1, __ATOMIC_RELAXED);
+		abandon(state, 0);
+	}
 	u32 level = enter(state);
-	struct chunk *chunk = state->streams[0].chunk;
-	state->flight = 0;
-	if (chunk && chunk->flight_start)
-		write_left(state, chunk, now);
-	leave(state, level);
+	struct flight flight = flight_of(state);
+	if (flight.call)
+		write_left(state, flight, now);
+	land(state, level, 1);
 }
 
 /* Does a handler run on a stack of its own, which may lie anywhere? */
@@ -61,19 +86,24 @@ static int was_left(const struct state *state, u64 stack)
 static void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start)
 {
 	u64 now = start >> TIME_SHIFT;
-	if (state->level || (state->flight && !was_left(state, stack)))
+	if (state->flight && !was_left(state, stack))
 		return;
 	write_no_return(state, now);
+	if (state->level)
+		return;
+	state->flight = stack;
+	barrier();
 	u32 level = enter(state);
 	struct stream *stream = &state->streams[0];
-	if (stream->at || (!confined && extend(state, 0, PLAIN_LIMIT, now))) {
-		state->flight = stack;
-		stream->chunk->flight_number = (u32)frame->number;
+	if (stream->chunk || (!confined && extend(state, 0, PLAIN_LIMIT, now))) {
 		stream->chunk->flight_fd = (s32)frame->arguments[0];
-		barrier();
 		stream->chunk->flight_start = start;
+		barrier();
+		*(volatile u32 *)&stream->chunk->flight = (u32)frame->number + 1;
+		leave(state, level);
+	} else {
+		land(state, level, 1);
 	}
-	leave(state, level);
 }
 
 /* Called by the stub before a call, where a thread has no chunk yet or has a call in flight already. */

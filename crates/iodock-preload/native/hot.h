@@ -37,8 +37,8 @@
 #define STATE_FD 56
 #define STATE_FLIGHT 328
 /* In struct chunk */
-#define CHUNK_USED 4
-#define CHUNK_FLIGHT_NUMBER 44
+#define CHUNK_USED 8
+#define CHUNK_FLIGHT 12
 #define CHUNK_FLIGHT_START 48
 #define CHUNK_FLIGHT_FD 56
 #endif

@@ -27,6 +27,15 @@ static int is_lent(const struct state *state)
 	return 0;
 }
 
+/* The call that the parent is in beside that which made the child: a handler's fork. */
+static u64 flight_lent(const struct state *state)
+{
+	for (u32 depth = state->depth; depth-- > 0;)
+		if (lends(&state->pending[depth]) && (confined || state->pending[depth].tid != state->tid))
+			return state->pending[depth].fork.flight;
+	return 0;
+}
+
 /* So that the recorder knows of it even if it never loads this library. */
 static void note_birth(u32 pid)
 {
@@ -72,10 +81,10 @@ static int fork_is_over(struct state *state, struct pending *pending, u64 end, s
 		return 0;
 	end_pending(state, (u32)(pending - state->pending));
 	barrier();
-	if (state->flight != done.fork.flight)
-		write_no_return(state, end);
 	if (state->level > done.fork.level)
 		abandon(state, (u32)done.fork.level);
+	if (state->flight != done.fork.flight)
+		write_no_return(state, end);
 	if (state->tid != done.tid)
 		is_now(state, done.tid, done.pid, end);
 	set_lent(state);

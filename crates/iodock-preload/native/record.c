@@ -99,6 +99,13 @@ struct confinement {
 	u16 was_confined, was_stopped;
 };
 
+/* The call that a thread is in. */
+struct flight {
+	u64 start; /* in ticks */
+	u32 call; /* its number and one; 0: there is none */
+	s32 fd;
+};
+
 enum taken {
 	NOT_TAKEN = 0,
 	TAKEN = 1,
@@ -123,6 +130,7 @@ struct state {
 	u8 *spent_memory[SPENT];
 	u32 spent_number[SPENT];
 	u32 spent_turn, mapped;
+	struct flight kept; /* what the chunk before has said, until the next one does */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	/* Of paths that belong in one place the last ones are kept, on one cache line. */
 	struct cached cache[CACHED_PATHS / PATH_WAYS][PATH_WAYS] __attribute__((aligned(64)));
@@ -146,7 +154,7 @@ HOT(streams[0].last_fd, STATE_FD);
 HOT(flight, STATE_FLIGHT);
 #define HOT_CHUNK(field, at) _Static_assert(__builtin_offsetof(struct chunk, field) == at, "as in hot.h")
 HOT_CHUNK(used, CHUNK_USED);
-HOT_CHUNK(flight_number, CHUNK_FLIGHT_NUMBER);
+HOT_CHUNK(flight, CHUNK_FLIGHT);
 HOT_CHUNK(flight_start, CHUNK_FLIGHT_START);
 HOT_CHUNK(flight_fd, CHUNK_FLIGHT_FD);
 _Static_assert(__builtin_offsetof(struct state, streams[0].paths) == 60, "what is hot is on one line");
@@ -222,10 +230,11 @@ static inline u64 ticks(void)
 #include "watch.c"
 
 static __attribute__((noinline)) void record_general(struct state *state, u32 level, const struct shape *shape,
-						     const u64 *arguments, u32 phase, u64 start, u64 end, s64 result)
+						     const u64 *arguments, int lands, u64 start, u64 end, s64 result)
 {
 	struct fields fields;
 	nothing_yet(&fields);
+	fields.lands = (u8)lands;
 	gather(&fields, shape, arguments, result);
 	if (unlikely(result < 0 && result != -EFAULT && !fields.path))
 		refused_paths(state, level, shape, arguments, &fields, end);
@@ -240,7 +249,7 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 		name_peer(&fields, name, arguments, result);
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
-	write_fields(state, level, shape, &fields, phase, start, end, result);
+	write_fields(state, level, shape, &fields, 0, start, end, result);
 	if (shape->kind == KIND_MAP) {
 		has_loaded(arguments, result);
 		has_mapped(state, arguments, result);
@@ -253,15 +262,11 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
  * be predicted from is not what a reader has seen. They go into new chunks, on all levels or from one on. */
 static __attribute__((noinline)) void abandon(struct state *state, u32 from)
 {
-	if (!from && state->streams[0].chunk)
-		state->streams[0].chunk->flight_start = 0;
 	/* (One store each: a handler may come in between.) */
 	for (u32 level = from; level < LEVELS; level++)
 		state->streams[level].limit = 0;
 	barrier();
 	state->level = from;
-	if (!from)
-		state->flight = 0;
 }
 
 /* All levels are taken: by handlers that left their records by longjmp, or, where signals come in floods, by handlers that will go on
@@ -301,16 +306,16 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 	struct state *state = mine(end >> TIME_SHIFT);
 	if (unlikely(!state || stopped))
 		return;
+	int lands = come_back(state, (u64)plain);
 	if (unlikely(state->level >= LEVELS) && is_crowded(state))
 		return;
 	const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
 	u32 level = enter(state);
 	if (unlikely(state->crowded))
 		state->crowded = 0;
-	has_landed(state, (u64)plain);
-	record_general(state, level, shape, plain->frame.arguments, 0, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
+	record_general(state, level, shape, plain->frame.arguments, lands, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
 		       plain->result);
-	leave(state, level);
+	land(state, level, lands);
 }
 
 #include "around.c"

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 9
+#define SESSION_VERSION 10
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -164,7 +164,10 @@ struct site {
 /* A piece of one thread's stream of records. Holds all that is needed to read it. */
 struct chunk {
 	u32 magic;
+	u32 over; /* its process has called exit_group: nothing comes any more */
+	/* These two change in one step when a call's record is there: at any moment a call is in flight or recorded. */
 	u32 used; /* bytes that are whole, this header included */
+	u32 flight; /* the call that the thread is in: its number and one. 0: in none */
 	u32 tid;
 	u32 pid;
 	u64 base;   /* time that the first record's gap counts from */
@@ -172,11 +175,8 @@ struct chunk {
 	u32 sequence;
 	u32 level; /* 0; 1.. for calls of a signal handler that interrupted the recording of another */
 	u32 owner; /* the process whose thread writes it (a child of vfork writes into its parent's) */
-	u32 over; /* its process has called exit_group: nothing comes any more */
-	/* The call that the thread is in: number, start in ticks (0: in none), first argument. */
-	u32 flight_number;
-	u64 flight_start;
-	s32 flight_fd;
+	u64 flight_start; /* in ticks */
+	s32 flight_fd; /* the first argument */
 	u32 generation; /* how often it was used before */
 };
 

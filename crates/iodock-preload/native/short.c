@@ -75,7 +75,7 @@ static inline ALWAYS int record_descriptor(const struct brief *brief, int has_co
 	if (stat)
 		at = put_filled(at, stat);
 	stream->last_end = brief->end;
-	commit(stream, at);
+	commit_landing(stream, at);
 	return 1;
 }
 
@@ -151,7 +151,7 @@ static __attribute__((noinline)) int record_path(const struct brief *brief, u64 
 	if (opens && result >= 0)
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = brief->end;
-	commit(stream, at);
+	commit_landing(stream, at);
 	return 1;
 }
 
@@ -187,11 +187,14 @@ static inline int record_short(struct state *state, const struct plain_frame *pl
 	}
 }
 
-/* Called by the stub behind a call, after which it has done what enter() and has_landed() do. `end`, or 0 if it is recorded. */
+/* Called by the stub behind the call in flight, after which it has done what enter() does. `end`, or 0 if it is recorded. */
 __attribute__((visibility("hidden"))) u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end)
 {
 	state->crowded = 0;
 	int is_recorded = record_short(state, plain, end);
 	leave(state, 0);
+	barrier();
+	if (is_recorded)
+		state->flight = 0;
 	return is_recorded ? 0 : end;
 }

@@ -83,7 +83,7 @@ iodock_plain:
 	orq	%rdx, %rax
 	pushq	%rax
 	.cfi_adjust_cfa_offset 8
-	/* What this thread is in: see flight.c. The start comes last, for it says that the rest is there. */
+	/* What this thread is in: see flight.c. The number comes last, for it says that the rest is there. */
 	movq	iodock_own@gottpoff(%rip), %r11
 	movq	%fs:(%r11), %r11
 	testq	%r11, %r11
@@ -92,17 +92,18 @@ iodock_plain:
 	jne	.Lbegin
 	cmpq	$0, STATE_FLIGHT(%r11)
 	jne	.Lbegin
+	leaq	-8(%rsp), %rdx
+	movq	%rdx, STATE_FLIGHT(%r11)
 	/* From here on a handler does not touch the chunk. */
 	movl	$1, STATE_LEVEL(%r11)
 	movq	STATE_CHUNK(%r11), %rcx
 	testq	%rcx, %rcx
 	jz	.Lno_chunk
-	leaq	-8(%rsp), %rdx
-	movq	%rdx, STATE_FLIGHT(%r11)
 	movl	8(%rsp), %edx
-	movl	%edx, CHUNK_FLIGHT_NUMBER(%rcx)
+	incl	%edx
 	movl	%edi, CHUNK_FLIGHT_FD(%rcx)
 	movq	%rax, CHUNK_FLIGHT_START(%rcx)
+	movl	%edx, CHUNK_FLIGHT(%rcx)
 	movl	$0, STATE_LEVEL(%r11)
 .Lbegun:
 	movq	32(%rsp), %rdx
@@ -127,8 +128,6 @@ iodock_plain:
 	movq	STATE_CHUNK(%r11), %r8
 	testq	%r8, %r8
 	jz	.Lother_early
-	movq	$0, STATE_FLIGHT(%r11)
-	movq	$0, CHUNK_FLIGHT_START(%r8)
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
@@ -208,9 +207,11 @@ iodock_plain:
 	movq	%r9, STATE_END(%r11)
 	movq	%r8, STATE_AT(%r11)
 	movq	STATE_CHUNK(%r11), %rdx
+	/* With it the call is no longer in flight: zeros stand above. */
 	subl	%edx, %r8d
-	movl	%r8d, CHUNK_USED(%rdx)
+	movq	%r8, CHUNK_USED(%rdx)
 	movl	$0, STATE_LEVEL(%r11)
+	movq	$0, STATE_FLIGHT(%r11)
 	movq	(%rsp), %rax
 	movq	32(%rsp), %rsi
 	movq	40(%rsp), %rdx
@@ -264,6 +265,7 @@ iodock_plain:
 	.cfi_adjust_cfa_offset 8
 .Lno_chunk:
 	movl	$0, STATE_LEVEL(%r11)
+	movq	$0, STATE_FLIGHT(%r11)
 .Lbegin:
 	movq	%rsp, %rdi
 	call	iodock_begin

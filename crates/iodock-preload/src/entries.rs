@@ -82,8 +82,8 @@ impl Flight {
     pub fn of(head: &[u8], time_shift: u32) -> Option<Flight> {
         let number = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
         let start = u64::from_le_bytes(head.get(chunk::FLIGHT_START..)?.get(..8)?.try_into().ok()?);
-        let (call, fd) = (number(chunk::FLIGHT_NUMBER)?, number(chunk::FLIGHT_FD)? as i32);
-        (start != 0).then_some(Flight { number: call, start: start >> time_shift, fd })
+        let (call, fd) = (number(chunk::FLIGHT)?, number(chunk::FLIGHT_FD)? as i32);
+        Some(Flight { number: call.checked_sub(1)?, start: start >> time_shift, fd })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The session file's layout: native/session.h in Rust. All numbers little endian.
 
 pub const MAGIC: u64 = u64::from_le_bytes(*b"IODOCKR\n");
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 pub const CHUNK_MAGIC: u32 = 0x4b4e_4843;
 pub const CALL_NUMBERS: usize = 512;
 pub const ROLES: usize = 6;
@@ -55,16 +55,16 @@ pub mod header {
 /// Offsets in a chunk's header.
 pub mod chunk {
     pub const MAGIC: usize = 0;
-    pub const USED: usize = 4;
-    pub const TID: usize = 8;
-    pub const PID: usize = 12;
-    pub const BASE: usize = 16;
-    pub const STREAM: usize = 24;
-    pub const SEQUENCE: usize = 28;
-    pub const LEVEL: usize = 32;
-    pub const OWNER: usize = 36;
-    pub const OVER: usize = 40;
-    pub const FLIGHT_NUMBER: usize = 44;
+    pub const OVER: usize = 4;
+    pub const USED: usize = 8;
+    pub const FLIGHT: usize = 12;
+    pub const TID: usize = 16;
+    pub const PID: usize = 20;
+    pub const BASE: usize = 24;
+    pub const STREAM: usize = 32;
+    pub const SEQUENCE: usize = 36;
+    pub const LEVEL: usize = 40;
+    pub const OWNER: usize = 44;
     pub const FLIGHT_START: usize = 48;
     pub const FLIGHT_FD: usize = 56;
     pub const GENERATION: usize = 60;

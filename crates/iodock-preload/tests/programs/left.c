@@ -1,0 +1,59 @@
+/* A handler that leaves by siglongjmp what it interrupts, at any instruction. `left SIGNALS`: says how many reads the kernel has counted, and
+ * how often something was left. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EACH_NS 20000
+
+static sigjmp_buf out;
+static volatile unsigned signals, left;
+static int file;
+
+static void handler(int number)
+{
+	char byte;
+	pread(file, &byte, 1, 0);
+	if (++signals % 3 == 0) {
+		left++;
+		siglongjmp(out, 1);
+	}
+}
+
+/* Without the one that asks for it. */
+static long reads_of_kernel(void)
+{
+	char text[512];
+	int status = open("/proc/self/io", O_RDONLY);
+	text[read(status, text, sizeof(text) - 1)] = 0;
+	close(status);
+	return atol(strstr(text, "syscr: ") + strlen("syscr: "));
+}
+
+int main(int count, char **arguments)
+{
+	unsigned wanted = (unsigned)atoi(arguments[1]);
+	struct sigaction action = {.sa_handler = handler};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
+	struct itimerspec often = {{0, EACH_NS}, {0, EACH_NS}};
+	sigset_t all;
+	timer_t timer;
+	char byte;
+	file = open("/etc/passwd", O_RDONLY);
+	sigaction(SIGRTMIN, &action, 0);
+	timer_create(CLOCK_MONOTONIC, &event, &timer);
+	long before = reads_of_kernel();
+	if (!sigsetjmp(out, 1))
+		timer_settime(timer, 0, &often, 0);
+	while (signals < wanted)
+		pread(file, &byte, 1, 0);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, 0);
+	printf("%ld %u\n", reads_of_kernel() - before - 1, left);
+	return 0;
+}
