@@ -64,6 +64,8 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 
 #include "traced.c"
 
+static int is_lent(const struct state *state);
+
 /* The beginning of a call that may not come back. */
 static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments,
 			    u64 now)
@@ -86,7 +88,7 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
 	/* Its memory can be given back at once. (A child of vfork leaves its parent's alone.) */
-	if (number == SYS_exit_group && state->pid == state->owner && state->streams[level].chunk)
+	if (number == SYS_exit_group && !is_lent(state) && state->streams[level].chunk)
 		state->streams[level].chunk->over = 1, give_back_ahead();
 	leave(state, level);
 }
@@ -102,7 +104,7 @@ static struct pending *begun(struct state *state, u64 stack)
 
 static inline struct environment *environment_of(const struct pending *pending)
 {
-	return shape_of(pending->number)->kind == KIND_EXEC ? (struct environment *)pending->arguments[5] : 0;
+	return shape_of(pending->number)->kind == KIND_EXEC ? pending->exec.made : 0;
 }
 
 /* A call has returned: those that began after it are over too. (What was made for the execs of a vfork's child is in our memory.) */
@@ -111,7 +113,7 @@ static void end_pending(struct state *state, u32 left)
 	for (u32 depth = state->depth; depth-- > left;) {
 		struct environment *made = environment_of(&state->pending[depth]);
 		if (made)
-			state->pending[depth].arguments[5] = 0;
+			state->pending[depth].exec.made = 0;
 		give_back_environment(made);
 	}
 	state->depth = left;
@@ -123,6 +125,33 @@ static void forget_pending(struct state *state, struct pending *pending)
 	pending->stack = pending->number = 0;
 	if (pending == &state->pending[state->depth - 1])
 		state->depth--;
+}
+
+/* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
+static int lends_by(u64 flags)
+{
+	u64 both = CLONE_VM | CLONE_VFORK;
+	return (flags & both) == both;
+}
+
+static inline int is_fork(const struct pending *pending)
+{
+	return shape_of(pending->number)->kind == KIND_FORK;
+}
+
+static int lends(const struct pending *pending)
+{
+	return is_fork(pending) && lends_by(pending->fork.flags);
+}
+
+/* Where all have been begun, the first makes room for a new one (with these flags, if it is a fork). But not if one lends the state: then it
+ * would no longer be known whose calls come. */
+static int has_room(const struct state *state, u64 flags)
+{
+	int lent = lends_by(flags);
+	for (u32 i = 0; i < state->depth; i++)
+		lent |= lends(&state->pending[i]);
+	return state->depth < PENDING || !lent;
 }
 
 /* One more. A handler that comes before all is written finds one that is none, and puts its own behind that. */
@@ -137,94 +166,9 @@ static struct pending *begin_pending(struct state *state)
 	return pending;
 }
 
-static inline int is_fork(const struct pending *pending)
-{
-	return shape_of(pending->number)->kind == KIND_FORK;
-}
-
 #include "lent.c"
 
-/* Calls that may be on their way to forbid something. */
-static u32 confining_now;
-
-enum confining { CONFINES_NOTHING, CONFINES_CALLS, CONFINES_CLOCK };
-
-/* What a call of prctl or seccomp would forbid if it succeeded. Libraries ask the kernel what it knows by calls that can't: those
- * forbid nothing. */
-static enum confining confining(const struct frame *frame)
-{
-	u64 what = frame->arguments[0], value = frame->arguments[1], pointer = frame->arguments[2];
-	if (frame->number == SYS_seccomp) {
-		/* Strict mode forbids the clock too. */
-		if (what == SECCOMP_SET_MODE_STRICT)
-			return (u32)value || pointer ? CONFINES_NOTHING : CONFINES_CLOCK;
-		return what == SECCOMP_SET_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
-	}
-	if (what == PR_SET_TSC)
-		return value == PR_TSC_SIGSEGV ? CONFINES_CLOCK : CONFINES_NOTHING;
-	if (what != PR_SET_SECCOMP)
-		return CONFINES_NOTHING;
-	if (value == SECCOMP_MODE_STRICT)
-		return CONFINES_CLOCK;
-	return value == SECCOMP_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
-}
-
-/* Maps where the next chunks will be. */
-static void open_window(void)
-{
-	if (window)
-		return;
-	/* Where all memory is locked this would be too, every page of it. */
-	kernel2(SYS_munlock, session, session->head_bytes);
-	u64 next = session->chunks_at + __atomic_load_n(&session->next_chunk, __ATOMIC_RELAXED) * session->chunk_bytes;
-	window_at = next;
-	window_bytes = WINDOW_MOST;
-	if (!descriptors && (window = map_part(0, next, window_bytes)) != 0)
-		return;
-	window_bytes = WINDOW_LEAST;
-	window = descriptors ? open_part(next, window_bytes) : map_part(0, next, window_bytes);
-}
-
-/* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
-static void confine(struct state *state, const struct frame *frame)
-{
-	enum confining what = confining(frame);
-	if (what == CONFINES_NOTHING)
-		return;
-	struct confinement *before = &state->confinement;
-	__atomic_fetch_add(&confining_now, 1, __ATOMIC_RELAXED);
-	before->stack = (u64)(frame + 1);
-	before->tid = state->tid;
-	before->was_confined = (u16)confined;
-	before->was_stopped = (u16)stopped;
-	prepare_lists();
-	if (what == CONFINES_CLOCK) {
-		stop();
-		return;
-	}
-	struct stream *stream = &state->streams[0];
-	u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
-	if (stream->limit && populate(stream->limit, end))
-		stream->limit = end;
-	open_window();
-	know_oneself(state);
-	confined = 1;
-}
-
-/* The call has come back. One that failed has forbidden nothing. */
-static void confine_after(struct state *state, const struct frame *frame)
-{
-	struct confinement *before = &state->confinement;
-	if (before->stack != (u64)(frame + 1) || before->tid != state->tid)
-		return;
-	before->stack = 0;
-	__atomic_fetch_sub(&confining_now, 1, __ATOMIC_RELAXED);
-	if (!failed((s64)frame->number))
-		return;
-	confined = before->was_confined;
-	if (stopped && !before->was_stopped)
-		go_on();
-}
+#include "confine.c"
 
 __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
 {
@@ -240,7 +184,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	if (stopped)
 		return;
 	u64 now = ticks() >> TIME_SHIFT;
-	if (!(state = mine(now))) {
+	if (!(state = mine(now, stack))) {
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
 		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
 		if (made)
@@ -277,7 +221,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		return;
 	}
 	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
-	if (shape->kind == KIND_FORK && !before_fork(state, frame, flags)) {
+	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, flags)) {
 		stop();
 		return;
 	}
@@ -288,12 +232,13 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	pending->tid = state->tid;
 	pending->pid = state->pid;
 	if (shape->kind == KIND_FORK) {
+		pending->fork.flags = flags;
 		pending->fork.level = state->level;
 		pending->fork.flight = state->flight;
-		pending->fork.flags = flags;
+		pending->fork.child = 0;
 	}
 	if (shape->kind == KIND_EXEC)
-		pending->arguments[5] = (u64)made;
+		pending->exec.made = made;
 	u64 start = ticks();
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
 		take_off(state, frame, stack, start);
@@ -301,7 +246,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	barrier();
 	pending->stack = stack;
 	if (shape->kind == KIND_FORK)
-		set_lent(state);
+		update_lent(state);
 }
 
 __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
@@ -330,11 +275,11 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	}
 	struct pending *pending = begun(state, (u64)(frame + 1));
 	if (pending && result && is_fork(pending)) {
-		fork_is_over(state, pending, end, result);
+		fork_is_over(state, pending, 0, end, result);
 		return;
 	}
 	if (unlikely(state->taken == LENT)) {
-		settle(state, end);
+		settle(state, end, 0);
 		pending = begun(state, (u64)(frame + 1));
 	}
 	if (!pending || pending->tid != state->tid)

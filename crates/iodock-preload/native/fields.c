@@ -144,7 +144,6 @@ static void gather(struct fields *f, const struct shape *shape, const u64 *argum
 	f->more |= f->always;
 }
 
-#define SYS_ioctl 16
 #define TIOCGPTPEER 0x5441 /* opens the other end of a pseudo-terminal, without naming it */
 #define NAME_BYTES 64
 

@@ -112,6 +112,6 @@ __attribute__((visibility("hidden"))) void iodock_begin(const u64 *begun)
 	struct state *state = own;
 	if (confined && (!state || !state->taken))
 		return;
-	if ((state = mine(begun[0] >> TIME_SHIFT)) != 0)
+	if ((state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
 		take_off(state, (const struct frame *)(begun + 1), (u64)(begun - 1), begun[0]);
 }

@@ -11,6 +11,7 @@
 #define SYS_mmap 9
 #define SYS_mprotect 10
 #define SYS_munmap 11
+#define SYS_ioctl 16
 #define SYS_pread64 17
 #define SYS_access 21
 #define SYS_mremap 25
@@ -47,6 +48,7 @@
 #define SYS_process_vm_readv 310
 #define SYS_seccomp 317
 #define SYS_statx 332
+#define SYS_pidfd_open 434
 #define SYS_clone3 435
 #define SYS_faccessat2 439
 

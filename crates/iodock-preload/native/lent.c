@@ -1,15 +1,8 @@
 /* A state that is lent: a child of vfork uses its parent's memory and thread-local storage, and so its state, while the parent waits. A part of
  * record.c, kept apart for reading. */
 
-/* May its child use this state, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
-static int lends(const struct pending *pending)
-{
-	u64 both = CLONE_VM | CLONE_VFORK;
-	return is_fork(pending) && (pending->fork.flags & both) == both;
-}
-
 /* In a sandbox nobody is asked, and all is the parent's. */
-static void set_lent(struct state *state)
+static void update_lent(struct state *state)
 {
 	u32 taken = TAKEN;
 	for (u32 i = 0; i < state->depth; i++)
@@ -18,22 +11,25 @@ static void set_lent(struct state *state)
 	state->taken = taken;
 }
 
-/* Is it a child of vfork that uses it? */
-static int is_lent(const struct state *state)
-{
-	for (u32 i = 0; i < state->depth; i++)
-		if (lends(&state->pending[i]) && (confined || state->pending[i].tid != state->tid))
-			return 1;
-	return 0;
-}
-
-/* The call that the parent is in beside that which made the child: a handler's fork. */
-static u64 flight_lent(const struct state *state)
+/* The innermost call of a parent whose child uses the state, 0: there is none. */
+static const struct pending *lender(const struct state *state)
 {
 	for (u32 depth = state->depth; depth-- > 0;)
 		if (lends(&state->pending[depth]) && (confined || state->pending[depth].tid != state->tid))
-			return state->pending[depth].fork.flight;
+			return &state->pending[depth];
 	return 0;
+}
+
+static int is_lent(const struct state *state)
+{
+	return lender(state) != 0;
+}
+
+/* The call that the parent was in when a handler made the child. */
+static u64 flight_lent(const struct state *state)
+{
+	const struct pending *pending = lender(state);
+	return pending ? pending->fork.flight : 0;
 }
 
 /* So that the recorder knows of it even if it never loads this library. */
@@ -45,7 +41,7 @@ static void note_birth(u32 pid)
 
 /* It is this thread's from here on: that of a child of vfork, whose parent waits, as it makes its first step; or its parent's again. (A
  * handler in between looks at the thread's number.) */
-static void is_now(struct state *state, u32 tid, u32 pid, u64 now)
+static void hand_to(struct state *state, u32 tid, u32 pid, u64 now)
 {
 	state->pid = pid;
 	state->tid = tid;
@@ -54,7 +50,8 @@ static void is_now(struct state *state, u32 tid, u32 pid, u64 now)
 	leave(state, level);
 }
 
-static void write_fork(struct state *state, const struct pending *pending, u64 end, s64 result)
+/* A result, or that it did not return. */
+static void write_fork(struct state *state, const struct pending *pending, u32 phase, u64 end, s64 result)
 {
 	u64 flags = pending->fork.flags;
 	/* In a sandbox nothing is read before the kernel has read it. */
@@ -67,13 +64,20 @@ static void write_fork(struct state *state, const struct pending *pending, u64 e
 	fields.more = MORE_FLAGS;
 	fields.flags = flags;
 	u32 level = enter(state);
-	write_fields(state, level, shape_of(pending->number), &fields, 0, pending->start, end, result);
+	write_fields(state, level, shape_of(pending->number), &fields, phase, pending->start, end, result);
 	leave(state, level);
+}
+
+/* What the child has forbidden itself in our memory does not hold for its parent. */
+static void leave_sandbox_of(const struct state *child)
+{
+	if (confined && confined_by == child->tid)
+		confined = 0;
 }
 
 /* The call that made a child is over, in the parent: the child of vfork, if there was one, has gone, perhaps in the midst of a call. 0: a
  * handler that came in between has seen to it, or was what came in between. */
-static int fork_is_over(struct state *state, struct pending *pending, u64 end, s64 result)
+static int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result)
 {
 	struct pending done = *pending;
 	u64 stack = done.stack;
@@ -85,23 +89,53 @@ static int fork_is_over(struct state *state, struct pending *pending, u64 end, s
 		abandon(state, (u32)done.fork.level);
 	if (state->flight != done.fork.flight)
 		write_no_return(state, end);
-	if (state->tid != done.tid)
-		is_now(state, done.tid, done.pid, end);
-	set_lent(state);
-	write_fork(state, &done, end, result);
+	if (state->tid != done.tid) {
+		leave_sandbox_of(state);
+		hand_to(state, done.tid, done.pid, end);
+	}
+	update_lent(state);
+	write_fork(state, &done, phase, end, result);
 	return 1;
 }
 
-/* Whose call is this, the parent's or its child's? A handler's may come before the call that makes the child has returned to either, and may
- * leave it by longjmp. */
-static void settle(struct state *state, u64 now)
+/* Calls that were to make a child, and that a handler has left before they could: the one at `stack` is no deeper. */
+static void forget_left(struct state *state, u64 now, u64 stack)
 {
-	u32 tid = confined ? state->tid : (u32)kernel0(SYS_gettid), child = state->tid;
-	if (tid == child)
-		return;
-	for (u32 depth = state->depth; depth-- > 0;)
-		if (lends(&state->pending[depth]) && state->pending[depth].tid == tid &&
-		    fork_is_over(state, &state->pending[depth], now, child))
+	for (u32 depth = state->depth; depth-- > 0;) {
+		struct pending *pending = &state->pending[depth];
+		u64 left = pending->stack;
+		if (left && lends(pending) && pending->tid == state->tid && stack >= left && stack - left < STACK_MOST &&
+		    !on_other_stack())
+			fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
+	}
+}
+
+/* Which child is it that its parent's call returns? (That may have a child of its own.) */
+static void note_child(struct state *state, u32 child)
+{
+	for (u32 depth = state->depth; depth-- > 0;) {
+		struct pending *pending = &state->pending[depth];
+		if (lends(pending) && pending->tid == state->tid && !pending->fork.child) {
+			pending->fork.child = child;
 			return;
-	is_now(state, tid, (u32)kernel0(SYS_getpid), now);
+		}
+	}
+}
+
+/* Whose call is the one at `stack`, the parent's or its child's? A handler's may come before the call that makes the child has returned to
+ * either, and may leave it by longjmp. */
+static void settle(struct state *state, u64 now, u64 stack)
+{
+	u32 tid = confined ? state->tid : (u32)kernel0(SYS_gettid);
+	if (tid == state->tid) {
+		forget_left(state, now, stack);
+		return;
+	}
+	for (u32 depth = state->depth; depth-- > 0;) {
+		struct pending *pending = &state->pending[depth];
+		if (lends(pending) && pending->tid == tid && fork_is_over(state, pending, 0, now, (s64)pending->fork.child))
+			return;
+	}
+	note_child(state, tid);
+	hand_to(state, tid, (u32)kernel0(SYS_getpid), now);
 }

@@ -127,7 +127,7 @@ static void write_process(char **arguments, char **environment, u32 traced)
 {
 	u8 directory[DIRECTORY_LIMIT];
 	u64 now = ticks() >> TIME_SHIFT;
-	struct state *state = mine(now);
+	struct state *state = mine(now, 0);
 	long named = kernel2(SYS_getcwd, directory, DIRECTORY_LIMIT);
 	/* With its NUL. */
 	u64 bytes = failed(named) ? 0 : (u64)named - 1;

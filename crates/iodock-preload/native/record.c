@@ -65,6 +65,8 @@ struct stream {
 	u64 task; /* whose calls these are, as the reader knows: task_of() */
 };
 
+struct environment;
+
 struct cached {
 	u64 hash;
 	u64 index; /* 1.. */
@@ -83,10 +85,16 @@ struct pending {
 	u64 start;
 	u64 number;
 	union {
-		u64 arguments[6]; /* of an exec the last one, which it has not, is its environment, if one was made */
-		/* A fork's: of clone3 the structure, and of the state what it had then. */
+		u64 arguments[6];
 		struct {
-			u64 structure, level, flight, flags;
+			u64 told[5];
+			struct environment *made; /* 0: none was */
+		} exec;
+		/* What the state had then, and the child that has made a call since, 0: none has. */
+		struct {
+			u64 structure; /* of clone3 */
+			u64 flags, level, flight;
+			u64 child;
 		} fork;
 	};
 	u32 tid, pid;
@@ -109,7 +117,8 @@ struct flight {
 enum taken {
 	NOT_TAKEN = 0,
 	TAKEN = 1,
-	LENT = 2, /* a child that uses our memory and storage is being made (vfork), and there may be one: before each call it is asked whose it is */
+	/* A child that uses our memory and storage is being made (vfork), and there may be one: before each call it is asked whose it is. */
+	LENT = 2,
 };
 
 struct state {
@@ -179,6 +188,8 @@ __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
 /* A seccomp filter may forbid our own calls: from here on we make none. */
 static u32 confined;
+/* By which thread, or which child of vfork in its parent's memory. */
+static u32 confined_by;
 
 /* In this process, and what it makes by fork. */
 static void stop(void)
@@ -303,7 +314,7 @@ static inline void leave(struct state *state, u32 level)
 /* Called by the stub behind a call that is not recorded yet: the stub itself writes data calls, the short way what is frequent. */
 __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
 {
-	struct state *state = mine(end >> TIME_SHIFT);
+	struct state *state = mine(end >> TIME_SHIFT, (u64)plain);
 	if (unlikely(!state || stopped))
 		return;
 	int lands = come_back(state, (u64)plain);

@@ -65,7 +65,7 @@ static void set_taken(u32 number)
 
 static void abandon(struct state *state, u32 from);
 static int is_lent(const struct state *state);
-static void settle(struct state *state, u64 now);
+static void settle(struct state *state, u64 now, u64 stack);
 static void leave_to_nobody(struct state *state);
 
 /* A thread ends: its state, and the chunks that it has begun, are the next one's. Not those whose record a handler has left. */
@@ -195,18 +195,19 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	return state;
 }
 
-static __attribute__((noinline)) struct state *settled(struct state *state, u64 now)
+static __attribute__((noinline)) struct state *adopted_or_settled(struct state *state, u64 now, u64 stack)
 {
 	if (!state || !state->taken)
 		return adopt(now);
-	settle(state, now);
+	settle(state, now, stack);
 	return state;
 }
 
-static inline struct state *mine(u64 now)
+/* The state of who makes a call at `stack` (0: it is not said where). 0: it can't be recorded. */
+static inline struct state *mine(u64 now, u64 stack)
 {
 	struct state *state = own;
 	if (likely(state && state->taken == TAKEN))
 		return state;
-	return settled(state, now);
+	return adopted_or_settled(state, now, stack);
 }

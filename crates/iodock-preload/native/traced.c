@@ -50,8 +50,6 @@ static void ask_to_be_traced(const struct state *state)
 	}
 }
 
-#define SYS_ioctl 16
-#define SYS_pidfd_open 434
 #define PIDFD_GET_PID_NAMESPACE 0xff05
 
 /* The inode of this process's name space of process ids where no /proc tells it (behind chroot), 0 if the kernel does not say (before 6.11). */

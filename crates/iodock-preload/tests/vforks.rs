@@ -4,7 +4,7 @@
 mod common;
 
 use common::{compiled, entries, run, session, Folder};
-use iodock_preload::format::header;
+use iodock_preload::format::{chunk, header};
 use iodock_preload::reader::{Entry, Part};
 use std::collections::BTreeMap;
 
@@ -16,6 +16,8 @@ struct Recorded {
     made: Made,
     /// Reads that are lost, and counted as such.
     lost: u64,
+    /// Processes in which recording stopped.
+    stopped: u64,
     /// Of the calls that make children: who made them and what came of it.
     forks: Vec<(u32, i64)>,
 }
@@ -43,7 +45,9 @@ fn recorded(what: &str) -> Recorded {
             _ => {}
         }
     }
-    Recorded { told, made, lost: session.counter(header::LOST_CALLS).expect("counter"), forks }
+    let counter = |at| session.counter(at).expect("a counter");
+    let (lost, stopped) = (counter(header::LOST_CALLS), counter(header::STOPPED_PROCESSES));
+    Recorded { told, made, lost, stopped, forks }
 }
 
 fn all_of_it(what: &str) -> Recorded {
@@ -95,6 +99,34 @@ fn children_in_a_sandbox() {
     let reads = |made: &Made| made.values().map(|counts| counts.0).sum::<u64>();
     assert_eq!(reads(&recorded.made), reads(&recorded.told));
     assert_eq!((recorded.forks.len(), recorded.lost), (20, 0));
+}
+
+/// What a child forbids itself in its parent's memory is not forbidden to the parent.
+#[test]
+fn children_that_forbid_themselves_calls() {
+    let recorded = all_of_it("childs_sandbox");
+    assert_eq!(recorded.forks.len(), 40);
+}
+
+/// The end of a child in a sandbox is not that of its parent, whose chunk it writes into.
+#[test]
+fn a_child_that_ends_in_a_sandbox_is_not_the_end() {
+    let folder = Folder::new();
+    let session = session(&folder);
+    run(&session, &compiled("vforks", &folder), &["sandbox_killed"]);
+    let mut bytes = Vec::new();
+    session.chunk(0, &mut bytes).expect("a chunk");
+    assert_eq!(bytes[chunk::OVER..chunk::OVER + 4], [0; 4]);
+}
+
+/// More than can be kept apart: recording stops, which is counted, and nothing is another's.
+#[test]
+fn children_of_children_of_many_generations() {
+    let recorded = recorded("deep");
+    for (pid, counts) in &recorded.made {
+        assert!(recorded.told.get(pid).is_some_and(|told| counts <= told), "{pid}: {counts:?}");
+    }
+    assert_eq!(recorded.stopped, 1);
 }
 
 /// What is begun and left may be lost, and is counted; nothing is another's.

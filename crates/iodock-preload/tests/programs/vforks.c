@@ -226,6 +226,38 @@ static void forbid(void)
 		_exit(77);
 }
 
+__attribute__((noinline)) static void forbids(void)
+{
+	int child = vfork();
+	if (child == 0) {
+		forbid();
+		read_some(2);
+		_exit(0);
+	}
+	made(child);
+}
+
+__attribute__((noinline)) static void exits_as_process(void)
+{
+	int child = vfork();
+	if (child == 0) {
+		read_some(2);
+		_exit(0);
+	}
+	made(child);
+}
+
+__attribute__((noinline)) static void descend(int levels)
+{
+	int child = levels ? vfork() : 0;
+	read_some(2);
+	if (child == 0 && levels) {
+		descend(levels - 1);
+		_exit(0);
+	}
+	made(child);
+}
+
 int main(int count, char **arguments)
 {
 	const char *what = arguments[1];
@@ -246,6 +278,19 @@ int main(int count, char **arguments)
 			by_vfork();
 			read_some(7);
 		}
+	} else if (!strcmp(what, "sandbox_killed")) {
+		forbid();
+		exits_as_process();
+		read_some(7);
+		kill(parent, SIGKILL);
+	} else if (!strcmp(what, "childs_sandbox")) {
+		for (int i = 0; i < 20; i++) {
+			forbids();
+			read_some(7);
+			by_vfork();
+		}
+	} else if (!strcmp(what, "deep")) {
+		descend(20);
 	} else if (!strcmp(what, "grandchildren")) {
 		for (int i = 0; i < 20; i++) {
 			grandchild();
