@@ -14,12 +14,15 @@ IO_HEAVY = 0.4
 """From this share on I/O dominates."""
 HIDES_CALLS = frozenset(
     {
+        "cut-lines",
         "dropped-records",
         "foreign-calls",
         "io-uring-contents",
+        "journal-cut",
         "missing-ranks",
         "own-system-calls",
         "stopped-processes",
+        "too-many-requests",
         "unreached-programs",
     }
 )
