@@ -160,7 +160,7 @@ pub enum Role {
     Completions,
     /// What io_uring_enter finds in the ring's memory -> `items`; requests that are not shown -> `argument`
     Ring,
-    /// How io_uring_enter is made: does its descriptor stand among registered ones? Then none is known.
+    /// How io_uring_enter is made: does its descriptor stand among registered ones? Then none is known. Behind the `Fd` that it takes back.
     RingFlags,
 }
 

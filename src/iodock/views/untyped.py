@@ -35,8 +35,11 @@ def _unlike(names: Sequence[str]) -> list[str]:
     """The names, each of them once: `a a` become `a a_2`."""
     unlike: list[str] = []
     for name in names:
-        tries = (name, *(f"{name}_{number}" for number in range(2, len(names) + 2)))
-        unlike.append(next(one for one in tries if one not in unlike and (one == name or one not in names)))
+        new, number = name, 1
+        while new in unlike or (number > 1 and new in names):
+            number += 1
+            new = f"{name}_{number}"
+        unlike.append(new)
     return unlike
 
 
