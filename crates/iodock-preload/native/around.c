@@ -64,8 +64,6 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 
 #include "traced.c"
 
-static int is_lent(const struct state *state);
-
 /* The beginning of a call that may not come back. */
 static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments,
 			    u64 now)
@@ -127,28 +125,37 @@ static void forget_pending(struct state *state, struct pending *pending)
 		state->depth--;
 }
 
-/* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
-static int lends_by(u64 flags)
-{
-	u64 both = CLONE_VM | CLONE_VFORK;
-	return (flags & both) == both;
-}
-
 static inline int is_fork(const struct pending *pending)
 {
 	return shape_of(pending->number)->kind == KIND_FORK;
 }
 
+/* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
 static int lends(const struct pending *pending)
 {
-	return is_fork(pending) && lends_by(pending->fork.flags);
+	u64 both = CLONE_VM | CLONE_VFORK;
+	return is_fork(pending) && (pending->fork.flags & both) == both;
 }
 
-/* Where all have been begun, the first makes room for a new one (with these flags, if it is a fork). But not if one lends the state: then it
- * would no longer be known whose calls come. */
-static int has_room(const struct state *state, u64 flags)
+/* Those that a handler has left by longjmp: they are no deeper in the stack than what begins now. */
+static void forget_stale(struct state *state, u64 stack)
 {
-	int lent = lends_by(flags);
+	u32 left = state->depth;
+	while (left && !lends(&state->pending[left - 1]) && state->pending[left - 1].tid == state->tid &&
+	       stack >= state->pending[left - 1].stack && stack - state->pending[left - 1].stack < STACK_MOST)
+		left--;
+	if (left < state->depth && !on_other_stack())
+		end_pending(state, left);
+}
+
+/* Where all have been begun a new one takes the place of the first. But not if one lends the state: then it would no longer be known whose
+ * calls come. */
+static int has_room(struct state *state, u64 stack)
+{
+	if (likely(state->depth < PENDING))
+		return 1;
+	forget_stale(state, stack);
+	int lent = 0;
 	for (u32 i = 0; i < state->depth; i++)
 		lent |= lends(&state->pending[i]);
 	return state->depth < PENDING || !lent;
@@ -221,7 +228,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		return;
 	}
 	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
-	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, flags)) {
+	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, stack)) {
 		stop();
 		return;
 	}

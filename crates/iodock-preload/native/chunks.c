@@ -198,17 +198,32 @@ static inline int room(struct state *state, u32 level, u64 bytes, u64 now)
 	return 0;
 }
 
-/* From here on the record is there, whatever happens to this process. */
-static inline void commit(struct stream *stream, u8 *end)
+/* May the record that begins and ends there be the stream's next one? Not where a handler has given the thread to another coroutine while
+ * it was being written, whose calls have gone on from there. What these were told by is not as the reader knows it then. */
+static inline int is_next(struct stream *stream, const u8 *begin, const u8 *end)
 {
+	if (likely(stream->at == begin && end <= stream->limit))
+		return 1;
+	stream->limit = 0;
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* From here on the record is there, whatever happens to this process. */
+static inline void commit(struct stream *stream, const u8 *begin, u8 *end)
+{
+	if (!is_next(stream, begin, end))
+		return;
 	stream->at = end;
 	barrier();
 	*(volatile u32 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);
 }
 
 /* The same of a call that is in flight, and no longer from here on. */
-static inline void commit_landing(struct stream *stream, u8 *end)
+static inline void commit_landing(struct stream *stream, const u8 *begin, u8 *end)
 {
+	if (!is_next(stream, begin, end))
+		return;
 	stream->at = end;
 	barrier();
 	*(volatile aligned_u64 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);

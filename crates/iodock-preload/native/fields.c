@@ -230,8 +230,9 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 		look_at(&path2, f->path2);
 	if (!room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes, end))
 		return;
-	u8 *at = stream->at;
-	u32 more = level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
+	u8 *begin = stream->at, *at = begin;
+	/* (Of one without a result there is a descriptor at most.) */
+	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
 	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd;
 	if (f->has & HAS_FD && f->fd != *last_fd)
@@ -279,9 +280,9 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = end;
 	if (f->lands)
-		commit_landing(stream, at);
+		commit_landing(stream, begin, at);
 	else
-		commit(stream, at);
+		commit(stream, begin, at);
 }
 
 static __attribute__((noinline)) void write_fields(struct state *state, u32 level, const struct shape *shape,

@@ -12,23 +12,22 @@ static inline int come_back(struct state *state, u64 stack)
 {
 	if (unlikely(state->flight != stack))
 		return 0;
-	if (unlikely(state->level))
+	if (unlikely(state->level)) {
+		__atomic_fetch_add(&session->lost_calls, state->level, __ATOMIC_RELAXED);
 		abandon(state, 0);
+	}
 	return 1;
 }
 
 /* What is recorded at this level is written. From here on the call in flight is none. (Some have no record.) */
 static inline void land(struct state *state, u32 level, int lands)
 {
-	if (likely(lands)) {
-		state->kept.call = 0;
-		if (likely(state->streams[0].chunk))
-			state->streams[0].chunk->flight = 0;
-	}
+	if (likely(lands) && state->streams[0].chunk)
+		state->streams[0].chunk->flight = 0;
 	leave(state, level);
 	barrier();
 	if (likely(lands))
-		state->flight = 0;
+		end_flight(state);
 }
 
 static struct flight flight_of(const struct state *state)
@@ -52,14 +51,14 @@ static void write_left(struct state *state, struct flight flight, u64 now)
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
-/* The call in flight will not return: it is written without a result, unless its record is there. So it is for all that began since. What of
- * that was being written can't be told. */
+/* The call in flight will not return: it is written without a result, unless its record is there. So it is for all that began since: for
+ * each record that was being written one call is counted as lost. */
 static void write_no_return(struct state *state, u64 now)
 {
 	if (!state->flight)
 		return;
 	if (unlikely(state->level)) {
-		__atomic_fetch_add(&session->lost_calls, state->level - 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&session->lost_calls, state->level - !state->only_writes, __ATOMIC_RELAXED);
 		abandon(state, 0);
 	}
 	u32 level = enter(state);

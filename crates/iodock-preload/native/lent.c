@@ -133,7 +133,8 @@ static void settle(struct state *state, u64 now, u64 stack)
 	}
 	for (u32 depth = state->depth; depth-- > 0;) {
 		struct pending *pending = &state->pending[depth];
-		if (lends(pending) && pending->tid == tid && fork_is_over(state, pending, 0, now, (s64)pending->fork.child))
+		if (lends(pending) && pending->tid == tid &&
+		    fork_is_over(state, pending, pending->fork.child ? 0 : PHASE_NO_RETURN, now, (s64)pending->fork.child))
 			return;
 	}
 	note_child(state, tid);

@@ -134,7 +134,7 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	u64 texts = put_texts(0, arguments, TEXT_LIMIT, 0) + put_texts(0, environment, RANKS_LIMIT, names_rank);
 	if (!state || !room(state, 0, PLAIN_LIMIT + bytes + texts, now))
 		return;
-	u8 *at = state->streams[0].at;
+	u8 *begin = state->streams[0].at, *at = begin;
 	*at++ = CODE_CONTROL;
 	*at++ = CONTROL_PROCESS;
 	at = put_fixed(at, state->tid, 4);
@@ -146,7 +146,7 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	at = put_list(at, arguments, TEXT_LIMIT, 0);
 	at = put_list(at, environment, RANKS_LIMIT, names_rank);
 	state->streams[0].last_end = now;
-	commit(&state->streams[0], at);
+	commit(&state->streams[0], begin, at);
 }
 
 /* Valgrind runs a program on a machine of its own, and does not know what the kernel has written for us: it would take all that we make of

@@ -128,6 +128,7 @@ struct state {
 	struct stream streams[LEVELS];
 	u64 flight; /* where the stack of the call in flight is; 0: none */
 	u32 crowded; /* calls since all levels were taken */
+	u32 only_writes; /* no call is in flight: that is the stack of who writes a record */
 	u32 tid, pid;
 	u32 depth; /* of pending */
 	u32 number; /* its place in the blocks */
@@ -280,6 +281,16 @@ static __attribute__((noinline)) void abandon(struct state *state, u32 from)
 	state->level = from;
 }
 
+/* No call is in flight. */
+static void end_flight(struct state *state)
+{
+	state->kept.call = 0;
+	if (likely(state->streams[0].chunk))
+		state->streams[0].chunk->flight = 0;
+	state->only_writes = 0;
+	state->flight = 0;
+}
+
 /* All levels are taken: by handlers that left their records by longjmp, or, where signals come in floods, by handlers that will go on
  * with theirs. These must find their chunks as they left them. So some calls are lost first: levels that are in use become free again
  * before there are as many. */
@@ -291,11 +302,26 @@ static __attribute__((noinline)) int is_crowded(struct state *state)
 	return 1;
 }
 
+/* They are abandoned, and the call in flight: it may be in a handler that goes on, or was left by one whose stack tells nothing. */
+static __attribute__((noinline)) void abandon_all(struct state *state)
+{
+	abandon(state, 0);
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	end_flight(state);
+}
+
+/* From here on a handler's records go elsewhere. Where no call is in flight the stack is noted in its place, so that it is found out if a
+ * handler leaves what is written by longjmp. */
 static inline u32 enter(struct state *state)
 {
 	if (unlikely(state->level >= LEVELS))
-		abandon(state, 0);
+		abandon_all(state);
 	u32 level = state->level;
+	if (!level && !state->flight) {
+		state->only_writes = 1;
+		state->flight = (u64)__builtin_frame_address(0);
+		barrier();
+	}
 	state->level = level + 1;
 	barrier();
 	return level;
@@ -305,6 +331,9 @@ static inline void leave(struct state *state, u32 level)
 {
 	barrier();
 	state->level = level;
+	barrier();
+	if (unlikely(!level && state->only_writes))
+		state->only_writes = 0, state->flight = 0;
 }
 
 #include "flight.c"

@@ -47,7 +47,7 @@ static inline ALWAYS int record_descriptor(const struct brief *brief, int has_co
 {
 	struct stream *stream = &brief->state->streams[0];
 	const u64 *arguments = brief->arguments;
-	u8 *at = stream->at;
+	u8 *begin = stream->at, *at = begin;
 	if (unlikely(at + PLAIN_LIMIT > stream->limit))
 		return 0;
 	s32 fd = (s32)arguments[0];
@@ -75,7 +75,7 @@ static inline ALWAYS int record_descriptor(const struct brief *brief, int has_co
 	if (stat)
 		at = put_filled(at, stat);
 	stream->last_end = brief->end;
-	commit_landing(stream, at);
+	commit_landing(stream, begin, at);
 	return 1;
 }
 
@@ -125,7 +125,7 @@ static __attribute__((noinline)) int record_path(const struct brief *brief, u64 
 	if (unlikely(!find_pointers(&pointers, brief)) || (result < 0 && !path_was_read(number, brief->arguments, result)))
 		return 0;
 	look_at(&path, pointers.path);
-	u8 *at = stream->at;
+	u8 *begin = stream->at, *at = begin;
 	if (unlikely(at + PLAIN_LIMIT + path.bytes > stream->limit))
 		return 0;
 	if (pointers.flags) {
@@ -151,7 +151,7 @@ static __attribute__((noinline)) int record_path(const struct brief *brief, u64 
 	if (opens && result >= 0)
 		stream->last_fd = stream->last_opened = (s32)result;
 	stream->last_end = brief->end;
-	commit_landing(stream, at);
+	commit_landing(stream, begin, at);
 	return 1;
 }
 

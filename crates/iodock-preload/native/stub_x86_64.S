@@ -200,6 +200,9 @@ iodock_plain:
 	addq	%r10, %rdx
 	movq	%rdx, STATE_OFFSET(%r11)
 .Lwritten:
+	/* As is_next() in chunks.c. */
+	cmpq	%rsp, STATE_FLIGHT(%r11)
+	jne	.Lnot_next
 	movq	STATE_AT(%r11), %rdx
 	movb	%al, (%rdx)
 	movl	%edi, STATE_FD(%r11)
@@ -212,6 +215,7 @@ iodock_plain:
 	movq	%r8, CHUNK_USED(%rdx)
 	movl	$0, STATE_LEVEL(%r11)
 	movq	$0, STATE_FLIGHT(%r11)
+.Lback:
 	movq	(%rsp), %rax
 	movq	32(%rsp), %rsi
 	movq	40(%rsp), %rdx
@@ -223,6 +227,10 @@ iodock_plain:
 	.cfi_adjust_cfa_offset -216
 	jmpq	*%rcx
 	.cfi_restore_state
+	/* It was taken to be left, and is there without a result. */
+.Lnot_next:
+	movq	$0, STATE_LIMIT(%r11)
+	jmp	.Lback
 .Lno_data:
 	movq	%r11, %rdi
 	movq	%rsp, %rsi

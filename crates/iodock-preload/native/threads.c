@@ -85,14 +85,14 @@ static void write_control(struct state *state, u32 level, enum control kind, u64
 	struct stream *stream = &state->streams[level];
 	if (!room(state, level, PLAIN_LIMIT, now))
 		return;
-	u8 *at = stream->at;
+	u8 *begin = stream->at, *at = begin;
 	*at++ = CODE_CONTROL;
 	*at++ = (u8)kind;
 	at = put_fixed(at, state->tid, 4);
 	at = put_fixed(at, state->pid, 4);
 	at = put_fixed(at, now, 8);
 	stream->last_end = now;
-	commit(stream, at);
+	commit(stream, begin, at);
 }
 
 /* Whose calls follow in this stream. */
@@ -120,7 +120,7 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 	struct stream *stream = &state->streams[level];
 	if (confined || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)) || !room(state, level, PLAIN_LIMIT, now))
 		return;
-	u8 *at = stream->at;
+	u8 *begin = stream->at, *at = begin;
 	*at++ = CODE_CONTROL;
 	*at++ = CONTROL_USAGE;
 	at = put_fixed(at, state->tid, 4);
@@ -131,7 +131,7 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 	if (ends_process)
 		at = put(put(put_times(at, used), used[RUSAGE_READ]), used[RUSAGE_WRITTEN]);
 	stream->last_end = now;
-	commit(stream, at);
+	commit(stream, begin, at);
 }
 
 /* Where glibc keeps a thread's number, and where that block lies, from the thread pointer. */

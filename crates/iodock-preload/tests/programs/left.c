@@ -1,11 +1,12 @@
-/* A handler that leaves by siglongjmp what it interrupts, at any instruction. `left SIGNALS`: says how many reads the kernel has counted, and
- * how often something was left. */
+/* A handler that leaves by siglongjmp what it interrupts, at any instruction. `left SIGNALS reads|vforks`: says how many reads the kernel has
+ * counted, and how often something was left. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -35,9 +36,18 @@ static long reads_of_kernel(void)
 	return atol(strstr(text, "syscr: ") + strlen("syscr: "));
 }
 
+__attribute__((noinline)) static void make_child(void)
+{
+	int child = vfork();
+	if (child == 0)
+		_exit(0);
+	waitpid(child, 0, 0);
+}
+
 int main(int count, char **arguments)
 {
 	unsigned wanted = (unsigned)atoi(arguments[1]);
+	int vforks = !strcmp(arguments[2], "vforks");
 	struct sigaction action = {.sa_handler = handler};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
 	struct itimerspec often = {{0, EACH_NS}, {0, EACH_NS}};
@@ -50,8 +60,11 @@ int main(int count, char **arguments)
 	long before = reads_of_kernel();
 	if (!sigsetjmp(out, 1))
 		timer_settime(timer, 0, &often, 0);
-	while (signals < wanted)
+	while (signals < wanted) {
 		pread(file, &byte, 1, 0);
+		if (vforks)
+			make_child();
+	}
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, 0);
 	printf("%ld %u\n", reads_of_kernel() - before - 1, left);
