@@ -194,7 +194,8 @@ __attribute__((visibility("hidden"))) u64 iodock_record_short(struct state *stat
 	int is_recorded = record_short(state, plain, end);
 	leave(state, 0);
 	barrier();
-	if (is_recorded)
+	/* (By now another coroutine's call may be in flight: see is_next.) */
+	if (is_recorded && likely(state->flight == (u64)plain))
 		state->flight = 0;
 	return is_recorded ? 0 : end;
 }
