@@ -177,6 +177,41 @@ static struct pending *begin_pending(struct state *state)
 
 #include "confine.c"
 
+/* From here on it is known that the call is on its way. `made`: for an exec, if anything. */
+static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
+{
+	u64 stack = (u64)(frame + 1);
+	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
+	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, stack)) {
+		stop();
+		return;
+	}
+	struct pending *pending = begin_pending(state);
+	for (u32 i = 0; i < 6; i++)
+		pending->arguments[i] = frame->arguments[i];
+	pending->tid = state->tid;
+	pending->pid = state->pid;
+	if (shape->kind == KIND_FORK) {
+		pending->fork.flags = flags;
+		pending->fork.level = state->level;
+		pending->fork.flight = state->flight;
+		pending->fork.child = 0;
+	}
+	if (shape->kind == KIND_EXEC)
+		pending->exec.made = made;
+	/* What the rest means is told by this. */
+	barrier();
+	pending->number = frame->number;
+	u64 start = ticks();
+	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
+		take_off(state, frame, stack | NO_FRAME, start);
+	pending->start = start >> TIME_SHIFT;
+	barrier();
+	pending->stack = stack;
+	if (shape->kind == KIND_FORK)
+		update_lent(state);
+}
+
 __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
 {
 	u64 stack = (u64)(frame + 1);
@@ -213,6 +248,12 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		write_no_return(state, now);
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
+	if (shape->kind == KIND_EXIT) {
+		/* exit of a thread: its slot is free for the next one. */
+		if (frame->number == SYS_exit && !is_lent(state))
+			give_state_back(state);
+		return;
+	}
 	struct environment *made = 0;
 	if (shape->kind == KIND_EXEC) {
 		made = prepare_exec(shape, frame, told);
@@ -221,39 +262,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		if (!state->taken)
 			return;
 	}
-	if (shape->kind == KIND_EXIT) {
-		/* exit of a thread: its slot is free for the next one. */
-		if (frame->number == SYS_exit && !is_lent(state))
-			give_state_back(state);
-		return;
-	}
-	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
-	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, stack)) {
-		stop();
-		return;
-	}
-	struct pending *pending = begin_pending(state);
-	pending->number = frame->number;
-	for (u32 i = 0; i < 6; i++)
-		pending->arguments[i] = frame->arguments[i];
-	pending->tid = state->tid;
-	pending->pid = state->pid;
-	if (shape->kind == KIND_FORK) {
-		pending->fork.flags = flags;
-		pending->fork.level = state->level;
-		pending->fork.flight = state->flight;
-		pending->fork.child = 0;
-	}
-	if (shape->kind == KIND_EXEC)
-		pending->exec.made = made;
-	u64 start = ticks();
-	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
-		take_off(state, frame, stack, start);
-	pending->start = start >> TIME_SHIFT;
-	barrier();
-	pending->stack = stack;
-	if (shape->kind == KIND_FORK)
-		update_lent(state);
+	begin(state, shape, frame, made);
 }
 
 __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
@@ -306,7 +315,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		frame->number = (u64)result;
 	}
 	end_pending(state, (u32)(pending - state->pending));
-	int lands = come_back(state, (u64)(frame + 1));
+	int lands = come_back(state, (u64)(frame + 1) | NO_FRAME);
 	u32 level = enter(state);
 	if (shape->kind == KIND_EXEC) {
 		struct fields fields;

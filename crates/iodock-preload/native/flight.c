@@ -5,6 +5,8 @@
 #define SS_ONSTACK 1
 /* No stack is larger: farther up is another one. */
 #define STACK_MOST (1ul << 30)
+/* Added to where the stack of a call is that its trampoline makes: the stub's frame does not stay there. */
+#define NO_FRAME 1ul
 
 /* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
  * written was left. (A handler's calls, while another is in flight, are not noted.) */
@@ -75,10 +77,36 @@ static int on_other_stack(void)
 	return confined || failed(kernel2(SYS_sigaltstack, 0, &stack)) || (stack.flags & SS_ONSTACK);
 }
 
-/* Was the call in flight left? A handler that interrupted it is deeper in the stack. */
-static int was_left(const struct state *state, u64 stack)
+/* Does a handler that interrupted the call in flight have to be deeper in the stack, and is it not? */
+static int is_above(const struct state *state, u64 stack)
 {
 	return stack >= state->flight && stack - state->flight < STACK_MOST && !on_other_stack();
+}
+
+/* Has something else been written where the call in flight has its frame? (Its stack may have been given back, too.) */
+static int frame_is_gone(const struct state *state, u64 stack)
+{
+	struct flight flight = flight_of(state);
+	const u64 *frame = (const u64 *)(state->flight + __builtin_offsetof(struct plain_frame, start));
+	u64 words[2];
+	if (!flight.call || state->level || state->flight & NO_FRAME)
+		return 0;
+	/* What shares a page with the stack is there. */
+	if (((u64)frame & ~4095ul) == (stack & ~4095ul) && ((u64)(frame + 1) & ~4095ul) == (stack & ~4095ul)) {
+		words[0] = frame[0];
+		words[1] = frame[1];
+	} else {
+		long result = ask_for(words, frame, sizeof(words));
+		if (result != sizeof(words))
+			return result == -EFAULT;
+	}
+	return words[0] != flight.start || (u32)words[1] != flight.call - 1;
+}
+
+/* Was the call in flight left by who makes one at `stack`? */
+static int was_left(const struct state *state, u64 stack)
+{
+	return frame_is_gone(state, stack) || is_above(state, stack);
 }
 
 /* A call begins whose stack ends at `stack`. */

@@ -147,13 +147,18 @@ static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const 
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
-/* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
-static u64 copy_in(void *to, const void *from, u64 count)
+/* Reads what may not be there, as the kernel does: returns the bytes that could be read, or its error. */
+static long ask_for(void *to, const void *from, u64 count)
 {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
 	if (confined)
-		return 0;
-	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+		return -EPERM;
+	return kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+}
+
+static u64 copy_in(void *to, const void *from, u64 count)
+{
+	long result = ask_for(to, from, count);
 	return failed(result) ? 0 : (u64)result;
 }
 

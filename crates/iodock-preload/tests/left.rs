@@ -18,7 +18,7 @@ struct Reads {
     lost: usize,
 }
 
-fn reads(what: &str, signals: &str) -> Reads {
+fn reads(call: &str, what: &str, signals: &str) -> Reads {
     let folder = Folder::new();
     let session = session(&folder);
     let output = run(&session, &compiled("left", &folder), &[signals, what]);
@@ -29,7 +29,7 @@ fn reads(what: &str, signals: &str) -> Reads {
     let reads = entries(&session)
         .into_iter()
         .filter_map(|entry| match entry {
-            Entry::Call(call) if call.call.name() == "pread64" => Some(call.part),
+            Entry::Call(one) if one.call.name() == call => Some(one.part),
             _ => None,
         })
         .collect::<Vec<Part>>();
@@ -40,7 +40,7 @@ fn reads(what: &str, signals: &str) -> Reads {
 
 #[test]
 fn a_call_is_in_flight_or_recorded_at_any_instruction() {
-    let Reads { made, left, whole, no_return, lost } = reads("reads", "20000");
+    let Reads { made, left, whole, no_return, lost } = reads("pread64", "reads", "20000");
     assert!(whole <= made && made <= whole + no_return, "{made} made; {whole}, {no_return}");
     assert!(no_return <= left, "{no_return} did not return, {left} were left");
     assert_eq!(lost, 0);
@@ -49,6 +49,13 @@ fn a_call_is_in_flight_or_recorded_at_any_instruction() {
 /// Those that make children have no place in the chunk's header: of them records may be lost, and are counted.
 #[test]
 fn what_makes_children_is_left_too() {
-    let Reads { made, whole, no_return, lost, .. } = reads("vforks", "6000");
+    let Reads { made, whole, no_return, lost, .. } = reads("pread64", "vforks", "6000");
     assert!(whole <= made && made <= whole + no_return + lost, "{made} made; {whole}, {no_return}, {lost}");
+}
+
+/// One that is deeper in the stack than another might be a handler's: that the other was left shows where its frame is written over.
+#[test]
+fn calls_that_are_left_are_found_from_deeper_in_the_stack() {
+    let Reads { made, left, no_return, lost, .. } = reads("read", "deeper", "11");
+    assert_eq!((made, left, no_return, lost), (11, 11, 11, 0));
 }

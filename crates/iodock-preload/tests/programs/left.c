@@ -1,5 +1,5 @@
 /* A handler that leaves by siglongjmp what it interrupts, at any instruction. `left SIGNALS reads|vforks`: says how many reads the kernel has
- * counted, and how often something was left. */
+ * counted, and how often something was left. `left CALLS deeper`: each is left by who goes on deeper in the stack. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -24,6 +24,29 @@ static void handler(int number)
 		left++;
 		siglongjmp(out, 1);
 	}
+}
+
+static void leave_it(int number)
+{
+	left++;
+	siglongjmp(out, 1);
+}
+
+/* Waits in vain for `count` bytes, then goes on. */
+__attribute__((noinline)) static int wait_deeper(int pipe, int count)
+{
+	struct itimerspec soon = {{0, 0}, {0, 100 * EACH_NS}};
+	char bytes[16];
+	if (!count)
+		return 0;
+	if (!sigsetjmp(out, 1)) {
+		struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN};
+		timer_t timer;
+		timer_create(CLOCK_MONOTONIC, &event, &timer);
+		timer_settime(timer, 0, &soon, 0);
+		read(pipe, bytes, sizeof(bytes));
+	}
+	return wait_deeper(pipe, count - 1) + 1;
 }
 
 /* Without the one that asks for it. */
@@ -55,6 +78,15 @@ int main(int count, char **arguments)
 	timer_t timer;
 	char byte;
 	file = open("/etc/passwd", O_RDONLY);
+	if (!strcmp(arguments[2], "deeper")) {
+		int ends[2];
+		action.sa_handler = leave_it;
+		sigaction(SIGRTMIN, &action, 0);
+		pipe(ends);
+		int made = wait_deeper(ends[0], (int)wanted);
+		printf("%d %u\n", made, left);
+		return 0;
+	}
 	sigaction(SIGRTMIN, &action, 0);
 	timer_create(CLOCK_MONOTONIC, &event, &timer);
 	long before = reads_of_kernel();
