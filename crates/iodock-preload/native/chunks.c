@@ -23,7 +23,7 @@ static void forget_calls(struct state *state)
 		state->cache[i / PATH_WAYS][i % PATH_WAYS].hash = 0;
 	for (u32 i = 0; i < HABITS; i++)
 		state->habits[i] = (struct habit){0, 0, 0};
-	state->last_path_bytes = 0;
+	state->last_path_bytes = state->last_path[0] = 0;
 }
 
 /* A number that is nobody's. One that could not be mapped is kept: who records in vain takes no more than one. */

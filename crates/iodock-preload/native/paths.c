@@ -36,6 +36,14 @@ static inline u64 mix(u64 hash, u64 word)
 	return hash ^ hash >> 32;
 }
 
+#define HASH_BEGIN 0x9e3779b97f4a7c15ul
+
+/* All bits below the lowest byte that is zero. */
+static inline u64 text_before(u64 zeros)
+{
+	return ((zeros & -zeros) - 1) >> 7;
+}
+
 /* A path as it was when it was looked at. */
 struct path {
 	const u8 *text;
@@ -58,7 +66,7 @@ static inline u64 word_at(const u8 *text)
 /* Length, hash and copy in one pass: where a loop ends is what the processor guesses wrong, and that takes longer than all the rest. */
 static inline void look_at(struct path *path, const u8 *text)
 {
-	u64 hash = 0x9e3779b97f4a7c15ul, at = 0, word, zeros;
+	u64 hash = HASH_BEGIN, at = 0, word, zeros;
 	path->text = text;
 	while (!(zeros = zero_bytes(word = word_at(text + at))) && at < PATH_LIMIT - 8) {
 		hash = mix(hash, word);
@@ -66,9 +74,7 @@ static inline void look_at(struct path *path, const u8 *text)
 			path->words[at / 8] = word;
 		at += 8;
 	}
-	/* All bits below the lowest byte that is zero. */
-	u64 before = zeros ? ((zeros & -zeros) - 1) >> 7 : ~0ul;
-	word &= before;
+	word &= zeros ? text_before(zeros) : ~0ul;
 	if (likely(at < LAST_PATH)) {
 		path->words[at / 8] = word;
 		path->words[at / 8 + 1] = 0;
@@ -109,20 +115,29 @@ static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path,
 	return at + count;
 }
 
-static inline ALWAYS struct cached *ways_of(struct state *state, const struct path *path)
+static inline ALWAYS struct cached *ways_of(struct state *state, u64 hash)
 {
-	return state->cache[path->hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
+	return state->cache[hash >> 1 & (CACHED_PATHS / PATH_WAYS - 1)];
 }
 
 /* Its number in this chunk, 0 if it is not known. */
-static inline ALWAYS u64 known_path(struct state *state, const struct path *path)
+static inline ALWAYS u64 known_path(const struct cached *ways, u64 hash)
 {
-	const struct cached *ways = ways_of(state, path);
 	u64 index = 0;
 	/* All of them, without a branch: which one it is the processor would guess wrong. */
+#pragma GCC unroll 4
 	for (u32 i = 0; i < PATH_WAYS; i++)
-		index |= ways[i].index & -(u64)(ways[i].hash == path->hash);
+		index = ways[i].hash == hash ? ways[i].index : index;
 	return index;
+}
+
+/* In the place of the oldest one. */
+static inline ALWAYS void keep_path(struct cached *ways, u64 hash, u64 index)
+{
+#pragma GCC unroll 4
+	for (u32 i = PATH_WAYS - 1; i > 0; i--)
+		ways[i] = ways[i - 1];
+	ways[0] = (struct cached){hash, index};
 }
 
 /* 0, how much is as in the last new one, how many bytes follow, and these. It gets the next number, from 1. */
@@ -132,18 +147,15 @@ static __attribute__((noinline)) u8 *put_new_path(struct state *state, u32 level
 	stream->paths++;
 	if (unlikely(level))
 		return put_bytes(put(put(put(at, 0), 0), path->bytes), path->text, path->bytes);
-	struct cached *ways = ways_of(state, path);
 	u64 shared = shared_with_last(state, path);
-	for (u32 i = PATH_WAYS - 1; i > 0; i--)
-		ways[i] = ways[i - 1];
-	ways[0] = (struct cached){path->hash, stream->paths};
+	keep_path(ways_of(state, path->hash), path->hash, stream->paths);
 	return put_rest(state, put(put(put(at, 0), shared), path->bytes - shared), path, shared);
 }
 
 /* The number of a path that is in this chunk, or what makes it known. */
 static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const struct path *path)
 {
-	u64 index = level ? 0 : known_path(state, path);
+	u64 index = level ? 0 : known_path(ways_of(state, path->hash), path->hash);
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 

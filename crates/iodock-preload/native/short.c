@@ -8,23 +8,25 @@
 
 struct brief {
 	struct state *state;
-	const u64 *arguments;
+	const struct plain_frame *plain;
 	u64 shape; /* as it stands in memory: kind, code, roles */
-	u64 gap, duration, end;
-	s64 result;
+	u64 end; /* in ticks */
+	u64 gap, duration;
+	u8 *begin;
 };
 
 /* put() of what has no more than 56 bits. */
 static inline ALWAYS u8 *put_short(u8 *at, u64 value)
 {
-	u32 more = (63 - (u32)__builtin_clzl(value | 1)) * 37 >> 8;
+	u32 more = ((u32)__builtin_clzl(value | 1) ^ 63) * 37 >> 8;
 	*(unaligned_u64 *)at = (value << 1 | 1) << more;
 	return at + more + 1;
 }
 
 /* Code and masks, and the times. */
-static inline ALWAYS u8 *put_head(u8 *at, const struct brief *brief, u32 has, u32 more)
+static inline ALWAYS u8 *put_head(const struct brief *brief, u32 has, u32 more)
 {
+	u8 *at = brief->begin;
 	at[0] = (u8)(brief->shape >> 8);
 	at[1] = (u8)(has | (more ? HAS_MORE : 0));
 	at[2] = (u8)more;
@@ -42,41 +44,78 @@ static inline ALWAYS u8 *put_filled(u8 *at, const u8 *stat)
 	return put_stat(at, *(const u64 *)(stat + 48), *(const u32 *)(stat + 24) >> 12 & 15);
 }
 
-/* A descriptor, and with it perhaps a command and what that is given, or what the kernel has filled. 0 if there is no room. */
-static inline ALWAYS int record_descriptor(const struct brief *brief, int has_command, int has_argument, const u8 *stat)
+/* The times of a call, in units. Is it one for the short way? Not with a gap that is negative, or where there is little room. */
+static inline ALWAYS int begin_brief(struct brief *brief, u64 bytes)
+{
+	const struct stream *stream = &brief->state->streams[0];
+	u64 start = brief->plain->start >> TIME_SHIFT;
+	brief->gap = start - stream->last_end;
+	brief->duration = (brief->end >> TIME_SHIFT) - start;
+	brief->begin = stream->at;
+	return likely(!((brief->gap | brief->duration) >> 56) && brief->begin + bytes <= stream->limit);
+}
+
+/* What leave() and land() do. `end`, or 0 if it is recorded. */
+static inline ALWAYS u64 end_brief(const struct brief *brief, int is_recorded)
+{
+	struct state *state = brief->state;
+	leave(state, 0);
+	/* (By now another coroutine's call may be in flight: see is_next.) */
+	if (is_recorded && likely(state->flight == (u64)brief->plain))
+		state->flight = 0;
+	return is_recorded ? 0 : brief->end;
+}
+
+static inline ALWAYS u64 commit_brief(const struct brief *brief, u8 *end)
 {
 	struct stream *stream = &brief->state->streams[0];
-	const u64 *arguments = brief->arguments;
-	u8 *begin = stream->at, *at = begin;
-	if (unlikely(at + PLAIN_LIMIT > stream->limit))
-		return 0;
+	stream->last_end = brief->end >> TIME_SHIFT;
+	commit_landing(stream, brief->begin, end);
+	return end_brief(brief, 1);
+}
+
+/* What stands behind the descriptor. */
+enum behind { NOTHING, SIZE, ARGUMENT, COMMAND_AND_ARGUMENT, STAT };
+
+static __attribute__((noinline)) u64 record_descriptor(struct state *state, const struct plain_frame *plain, u64 end, u64 shape,
+						       enum behind behind)
+{
+	struct brief brief = {state, plain, shape, end, 0, 0, 0};
+	struct stream *stream = &state->streams[0];
+	const u64 *arguments = plain->frame.arguments;
+	if (unlikely(!begin_brief(&brief, PLAIN_LIMIT)))
+		return end_brief(&brief, 0);
 	s32 fd = (s32)arguments[0];
-	u32 has = (fd != stream->last_fd ? HAS_FD : 0) | (brief->result ? HAS_RESULT : 0), more = 0;
-	if (has_argument) {
-		struct habit *habit = habit_of(brief);
+	u64 size = behind == SIZE ? arguments[2] : 0;
+	u32 has = (fd != stream->last_fd ? HAS_FD : 0) | (plain->result != (s64)size ? HAS_RESULT : 0), more = 0;
+	const u8 *stat = behind == STAT && plain->result >= 0 ? (const u8 *)arguments[1] : 0;
+	if (behind == ARGUMENT || behind == COMMAND_AND_ARGUMENT) {
+		struct habit *habit = habit_of(&brief);
 		more = (s64)arguments[2] != habit->argument ? MORE_ARGUMENT : 0;
 		habit->argument = (s64)arguments[2];
-		if (has_command) {
+		if (behind == COMMAND_AND_ARGUMENT) {
 			more |= arguments[1] != habit->flags ? MORE_FLAGS : 0;
 			habit->flags = arguments[1];
 		}
 	}
 	if (stat)
 		more |= MORE_STAT;
-	at = put_head(at, brief, has, more);
+	if (behind == SIZE)
+		has |= HAS_SIZE;
+	u8 *at = put_head(&brief, has, more);
 	if (has & HAS_FD)
 		at = put_signed(at, stream->last_fd = fd);
+	if (has & HAS_SIZE)
+		at = put(at, stream->last_size = size);
 	if (has & HAS_RESULT)
-		at = put_signed(at, brief->result);
+		at = put_signed(at, plain->result);
 	if (more & MORE_FLAGS)
 		at = put(at, arguments[1]);
 	if (more & MORE_ARGUMENT)
 		at = put_signed(at, (s64)arguments[2]);
 	if (stat)
 		at = put_filled(at, stat);
-	stream->last_end = brief->end;
-	commit_landing(stream, begin, at);
-	return 1;
+	return commit_brief(&brief, at);
 }
 
 /* Where a call has them; 0 where it has none. */
@@ -85,16 +124,15 @@ struct pointers {
 	const u64 *flags;
 };
 
-/* 0 if this is another shape, or the path may not be read. */
-static inline ALWAYS int find_pointers(struct pointers *found, const struct brief *brief)
+/* 0 if this is another shape. */
+static inline ALWAYS int find_pointers(struct pointers *found, u64 shape, const u64 *arguments)
 {
-	const u64 *arguments = brief->arguments;
-	const u8 *stat = 0;
+	found->stat = 0;
 	found->flags = 0;
-	switch (brief->shape >> ROLES_SHIFT) {
+	switch (shape >> ROLES_SHIFT) {
 	case ROLES(ROLE_FD, ROLE_PATH, ROLE_STAT, ROLE_FLAGS): /* newfstatat */
 		found->path = (const u8 *)arguments[1];
-		stat = (const u8 *)arguments[2];
+		found->stat = (const u8 *)arguments[2];
 		found->flags = &arguments[3];
 		break;
 	case ROLES(ROLE_FD, ROLE_PATH, ROLE_FLAGS, 0): /* openat */
@@ -102,7 +140,7 @@ static inline ALWAYS int find_pointers(struct pointers *found, const struct brie
 		found->flags = &arguments[2];
 		break;
 	case ROLES(ROLE_PATH, ROLE_STAT, 0, 0): /* stat, lstat */
-		stat = (const u8 *)arguments[1];
+		found->stat = (const u8 *)arguments[1];
 		/* fall through */
 	case ROLES(ROLE_PATH, 0, 0, 0): /* unlink, access */
 		found->path = (const u8 *)arguments[0];
@@ -110,92 +148,118 @@ static inline ALWAYS int find_pointers(struct pointers *found, const struct brie
 	default:
 		return 0;
 	}
-	found->stat = brief->result >= 0 ? stat : 0;
 	return found->path != 0;
 }
 
-static __attribute__((noinline)) int record_path(const struct brief *brief, u64 number)
+/* What put_path() would write, in one pass over the text: where a loop ends is what the processor guesses wrong, and that takes longer than
+ * a word. 0, and nothing is changed, if it goes over the end of a page (word_at() knows whether there is another) or is long. */
+static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text)
 {
-	struct state *state = brief->state;
-	struct stream *stream = &state->streams[0];
-	u32 opens = (brief->shape & 255) == KIND_OPEN, has = 0, more = MORE_PATH;
-	s64 result = brief->result;
-	struct pointers pointers;
-	struct path path;
-	if (unlikely(!find_pointers(&pointers, brief)) || (result < 0 && !path_was_read(number, brief->arguments, result)))
-		return 0;
-	look_at(&path, pointers.path);
-	u8 *begin = stream->at, *at = begin;
-	if (unlikely(at + PLAIN_LIMIT + path.bytes > stream->limit))
-		return 0;
-	if (pointers.flags) {
-		struct habit *habit = habit_of(brief);
-		more |= *pointers.flags != habit->flags ? MORE_FLAGS : 0;
-		habit->flags = *pointers.flags;
+	u64 here = (4096 - ((u64)text & 4095)) / 8, whole = state->last_path_bytes / 8, most = LAST_PATH / 8;
+	u64 hash = HASH_BEGIN, i = 0, word, words[LAST_PATH / 8];
+	if (here < most)
+		most = here;
+	/* What is as in the last one. */
+	for (;; hash = mix(hash, word), i++) {
+		if (unlikely(i >= most))
+			return 0;
+		word = *(const volatile unaligned_u64 *)(text + 8 * i);
+		if (i >= whole || word != state->last_path[i])
+			break;
 	}
-	s32 *last_fd = path.bytes ? &stream->last_directory : &stream->last_fd, fd = (s32)brief->arguments[0];
-	if ((brief->shape >> ROLES_SHIFT & 255) == ROLE_FD && fd != *last_fd)
+	/* The rest goes where it is to stand if nobody knows the path. */
+	u64 first = i, differ = (u64)__builtin_ctzl((word ^ state->last_path[i]) | 1ul << 63) / 8, shared = 8 * i + differ;
+	u8 *count_at = put_short(at + 1, shared), *to = count_at + 1;
+	*(unaligned_u64 *)to = word >> 8 * differ;
+	to -= differ;
+	u64 zeros = zero_bytes(word);
+	while (!zeros) {
+		hash = mix(hash, word);
+		words[i] = word;
+		if (unlikely(++i >= most))
+			return 0;
+		word = *(const volatile unaligned_u64 *)(text + 8 * i);
+		zeros = zero_bytes(word);
+		*(unaligned_u64 *)(to += 8) = word;
+	}
+	words[i] = word & text_before(zeros);
+	hash = mix(hash, words[i]) | 1;
+	struct cached *ways = ways_of(state, hash);
+	u64 index = known_path(ways, hash);
+	if (index)
+		return put_short(at, index);
+	u64 bytes = 8 * i + (u64)__builtin_ctzl(zeros) / 8, count = bytes - shared;
+	/* Also one that would be negative: the last path again, which is no longer known. */
+	if (unlikely(count > 127))
+		return 0;
+	keep_path(ways, hash, ++state->streams[0].paths);
+	for (; first <= i; first++)
+		state->last_path[first] = words[first];
+	state->last_path_bytes = bytes;
+	*at = 1;
+	*count_at = (u8)(count << 1 | 1);
+	return count_at + 1 + count;
+}
+
+static __attribute__((noinline)) u64 record_path(struct state *state, const struct plain_frame *plain, u64 end, u64 shape)
+{
+	struct brief brief = {state, plain, shape, end, 0, 0, 0};
+	struct stream *stream = &state->streams[0];
+	u32 opens = (shape & 255) == KIND_OPEN, has = 0, more = MORE_PATH;
+	s64 result = plain->result;
+	struct pointers pointers;
+	if (unlikely(!find_pointers(&pointers, shape, plain->frame.arguments) ||
+		     (result < 0 && !path_was_read(plain->frame.number, plain->frame.arguments, result)) ||
+		     !begin_brief(&brief, PLAIN_LIMIT + LAST_PATH)))
+		return end_brief(&brief, 0);
+	struct habit *habit = habit_of(&brief);
+	if (pointers.flags)
+		more |= *pointers.flags != habit->flags ? MORE_FLAGS : 0;
+	s32 *last_fd = *pointers.path ? &stream->last_directory : &stream->last_fd, fd = (s32)plain->frame.arguments[0];
+	if ((shape >> ROLES_SHIFT & 255) == ROLE_FD && fd != *last_fd)
 		has |= HAS_FD;
 	if (result != (opens ? stream->last_opened : 0))
 		has |= HAS_RESULT;
-	at = put_head(at, brief, has, more | (pointers.stat ? MORE_STAT : 0));
-	at = put_path(state, 0, at, &path);
+	if (pointers.stat && result >= 0)
+		more |= MORE_STAT;
+	u8 *at = put_path_at_once(state, put_head(&brief, has, more), pointers.path);
+	if (unlikely(!at))
+		return end_brief(&brief, 0);
 	if (has & HAS_FD)
 		at = put_signed(at, *last_fd = fd);
 	if (has & HAS_RESULT)
 		at = put_signed(at, result);
 	if (more & MORE_FLAGS)
-		at = put(at, *pointers.flags);
-	if (pointers.stat)
+		at = put(at, habit->flags = *pointers.flags);
+	if (more & MORE_STAT)
 		at = put_filled(at, pointers.stat);
 	if (opens && result >= 0)
 		stream->last_fd = stream->last_opened = (s32)result;
-	stream->last_end = brief->end;
-	commit_landing(stream, begin, at);
-	return 1;
+	return commit_brief(&brief, at);
 }
 
-/* Is it recorded? Times are in ticks. */
-static inline int record_short(struct state *state, const struct plain_frame *plain, u64 end)
-{
-	u64 number = plain->frame.number & (CALL_NUMBERS - 1), start = plain->start >> TIME_SHIFT;
-	u32 kind;
-	struct brief brief;
-	brief.state = state;
-	brief.arguments = plain->frame.arguments;
-	brief.shape = *(const u64 *)&session->shapes[number];
-	brief.result = plain->result;
-	brief.end = end >> TIME_SHIFT;
-	brief.gap = start - state->streams[0].last_end;
-	brief.duration = brief.end - start;
-	/* Also a gap that is negative. */
-	if (unlikely((brief.gap | brief.duration) >> 56))
-		return 0;
-	/* All but the code. */
-	switch (brief.shape & ~0xff00ul) {
-	case KIND_GENERAL | ROLES(ROLE_FD, 0, 0, 0) << ROLES_SHIFT: /* close, fdatasync, fchown */
-		return record_descriptor(&brief, 0, 0, 0);
-	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_FLAGS, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* fcntl */
-		return record_descriptor(&brief, 1, 1, 0);
-	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* lseek */
-		return record_descriptor(&brief, 0, 1, 0);
-	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_STAT, 0, 0) << ROLES_SHIFT: /* fstat, before glibc 2.33 */
-		return record_descriptor(&brief, 0, 0, brief.result >= 0 ? (const u8 *)brief.arguments[1] : 0);
-	default:
-		kind = brief.shape & 255;
-		return (kind == KIND_GENERAL || kind == KIND_OPEN) && record_path(&brief, number);
-	}
-}
-
-/* Called by the stub behind the call in flight, after which it has done what enter() does. `end`, or 0 if it is recorded. */
+/* Called by the stub behind the call in flight, after which it has done what enter() does. Times are in ticks. `end`, or 0 if it is
+ * recorded. */
 __attribute__((visibility("hidden"))) u64 iodock_record_short(struct state *state, const struct plain_frame *plain, u64 end)
 {
+	u64 shape = *(const u64 *)&session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
+	struct brief brief = {state, plain, shape, end, 0, 0, 0};
 	state->crowded = 0;
-	int is_recorded = record_short(state, plain, end);
-	leave(state, 0);
-	barrier();
-	/* (By now another coroutine's call may be in flight: see is_next.) */
-	if (is_recorded && likely(state->flight == (u64)plain))
-		state->flight = 0;
-	return is_recorded ? 0 : end;
+	/* All but the code. */
+	switch (shape & ~0xff00ul) {
+	case KIND_GENERAL | ROLES(ROLE_FD, 0, 0, 0) << ROLES_SHIFT: /* close, fdatasync, fchown */
+		return record_descriptor(state, plain, end, shape, NOTHING);
+	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_FLAGS, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* fcntl */
+		return record_descriptor(state, plain, end, shape, COMMAND_AND_ARGUMENT);
+	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* lseek */
+		return record_descriptor(state, plain, end, shape, ARGUMENT);
+	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_SIZE, 0) << ROLES_SHIFT: /* getdents64 */
+		return record_descriptor(state, plain, end, shape, SIZE);
+	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_STAT, 0, 0) << ROLES_SHIFT: /* fstat, before glibc 2.33 */
+		return record_descriptor(state, plain, end, shape, STAT);
+	default:
+		if ((shape & 255) == KIND_GENERAL || (shape & 255) == KIND_OPEN)
+			return record_path(state, plain, end, shape);
+		return end_brief(&brief, 0);
+	}
 }

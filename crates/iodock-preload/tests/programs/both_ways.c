@@ -96,10 +96,12 @@ static u64 written(u32 way)
 		const struct shape *shape = &header.shapes[call.frame.number];
 		u64 end = (call.start >> TIME_SHIFT) + any(2000);
 		u32 level = enter(state);
-		u32 done = way && record_short(state, &call, end << TIME_SHIFT);
-		taken += done;
-		if (!done)
-			record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result);
+		if (way && !iodock_record_short(state, &call, end << TIME_SHIFT)) {
+			taken++;
+			continue;
+		}
+		state->level = level + 1;
+		record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result);
 		leave(state, level);
 	}
 	return taken;
