@@ -23,15 +23,19 @@ static inline ALWAYS u8 *put_short(u8 *at, u64 value)
 	return at + more + 1;
 }
 
-/* Code and masks, and the times. */
-static inline ALWAYS u8 *put_head(const struct brief *brief, u32 has, u32 more)
+/* Behind code and masks. */
+static inline ALWAYS u8 *put_span(u8 *at, const struct brief *brief)
 {
-	u8 *at = brief->begin;
-	at[0] = (u8)(brief->shape >> 8);
-	at[1] = (u8)(has | (more ? HAS_MORE : 0));
-	at[2] = (u8)more;
-	at += more ? 3 : 2;
 	return put_short(put_short(at, brief->gap), brief->duration);
+}
+
+/* Code and masks, once all is known: there are two of these if `more` is not 0. */
+static inline ALWAYS void put_masks(const struct brief *brief, u32 has, u32 more)
+{
+	brief->begin[0] = (u8)(brief->shape >> 8);
+	brief->begin[1] = (u8)(has | (more ? HAS_MORE : 0));
+	if (more)
+		brief->begin[2] = (u8)more;
 }
 
 static inline ALWAYS struct habit *habit_of(const struct brief *brief)
@@ -102,7 +106,7 @@ static __attribute__((noinline)) u64 record_descriptor(struct state *state, cons
 		more |= MORE_STAT;
 	if (behind == SIZE)
 		has |= HAS_SIZE;
-	u8 *at = put_head(&brief, has, more);
+	u8 *at = put_span(brief.begin + (more ? 3 : 2), &brief);
 	if (has & HAS_FD)
 		at = put_signed(at, stream->last_fd = fd);
 	if (has & HAS_SIZE)
@@ -115,6 +119,7 @@ static __attribute__((noinline)) u64 record_descriptor(struct state *state, cons
 		at = put_signed(at, (s64)arguments[2]);
 	if (stat)
 		at = put_filled(at, stat);
+	put_masks(&brief, has, more);
 	return commit_brief(&brief, at);
 }
 
@@ -151,14 +156,16 @@ static inline ALWAYS int find_pointers(struct pointers *found, u64 shape, const 
 	return found->path != 0;
 }
 
-/* What put_path() would write, in one pass over the text: where a loop ends is what the processor guesses wrong, and that takes longer than
- * a word. 0, and nothing is changed, if it goes over the end of a page (word_at() knows whether there is another) or is long. */
-static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text)
+/* What put_path() would write, and how long the path is, in one pass over the text, which others may change meanwhile: where a loop ends is what the processor guesses wrong, and that takes longer than
+ * a word. 0, and nothing is changed, if it goes over the end of a page (word_at() knows whether there is another), or of the room that there is,
+ * or is long. */
+static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes)
 {
-	u64 here = (4096 - ((u64)text & 4095)) / 8, whole = state->last_path_bytes / 8, most = LAST_PATH / 8;
+	u64 here = (4096 - ((u64)text & 4095)) / 8, there = (u64)(state->streams[0].limit - at - PLAIN_LIMIT) / 8;
+	u64 whole = state->last_path_bytes / 8, most = LAST_PATH / 8;
 	u64 hash = HASH_BEGIN, i = 0, word, words[LAST_PATH / 8];
-	if (here < most)
-		most = here;
+	most = most < here ? most : here;
+	most = most < there ? most : there;
 	/* What is as in the last one. */
 	for (;; hash = mix(hash, word), i++) {
 		if (unlikely(i >= most))
@@ -185,17 +192,17 @@ static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 
 	words[i] = word & text_before(zeros);
 	hash = mix(hash, words[i]) | 1;
 	struct cached *ways = ways_of(state, hash);
-	u64 index = known_path(ways, hash);
+	*bytes = 8 * i + (u64)__builtin_ctzl(zeros) / 8;
+	u64 index = known_path(ways, hash), count = *bytes - shared;
 	if (index)
 		return put_short(at, index);
-	u64 bytes = 8 * i + (u64)__builtin_ctzl(zeros) / 8, count = bytes - shared;
 	/* Also one that would be negative: the last path again, which is no longer known. */
 	if (unlikely(count > 127))
 		return 0;
 	keep_path(ways, hash, ++state->streams[0].paths);
 	for (; first <= i; first++)
 		state->last_path[first] = words[first];
-	state->last_path_bytes = bytes;
+	state->last_path_bytes = *bytes;
 	*at = 1;
 	*count_at = (u8)(count << 1 | 1);
 	return count_at + 1 + count;
@@ -208,23 +215,24 @@ static __attribute__((noinline)) u64 record_path(struct state *state, const stru
 	u32 opens = (shape & 255) == KIND_OPEN, has = 0, more = MORE_PATH;
 	s64 result = plain->result;
 	struct pointers pointers;
+	u64 bytes;
 	if (unlikely(!find_pointers(&pointers, shape, plain->frame.arguments) ||
 		     (result < 0 && !path_was_read(plain->frame.number, plain->frame.arguments, result)) ||
-		     !begin_brief(&brief, PLAIN_LIMIT + LAST_PATH)))
+		     !begin_brief(&brief, 2 * PLAIN_LIMIT)))
 		return end_brief(&brief, 0);
-	struct habit *habit = habit_of(&brief);
-	if (pointers.flags)
-		more |= *pointers.flags != habit->flags ? MORE_FLAGS : 0;
-	s32 *last_fd = *pointers.path ? &stream->last_directory : &stream->last_fd, fd = (s32)plain->frame.arguments[0];
+	u8 *at = put_path_at_once(state, put_span(brief.begin + 3, &brief), pointers.path, &bytes);
+	if (unlikely(!at))
+		return end_brief(&brief, 0);
+	s32 *last_fd = bytes ? &stream->last_directory : &stream->last_fd, fd = (s32)plain->frame.arguments[0];
 	if ((shape >> ROLES_SHIFT & 255) == ROLE_FD && fd != *last_fd)
 		has |= HAS_FD;
 	if (result != (opens ? stream->last_opened : 0))
 		has |= HAS_RESULT;
+	struct habit *habit = habit_of(&brief);
+	if (pointers.flags && *pointers.flags != habit->flags)
+		more |= MORE_FLAGS;
 	if (pointers.stat && result >= 0)
 		more |= MORE_STAT;
-	u8 *at = put_path_at_once(state, put_head(&brief, has, more), pointers.path);
-	if (unlikely(!at))
-		return end_brief(&brief, 0);
 	if (has & HAS_FD)
 		at = put_signed(at, *last_fd = fd);
 	if (has & HAS_RESULT)
@@ -235,6 +243,7 @@ static __attribute__((noinline)) u64 record_path(struct state *state, const stru
 		at = put_filled(at, pointers.stat);
 	if (opens && result >= 0)
 		stream->last_fd = stream->last_opened = (s32)result;
+	put_masks(&brief, has, more);
 	return commit_brief(&brief, at);
 }
 
