@@ -119,6 +119,13 @@ fn a_child_that_ends_in_a_sandbox_is_not_the_end() {
     assert_eq!(bytes[chunk::OVER..chunk::OVER + 4], [0; 4]);
 }
 
+/// They no longer count as such that may be a child's parent.
+#[test]
+fn children_behind_calls_that_were_left() {
+    let recorded = all_of_it("crowded");
+    assert_eq!((recorded.forks.len(), recorded.stopped), (13, 0));
+}
+
 /// More than can be kept apart: recording stops, which is counted, and nothing is another's.
 #[test]
 fn children_of_children_of_many_generations() {

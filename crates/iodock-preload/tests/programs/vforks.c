@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -258,6 +259,31 @@ __attribute__((noinline)) static void descend(int levels)
 	made(child);
 }
 
+static void leave(int signal)
+{
+	siglongjmp(out, 1);
+}
+
+/* Reads that are made where no one knows beforehand what will be called, each deeper in the stack than the one before, and left. */
+static void leave_some(int levels)
+{
+	static int pipe_ends[2];
+	struct itimerval soon = {{0, 0}, {0, 2000}};
+	char byte;
+	if (!pipe_ends[0])
+		pipe(pipe_ends);
+	if (!levels) {
+		by_vfork();
+		return;
+	}
+	if (!sigsetjmp(out, 1)) {
+		setitimer(ITIMER_REAL, &soon, 0);
+		syscall(SYS_read, pipe_ends[0], &byte, 1);
+	}
+	leave_some(levels - 1);
+	by_vfork();
+}
+
 int main(int count, char **arguments)
 {
 	const char *what = arguments[1];
@@ -289,6 +315,9 @@ int main(int count, char **arguments)
 			read_some(7);
 			by_vfork();
 		}
+	} else if (!strcmp(what, "crowded")) {
+		handle(SIGALRM, leave);
+		leave_some(12);
 	} else if (!strcmp(what, "deep")) {
 		descend(20);
 	} else if (!strcmp(what, "grandchildren")) {
