@@ -70,14 +70,15 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 {
 	u32 level = enter(state);
 	struct fields fields;
+	u8 *copy;
 	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
 		write_usage(state, level, number == SYS_exit_group, now);
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
-	} else if (room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) {
+	} else if ((copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) != 0) {
 		/* The kernel has not read the path yet, and may refuse it. */
-		u8 *copy = state->streams[level].at + PLAIN_LIMIT;
+		copy += PLAIN_LIMIT;
 		u32 at = shape->roles[0] == ROLE_PATH ? 0 : 1;
 		if (at == 1)
 			fields.has = HAS_FD, fields.fd = (s32)arguments[0];
@@ -177,6 +178,12 @@ static struct pending *begin_pending(struct state *state)
 
 #include "confine.c"
 
+/* Where a call that is made from here would have the frame of one that the stub makes. */
+static inline u64 flight_around(const struct frame *frame)
+{
+	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
+}
+
 /* From here on it is known that the call is on its way. `made`: for an exec, if anything. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
 {
@@ -204,7 +211,7 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	pending->number = frame->number;
 	u64 start = ticks();
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
-		take_off(state, frame, stack | NO_FRAME, start);
+		take_off(state, frame, flight_around(frame), start);
 	pending->start = start >> TIME_SHIFT;
 	barrier();
 	pending->stack = stack;
@@ -298,6 +305,12 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		settle(state, end, 0);
 		pending = begun(state, (u64)(frame + 1));
 	}
+	if (!pending && state->flight == flight_around(frame)) {
+		/* More had been begun than can be kept. */
+		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+		come_back(state, flight_around(frame));
+		end_flight(state);
+	}
 	if (!pending || pending->tid != state->tid)
 		return;
 	/* In a sandbox the child is not told from its parent, whose return comes yet. */
@@ -315,7 +328,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		frame->number = (u64)result;
 	}
 	end_pending(state, (u32)(pending - state->pending));
-	int lands = come_back(state, (u64)(frame + 1) | NO_FRAME);
+	int lands = come_back(state, flight_around(frame));
 	u32 level = enter(state);
 	if (shape->kind == KIND_EXEC) {
 		struct fields fields;
@@ -324,5 +337,5 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	} else {
 		record_general(state, level, shape, done.arguments, lands, done.start, end, result);
 	}
-	land(state, level, lands);
+	land(state, level, lands ? flight_around(frame) : 0);
 }

@@ -109,9 +109,10 @@ static __attribute__((noinline)) void gather_items(struct state *state, u32 leve
 {
 	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
 	u64 bytes = count * ITEM_BYTES + CONTROL_LIMIT;
-	if (!room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now))
+	u8 *at = room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now);
+	if (!at)
 		return;
-	u8 *first = state->streams[level].at + PLAIN_LIMIT, *end;
+	u8 *first = at + PLAIN_LIMIT, *end;
 	if (shape->roles[1] == ROLE_MESSAGES)
 		end = put_messages(first, first + bytes, (const u8 *)arguments[1], count);
 	else if (shape->roles[2] == ROLE_BLOCKS)

@@ -11,9 +11,11 @@ static void write_task(struct state *state, u32 level, u64 now);
 /* The stream has no chunk: its next record begins one. The memory stays, for that. */
 static void forget_chunk(struct stream *stream)
 {
-	stream->chunk = 0;
-	stream->at = 0;
 	stream->limit = 0;
+	barrier();
+	stream->at = 0;
+	barrier();
+	stream->chunk = 0;
 }
 
 /* What the calls of the first stream had last: a chunk is read alone. */
@@ -185,46 +187,59 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
 }
 
-static inline int room(struct state *state, u32 level, u64 bytes, u64 now)
+/* Where the next record may be, of so many bytes. 0: it is lost. (Asked for once: a handler may give the thread to another coroutine, and that
+ * one begin another chunk.) */
+static inline u8 *room(struct state *state, u32 level, u64 bytes, u64 now)
 {
 	struct stream *stream = &state->streams[level];
 	if (unlikely(stream->task != task_of(state)) && stream->chunk)
 		write_task(state, level, now);
-	if (likely(stream->at + bytes <= stream->limit && stream->at))
-		return 1;
-	if (extend(state, level, bytes, now))
-		return 1;
+	u8 *at = *(u8 *volatile *)&stream->at;
+	if (likely(at && at + bytes <= stream->limit))
+		return at;
+	if (extend(state, level, bytes, now) && (at = *(u8 *volatile *)&stream->at) != 0)
+		return at;
 	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
-/* May the record that begins and ends there be the stream's next one? Not where a handler has given the thread to another coroutine while
- * it was being written, whose calls have gone on from there. What these were told by is not as the reader knows it then. */
-static inline int is_next(struct stream *stream, const u8 *begin, const u8 *end)
+/* May the record that begins and ends there be the next one of the stream, and of this chunk? Not where a handler has given the thread to
+ * another coroutine while it was being written, whose calls have gone on from there, perhaps in another chunk. What these were told by is
+ * not as the reader knows it then. */
+static inline int is_next(struct stream *stream, const struct chunk *chunk, const u8 *begin, const u8 *end)
 {
-	if (likely(stream->at == begin && end <= stream->limit))
+	if (likely(stream->at == begin && end <= stream->limit && chunk && begin == (const u8 *)chunk + chunk->used))
 		return 1;
 	stream->limit = 0;
 	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
+/* The next one goes on behind `end`. But has the stream begun another chunk, just as that was said? */
+static inline void go_on_at(struct stream *stream, const struct chunk *chunk, u8 *end)
+{
+	stream->at = end;
+	barrier();
+	if (unlikely(*(struct chunk *volatile *)&stream->chunk != chunk))
+		stream->limit = 0;
+}
+
 /* From here on the record is there, whatever happens to this process. */
 static inline void commit(struct stream *stream, const u8 *begin, u8 *end)
 {
-	if (!is_next(stream, begin, end))
+	struct chunk *chunk = *(struct chunk *volatile *)&stream->chunk;
+	if (!is_next(stream, chunk, begin, end))
 		return;
-	stream->at = end;
-	barrier();
-	*(volatile u32 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);
+	go_on_at(stream, chunk, end);
+	*(volatile u32 *)&chunk->used = (u32)(end - (u8 *)chunk);
 }
 
 /* The same of a call that is in flight, and no longer from here on. */
 static inline void commit_landing(struct stream *stream, const u8 *begin, u8 *end)
 {
-	if (!is_next(stream, begin, end))
+	struct chunk *chunk = *(struct chunk *volatile *)&stream->chunk;
+	if (!is_next(stream, chunk, begin, end))
 		return;
-	stream->at = end;
-	barrier();
-	*(volatile aligned_u64 *)&stream->chunk->used = (u32)(end - (u8 *)stream->chunk);
+	go_on_at(stream, chunk, end);
+	*(volatile aligned_u64 *)&chunk->used = (u32)(end - (u8 *)chunk);
 }

@@ -228,9 +228,9 @@ static inline ALWAYS void write_these(struct state *state, u32 level, u32 kind, 
 		look_at(&path, f->path);
 	if (f->path2)
 		look_at(&path2, f->path2);
-	if (!room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes, end))
+	u8 *begin = room(state, level, PLAIN_LIMIT + path.bytes + path2.bytes + f->text_bytes, end), *at = begin;
+	if (!begin)
 		return;
-	u8 *begin = stream->at, *at = begin;
 	/* (Of one without a result there is a descriptor at most.) */
 	u32 more = phase == PHASE_NO_RETURN ? 0 : level || phase ? f->more : what_is_new(&state->habits[code % HABITS], f);
 	u32 has = (f->has & (HAS_SIZE | HAS_OFFSET)) | phase | (more ? HAS_MORE : 0);
@@ -299,11 +299,10 @@ static __attribute__((noinline)) void refused_paths(struct state *state, u32 lev
 	u64 before = PLAIN_LIMIT;
 	for (u32 i = 0; i < MOST_ROLES; i++) {
 		u32 role = shape->roles[i];
-		if ((role != ROLE_PATH && role != ROLE_PATH2) || !arguments[i] ||
-		    !room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now))
+		if ((role != ROLE_PATH && role != ROLE_PATH2) || !arguments[i])
 			continue;
-		u8 *copy = state->streams[level].at + before;
-		if (!copy_path(copy, (const u8 *)arguments[i]))
+		u8 *at = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now), *copy = at + before;
+		if (!at || !copy_path(copy, (const u8 *)arguments[i]))
 			continue;
 		if (role == ROLE_PATH)
 			f->more |= MORE_PATH, f->path = copy;

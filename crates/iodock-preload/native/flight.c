@@ -5,8 +5,9 @@
 #define SS_ONSTACK 1
 /* No stack is larger: farther up is another one. */
 #define STACK_MOST (1ul << 30)
-/* Added to where the stack of a call is that its trampoline makes: the stub's frame does not stay there. */
+/* Added to where the stub's frame of a call would be that its trampoline makes: it is not there. */
 #define NO_FRAME 1ul
+#define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
 
 /* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
  * written was left. (A handler's calls, while another is in flight, are not noted.) */
@@ -21,15 +22,25 @@ static inline int come_back(struct state *state, u64 stack)
 	return 1;
 }
 
-/* What is recorded at this level is written. From here on the call in flight is none. (Some have no record.) */
-static inline void land(struct state *state, u32 level, int lands)
+/* What is recorded at this level is written. From here on the call in flight is none, if that is the one at `flight` (0: it is another).
+ * (Some have no record.) */
+static inline void land(struct state *state, u32 level, u64 flight)
 {
+	int lands = flight && state->flight == flight;
 	if (likely(lands) && state->streams[0].chunk)
 		state->streams[0].chunk->flight = 0;
 	leave(state, level);
 	barrier();
 	if (likely(lands))
 		end_flight(state);
+}
+
+/* Called by the stub, which does the same where nothing has come in between. */
+__attribute__((visibility("hidden"))) void iodock_land_late(struct state *state, u64 flight)
+{
+	leave(state, 0);
+	if (state->flight == flight)
+		state->flight = 0;
 }
 
 static struct flight flight_of(const struct state *state)
@@ -67,7 +78,7 @@ static void write_no_return(struct state *state, u64 now)
 	struct flight flight = flight_of(state);
 	if (flight.call)
 		write_left(state, flight, now);
-	land(state, level, 1);
+	land(state, level, state->flight);
 }
 
 /* Does a handler run on a stack of its own, which may lie anywhere? */
@@ -80,27 +91,28 @@ static int on_other_stack(void)
 /* Does a handler that interrupted the call in flight have to be deeper in the stack, and is it not? */
 static int is_above(const struct state *state, u64 stack)
 {
-	return stack >= state->flight && stack - state->flight < STACK_MOST && !on_other_stack();
+	u64 flight = state->flight & ~NO_FRAME;
+	return stack >= flight && stack - flight < STACK_MOST && !on_other_stack();
+}
+
+/* Is that not what a word is, or is none there any more? It is asked for by waking nobody who waits for it: quicker than to read it. */
+static int has_changed(const u64 *word, u32 value)
+{
+	long asked = confined ? 0 : kernel(SYS_futex, (long)word, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)word, value);
+	return asked == -EAGAIN || asked == -EFAULT;
 }
 
 /* Has something else been written where the call in flight has its frame? (Its stack may have been given back, too.) */
 static int frame_is_gone(const struct state *state, u64 stack)
 {
 	struct flight flight = flight_of(state);
-	const u64 *frame = (const u64 *)(state->flight + __builtin_offsetof(struct plain_frame, start));
-	u64 words[2];
-	if (!flight.call || state->level || state->flight & NO_FRAME)
+	const u64 *start = (const u64 *)(state->flight + __builtin_offsetof(struct plain_frame, start));
+	/* What a chunk says that is being begun may be of its time before. */
+	int is_known = flight.call && (state->kept.call || state->streams[0].at);
+	if (!is_known || state->only_writes || state->flight & NO_FRAME)
 		return 0;
 	/* What shares a page with the stack is there. */
-	if (((u64)frame & ~4095ul) == (stack & ~4095ul) && ((u64)(frame + 1) & ~4095ul) == (stack & ~4095ul)) {
-		words[0] = frame[0];
-		words[1] = frame[1];
-	} else {
-		long result = ask_for(words, frame, sizeof(words));
-		if (result != sizeof(words))
-			return result == -EFAULT;
-	}
-	return words[0] != flight.start || (u32)words[1] != flight.call - 1;
+	return (u64)start >> 12 == stack >> 12 ? *start != flight.start : has_changed(start, (u32)flight.start);
 }
 
 /* Was the call in flight left by who makes one at `stack`? */
@@ -129,7 +141,7 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 		*(volatile u32 *)&stream->chunk->flight = (u32)frame->number + 1;
 		leave(state, level);
 	} else {
-		land(state, level, 1);
+		land(state, level, stack);
 	}
 }
 

@@ -86,6 +86,7 @@
 #define EMFILE 24
 #define AT_EACCESS 0x200
 #define R_OK 4
+#define EAGAIN 11
 #define EFAULT 14
 #define EEXIST 17
 #define ENOTDIR 20

@@ -132,9 +132,9 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	/* With its NUL. */
 	u64 bytes = failed(named) ? 0 : (u64)named - 1;
 	u64 texts = put_texts(0, arguments, TEXT_LIMIT, 0) + put_texts(0, environment, RANKS_LIMIT, names_rank);
-	if (!state || !room(state, 0, PLAIN_LIMIT + bytes + texts, now))
+	u8 *begin = state ? room(state, 0, PLAIN_LIMIT + bytes + texts, now) : 0, *at = begin;
+	if (!begin)
 		return;
-	u8 *begin = state->streams[0].at, *at = begin;
 	*at++ = CODE_CONTROL;
 	*at++ = CONTROL_PROCESS;
 	at = put_fixed(at, state->tid, 4);

@@ -103,7 +103,9 @@ static inline u8 *put_rest(struct state *state, u8 *at, const struct path *path,
 		for (; i < LAST_PATH / 8; i++)
 			state->last_path[i] = path->words[i];
 		state->last_path_bytes = LAST_PATH;
-		return put_bytes(at, path->text + shared, count);
+		/* What is kept, and told from it later, is not read again: another thread may have changed it. */
+		at = put_bytes(at, (const u8 *)path->words + shared, LAST_PATH - shared);
+		return put_bytes(at, path->text + LAST_PATH, path->bytes - LAST_PATH);
 	}
 	u8 *to = at;
 	const u8 *from = (const u8 *)path->words + shared;
@@ -159,18 +161,13 @@ static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const 
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
-/* Reads what may not be there, as the kernel does: returns the bytes that could be read, or its error. */
-static long ask_for(void *to, const void *from, u64 count)
+/* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
+static u64 copy_in(void *to, const void *from, u64 count)
 {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
 	if (confined)
-		return -EPERM;
-	return kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
-}
-
-static u64 copy_in(void *to, const void *from, u64 count)
-{
-	long result = ask_for(to, from, count);
+		return 0;
+	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
 	return failed(result) ? 0 : (u64)result;
 }
 

@@ -327,10 +327,23 @@ static inline u32 enter(struct state *state)
 	return level;
 }
 
+/* A record ends late, at `level`: a handler has given the thread to another coroutine meanwhile. Others may have begun records on the levels
+ * above, and not ended them. Or one below has ended, and all that was begun above it is abandoned. */
+static __attribute__((noinline)) void leave_late(struct state *state, u32 level)
+{
+	if (state->level > level)
+		abandon(state, level + 1);
+	if (state->level > level)
+		state->level = level;
+}
+
 static inline void leave(struct state *state, u32 level)
 {
 	barrier();
-	state->level = level;
+	if (likely(state->level == level + 1))
+		state->level = level;
+	else
+		leave_late(state, level);
 	barrier();
 	if (unlikely(!level && state->only_writes))
 		state->only_writes = 0, state->flight = 0;
@@ -355,7 +368,7 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 		state->crowded = 0;
 	record_general(state, level, shape, plain->frame.arguments, lands, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
 		       plain->result);
-	land(state, level, lands);
+	land(state, level, lands ? (u64)plain : 0);
 }
 
 #include "around.c"

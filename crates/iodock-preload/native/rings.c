@@ -226,9 +226,10 @@ static u32 gather_ring(struct state *state, u32 level, struct ring *ring, struct
 	if (!look.requests && !look.done)
 		return unseen;
 	u64 bytes = look.requests * REQUEST_BYTES + look.done * COMPLETION_BYTES + 16;
-	if (!room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now))
+	u8 *at = room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now);
+	if (!at)
 		return unseen + look.requests;
-	u8 *first = state->streams[level].at + PLAIN_LIMIT;
+	u8 *first = at + PLAIN_LIMIT;
 	struct blocks *blocks = (struct blocks *)(((u64)first + bytes + 7) & ~7ul);
 	u8 *start = put_completions(put(first, look.early), blocks, ring, look.early);
 	if (!start) {

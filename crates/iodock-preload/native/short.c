@@ -55,11 +55,11 @@ static inline ALWAYS int begin_brief(struct brief *brief, u64 bytes)
 	u64 start = brief->plain->start >> TIME_SHIFT;
 	brief->gap = start - stream->last_end;
 	brief->duration = (brief->end >> TIME_SHIFT) - start;
-	brief->begin = stream->at;
+	brief->begin = *(u8 *const volatile *)&stream->at;
 	return likely(!((brief->gap | brief->duration) >> 56) && brief->begin + bytes <= stream->limit);
 }
 
-/* What leave() and land() do. `end`, or 0 if it is recorded. */
+/* What land() does. `end`, or 0 if it is recorded. */
 static inline ALWAYS u64 end_brief(const struct brief *brief, int is_recorded)
 {
 	struct state *state = brief->state;

@@ -200,19 +200,28 @@ iodock_plain:
 	addq	%r10, %rdx
 	movq	%rdx, STATE_OFFSET(%r11)
 .Lwritten:
-	/* As is_next() in chunks.c. */
+	/* As commit_landing() in chunks.c. */
+	movq	STATE_CHUNK(%r11), %rcx
+	testq	%rcx, %rcx
+	jz	.Lnot_next
 	cmpq	%rsp, STATE_FLIGHT(%r11)
 	jne	.Lnot_next
-	movq	STATE_AT(%r11), %rdx
+	movl	CHUNK_USED(%rcx), %edx
+	addq	%rcx, %rdx
+	cmpq	%rdx, STATE_AT(%r11)
+	jne	.Lnot_next
 	movb	%al, (%rdx)
 	movl	%edi, STATE_FD(%r11)
 	movq	%rsi, STATE_SIZE(%r11)
 	movq	%r9, STATE_END(%r11)
 	movq	%r8, STATE_AT(%r11)
-	movq	STATE_CHUNK(%r11), %rdx
+	cmpq	%rcx, STATE_CHUNK(%r11)
+	jne	.Lnot_next
 	/* With it the call is no longer in flight: zeros stand above. */
-	subl	%edx, %r8d
-	movq	%r8, CHUNK_USED(%rdx)
+	subl	%ecx, %r8d
+	movq	%r8, CHUNK_USED(%rcx)
+	cmpl	$1, STATE_LEVEL(%r11)
+	jne	.Llate
 	movl	$0, STATE_LEVEL(%r11)
 	movq	$0, STATE_FLIGHT(%r11)
 .Lback:
@@ -231,6 +240,11 @@ iodock_plain:
 .Lnot_next:
 	movq	$0, STATE_LIMIT(%r11)
 	jmp	.Lback
+.Llate:
+	movq	%r11, %rdi
+	movq	%rsp, %rsi
+	call	iodock_land_late
+	jmp	.Lrecorded
 .Lno_data:
 	movq	%r11, %rdi
 	movq	%rsp, %rsi

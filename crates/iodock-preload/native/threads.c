@@ -83,9 +83,9 @@ static void give_state_back(struct state *state)
 static void write_control(struct state *state, u32 level, enum control kind, u64 now)
 {
 	struct stream *stream = &state->streams[level];
-	if (!room(state, level, PLAIN_LIMIT, now))
+	u8 *begin = room(state, level, PLAIN_LIMIT, now), *at = begin;
+	if (!begin)
 		return;
-	u8 *begin = stream->at, *at = begin;
 	*at++ = CODE_CONTROL;
 	*at++ = (u8)kind;
 	at = put_fixed(at, state->tid, 4);
@@ -118,9 +118,11 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 {
 	u64 used[RUSAGE_WORDS];
 	struct stream *stream = &state->streams[level];
-	if (confined || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)) || !room(state, level, PLAIN_LIMIT, now))
+	if (confined || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
 		return;
-	u8 *begin = stream->at, *at = begin;
+	u8 *begin = room(state, level, PLAIN_LIMIT, now), *at = begin;
+	if (!begin)
+		return;
 	*at++ = CODE_CONTROL;
 	*at++ = CONTROL_USAGE;
 	at = put_fixed(at, state->tid, 4);
