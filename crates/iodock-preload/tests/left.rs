@@ -1,4 +1,4 @@
-//! Calls that a signal handler leaves by longjmp, wherever it came: none is lost.
+//! Calls that a signal handler leaves, by longjmp or for another coroutine, wherever it came.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -58,4 +58,14 @@ fn what_makes_children_is_left_too() {
 fn calls_that_are_left_are_found_from_deeper_in_the_stack() {
     let Reads { made, left, no_return, lost, .. } = reads("read", "deeper", "11");
     assert_eq!((made, left, no_return, lost), (11, 11, 11, 0));
+}
+
+/// What is recorded of them may be damaged, and is counted; they themselves go on as they would.
+#[test]
+fn coroutines_that_a_handler_switches_go_on() {
+    let folder = Folder::new();
+    let session = session(&folder);
+    let output = run(&session, &compiled("coroutines", &folder), &["300000"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "900000\n");
 }
