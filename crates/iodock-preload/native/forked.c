@@ -34,9 +34,13 @@ static void leave_to_nobody(struct state *state)
 	put_bytes((u8 *)state, (const u8 *)interrupted, sizeof(*state));
 	state->taken = 0;
 	set_taken(state->number);
-	for (u32 level = 0; level < LEVELS; level++)
-		if (state->streams[level].chunk)
-			kernel(SYS_mmap, (long)state->streams[level].chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	for (u32 level = 0; level < LEVELS; level++) {
+		struct chunk *chunk = state->streams[level].chunk;
+		long memory = !chunk ? -1 : kernel(SYS_mmap, (long)chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
+						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		/* What goes on finds it as it was: nothing is lost. */
+		if (!failed(memory))
+			chunk->used = (u32)(state->streams[level].at - (u8 *)chunk);
+	}
 	forget_interrupted();
 }
