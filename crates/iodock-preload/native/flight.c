@@ -71,9 +71,14 @@ static void write_no_return(struct state *state, u64 now)
 	if (!state->flight)
 		return;
 	if (unlikely(state->level)) {
-		__atomic_fetch_add(&session->lost_calls, state->level - !state->only_writes, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&session->lost_calls, state->level - (state->only_writes != WRITES_ONE), __ATOMIC_RELAXED);
 		abandon(state, 0);
 	}
+	/* From here on a handler's calls do not find it left: it is being seen to. */
+	state->only_writes = WRITES_LEFT;
+	barrier();
+	state->flight = (u64)__builtin_frame_address(0);
+	barrier();
 	u32 level = enter(state);
 	struct flight flight = flight_of(state);
 	if (flight.call)

@@ -121,6 +121,13 @@ enum taken {
 	LENT = 2,
 };
 
+enum only_writes {
+	WRITES_NOTHING = 0,
+	WRITES_ONE = 1,
+	/* That of a call which was left. It is noted in the chunk until it is written: who leaves this one in turn has lost nothing. */
+	WRITES_LEFT = 2,
+};
+
 struct state {
 	/* All that recording a read touches is in the first 64 bytes. */
 	u32 taken; /* enum taken, by a thread */
@@ -128,7 +135,7 @@ struct state {
 	struct stream streams[LEVELS];
 	u64 flight; /* where the stack of the call in flight is; 0: none */
 	u32 crowded; /* calls since all levels were taken */
-	u32 only_writes; /* no call is in flight: that is the stack of who writes a record */
+	u32 only_writes; /* enum only_writes: that is the stack of who writes a record, and no call is in flight */
 	u32 tid, pid;
 	u32 depth; /* of pending */
 	u32 number; /* its place in the blocks */
@@ -287,7 +294,7 @@ static void end_flight(struct state *state)
 	state->kept.call = 0;
 	if (likely(state->streams[0].chunk))
 		state->streams[0].chunk->flight = 0;
-	state->only_writes = 0;
+	state->only_writes = WRITES_NOTHING;
 	state->flight = 0;
 }
 
@@ -318,7 +325,7 @@ static inline u32 enter(struct state *state)
 		abandon_all(state);
 	u32 level = state->level;
 	if (!level && !state->flight) {
-		state->only_writes = 1;
+		state->only_writes = WRITES_ONE;
 		state->flight = (u64)__builtin_frame_address(0);
 		barrier();
 	}
@@ -345,8 +352,8 @@ static inline void leave(struct state *state, u32 level)
 	else
 		leave_late(state, level);
 	barrier();
-	if (unlikely(!level && state->only_writes))
-		state->only_writes = 0, state->flight = 0;
+	if (unlikely(!level && state->only_writes == WRITES_ONE))
+		state->only_writes = WRITES_NOTHING, state->flight = 0;
 }
 
 #include "flight.c"

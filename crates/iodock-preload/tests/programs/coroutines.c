@@ -62,6 +62,7 @@ int main(int count, char **arguments)
 {
 	struct sigaction action = {.sa_handler = handler};
 	struct itimerval often = {{0, EACH_US}, {0, EACH_US}};
+	sigset_t all;
 	wanted = atol(arguments[1]);
 	for (int i = 0; i < MANY; i++) {
 		getcontext(&contexts[i]);
@@ -69,6 +70,9 @@ int main(int count, char **arguments)
 		contexts[i].uc_stack.ss_size = STACK_BYTES;
 		makecontext(&contexts[i], (void (*)(void))work, 1, i);
 	}
+	/* They have the mask as it was. */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, 0);
 	sigaction(SIGALRM, &action, 0);
 	setitimer(ITIMER_REAL, &often, 0);
 	swapcontext(&end, &contexts[0]);
