@@ -8,6 +8,8 @@
 /* Added to where the stub's frame of a call would be that its trampoline makes: it is not there. */
 #define NO_FRAME 1ul
 #define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
+/* No clock is as far. */
+#define MARKED (1ul << 63)
 
 /* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
  * written was left. (A handler's calls, while another is in flight, are not noted.) */
@@ -75,9 +77,12 @@ static void write_no_return(struct state *state, u64 now)
 		abandon(state, 0);
 	}
 	/* From here on a handler's calls do not find it left: it is being seen to. */
+	volatile struct plain_frame here;
+	here.start = state->mark = now | MARKED;
+	barrier();
 	state->only_writes = WRITES_LEFT;
 	barrier();
-	state->flight = (u64)__builtin_frame_address(0);
+	state->flight = (u64)&here;
 	barrier();
 	u32 level = enter(state);
 	struct flight flight = flight_of(state);
@@ -107,17 +112,26 @@ static int has_changed(const u64 *word, u32 value)
 	return asked == -EAGAIN || asked == -EFAULT;
 }
 
-/* Has something else been written where the call in flight has its frame? (Its stack may have been given back, too.) */
-static int frame_is_gone(const struct state *state, u64 stack)
+/* What stands in the frame of the call in flight, or of who writes one that was left, as long as it is there; 0 if that is not known. */
+static u64 mark_of_flight(const struct state *state)
 {
 	struct flight flight = flight_of(state);
-	const u64 *start = (const u64 *)(state->flight + __builtin_offsetof(struct plain_frame, start));
+	if (state->only_writes)
+		return state->only_writes == WRITES_LEFT ? state->mark : 0;
 	/* What a chunk says that is being begun may be of its time before. */
 	int is_known = flight.call && (state->kept.call || state->streams[0].at);
-	if (!is_known || state->only_writes || state->flight & NO_FRAME)
+	return is_known && !(state->flight & NO_FRAME) ? flight.start : 0;
+}
+
+/* Has something else been written where that frame was? (Its stack may have been given back, too.) */
+static int frame_is_gone(const struct state *state, u64 stack)
+{
+	const u64 *there = &((const struct plain_frame *)state->flight)->start;
+	u64 mark = mark_of_flight(state);
+	if (!mark)
 		return 0;
 	/* What shares a page with the stack is there. */
-	return (u64)start >> 12 == stack >> 12 ? *start != flight.start : has_changed(start, (u32)flight.start);
+	return (u64)there >> 12 == stack >> 12 ? *there != mark : has_changed(there, (u32)mark);
 }
 
 /* Was the call in flight left by who makes one at `stack`? */
