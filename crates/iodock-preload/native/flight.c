@@ -8,7 +8,7 @@
 /* Added to where the stub's frame of a call would be that its trampoline makes: it is not there. */
 #define NO_FRAME 1ul
 #define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
-/* No clock is as far. */
+/* With its own address it marks the frame of who writes a call that was left. */
 #define MARKED (1ul << 63)
 
 /* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
@@ -78,7 +78,7 @@ static void write_no_return(struct state *state, u64 now)
 	}
 	/* From here on a handler's calls do not find it left: it is being seen to. */
 	volatile struct plain_frame here;
-	here.start = state->mark = now | MARKED;
+	here.start = (u64)&here | MARKED;
 	barrier();
 	state->only_writes = WRITES_LEFT;
 	barrier();
@@ -117,7 +117,7 @@ static u64 mark_of_flight(const struct state *state)
 {
 	struct flight flight = flight_of(state);
 	if (state->only_writes)
-		return state->only_writes == WRITES_LEFT ? state->mark : 0;
+		return state->only_writes == WRITES_LEFT ? state->flight | MARKED : 0;
 	/* What a chunk says that is being begun may be of its time before. */
 	int is_known = flight.call && (state->kept.call || state->streams[0].at);
 	return is_known && !(state->flight & NO_FRAME) ? flight.start : 0;

@@ -147,7 +147,6 @@ struct state {
 	u8 *spent_memory[SPENT];
 	u32 spent_number[SPENT];
 	u32 spent_turn, mapped;
-	u64 mark; /* of who writes a call that was left: stands in its frame, too */
 	struct flight kept; /* what the chunk before has said, until the next one does */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	/* Of paths that belong in one place the last ones are kept, on one cache line. */
