@@ -55,7 +55,10 @@ fn a_call_is_in_flight_or_recorded_at_any_instruction() {
 #[test]
 fn what_makes_children_is_left_too() {
     let Reads { made, whole, no_return, lost, .. } = reads("pread64", "vforks", "6000");
-    assert!(whole <= made && nearly(made) <= whole + no_return + lost, "{made} made; {whole}, {no_return}, {lost}");
+    assert!(
+        whole <= made && nearly(made) <= whole + no_return + lost,
+        "{made} made; {whole}, {no_return}, {lost}"
+    );
 }
 
 /// One that is deeper in the stack than another might be a handler's: that the other was left shows where its frame is written over.
