@@ -156,8 +156,8 @@ static inline ALWAYS int find_pointers(struct pointers *found, u64 shape, const 
 	return found->path != 0;
 }
 
-/* What put_path() would write, and how long the path is, in one pass over the text, which others may change meanwhile: where a loop ends is what the processor guesses wrong, and that takes longer than
- * a word. 0, and nothing is changed, if it goes over the end of a page (word_at() knows whether there is another), or of the room that there is,
+/* What put_path() would write, and how long the path is, in one pass over the text, which others may change meanwhile: where a loop ends is
+ * what the processor guesses wrong, and that takes longer than a word. (The last path has no zero before its end.) 0, and nothing is changed, if it goes over the end of a page (word_at() knows whether there is another), or of the room that there is,
  * or is long. */
 static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes)
 {
