@@ -92,6 +92,18 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	leave(state, level);
 }
 
+/* Where the stack is of a call that is made outside of the stub. */
+static inline u64 stack_of(const struct frame *frame)
+{
+	return (u64)(frame + 1) & ~(BEGINS | ENDS);
+}
+
+/* Where that was when it began; 0: it is none, or not yet one. */
+static inline u64 place_of(const struct pending *pending)
+{
+	return pending->stack & ~(BEGINS | ENDS);
+}
+
 /* The call that began at this depth of the stack, 0 for none: one that is not recorded. */
 static struct pending *begun(struct state *state, u64 stack)
 {
@@ -113,6 +125,7 @@ static void end_pending(struct state *state, u32 left)
 		struct environment *made = environment_of(&state->pending[depth]);
 		if (made)
 			state->pending[depth].exec.made = 0;
+		state->pending[depth].stack = 0;
 		give_back_environment(made);
 	}
 	state->depth = left;
@@ -135,46 +148,69 @@ static inline int is_fork(const struct pending *pending)
 static int lends(const struct pending *pending)
 {
 	u64 both = CLONE_VM | CLONE_VFORK;
-	return is_fork(pending) && (pending->fork.flags & both) == both;
+	return place_of(pending) && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
 }
 
-/* Those that a handler has left by longjmp: they are no deeper in the stack than what begins now. */
-static void forget_stale(struct state *state, u64 stack)
+/* Has a handler left a call of this thread by longjmp? It is no deeper in the stack than the one at `stack`. (Handlers may have stacks of
+ * their own, which lie anywhere.) */
+static int is_left(const struct pending *pending, u32 tid, u64 stack)
 {
-	u32 left = state->depth;
-	while (left && !lends(&state->pending[left - 1]) && state->pending[left - 1].tid == state->tid &&
-	       stack >= state->pending[left - 1].stack && stack - state->pending[left - 1].stack < STACK_MOST)
-		left--;
-	if (left < state->depth && !on_other_stack())
-		end_pending(state, left);
+	u64 place = place_of(pending);
+	return place && pending->tid == tid && stack >= place && stack - place < STACK_MOST && !on_other_stack();
+}
+
+#include "lent.c"
+
+/* One that began here, of this thread, and was left: here is another now. */
+static struct pending *stale_at(struct state *state, u64 stack)
+{
+	u32 depth = state->depth;
+	while (depth && !(place_of(&state->pending[depth - 1]) == stack && state->pending[depth - 1].tid == state->tid))
+		depth--;
+	return depth ? &state->pending[depth - 1] : 0;
+}
+
+/* It was left: what makes a child is there without a result. */
+static void end_left(struct state *state, struct pending *pending, u64 now)
+{
+	if (pending->stack & BEGINS || !is_fork(pending))
+		forget_pending(state, pending);
+	else
+		fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
 }
 
 /* Where all have been begun a new one takes the place of the first. But not if one lends the state: then it would no longer be known whose
  * calls come. */
-static int has_room(struct state *state, u64 stack)
+static int has_room(struct state *state, u64 now, u64 stack)
 {
 	if (likely(state->depth < PENDING))
 		return 1;
-	forget_stale(state, stack);
+	for (u32 depth = state->depth; depth-- > 0;)
+		if (depth < state->depth && is_left(&state->pending[depth], state->tid, stack))
+			end_left(state, &state->pending[depth], now);
+	while (state->depth && !state->pending[state->depth - 1].stack)
+		state->depth--;
 	int lent = 0;
 	for (u32 i = 0; i < state->depth; i++)
 		lent |= lends(&state->pending[i]);
 	return state->depth < PENDING || !lent;
 }
 
-/* One more. A handler that comes before all is written finds one that is none, and puts its own behind that. */
-static struct pending *begin_pending(struct state *state)
+/* One more. (A handler that comes before all is written finds one that is beginning, and puts its own behind that.) */
+static struct pending *begin_pending(struct state *state, u64 stack)
 {
 	u32 depth = state->depth < PENDING ? state->depth : 0;
 	struct pending *pending = &state->pending[depth];
-	pending->stack = pending->number = 0;
-	barrier();
 	state->depth = depth + 1;
+	barrier();
+	pending->tid = state->tid;
+	pending->pid = state->pid;
+	pending->number = 0;
+	barrier();
+	pending->stack = stack | BEGINS;
 	barrier();
 	return pending;
 }
-
-#include "lent.c"
 
 #include "confine.c"
 
@@ -187,17 +223,18 @@ static inline u64 flight_around(const struct frame *frame)
 /* From here on it is known that the call is on its way. `made`: for an exec, if anything. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
 {
-	u64 stack = (u64)(frame + 1);
+	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
 	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
-	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, stack)) {
+	/* What was left is not a child's to find. */
+	if (shape->kind == KIND_FORK && state->flight && was_left(state, flight_around(frame)))
+		write_no_return(state, now);
+	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, now, stack)) {
 		stop();
 		return;
 	}
-	struct pending *pending = begin_pending(state);
+	struct pending *pending = begin_pending(state, stack);
 	for (u32 i = 0; i < 6; i++)
 		pending->arguments[i] = frame->arguments[i];
-	pending->tid = state->tid;
-	pending->pid = state->pid;
 	if (shape->kind == KIND_FORK) {
 		pending->fork.flags = flags;
 		pending->fork.level = state->level;
@@ -209,10 +246,9 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	/* What the rest means is told by this. */
 	barrier();
 	pending->number = frame->number;
-	u64 start = ticks();
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
 		take_off(state, frame, flight_around(frame), start);
-	pending->start = start >> TIME_SHIFT;
+	pending->start = now;
 	barrier();
 	pending->stack = stack;
 	if (shape->kind == KIND_FORK)
@@ -221,7 +257,7 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 
 __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
 {
-	u64 stack = (u64)(frame + 1);
+	u64 stack = stack_of(frame);
 	struct state *state;
 	if (!session)
 		return;
@@ -241,9 +277,9 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		return;
 	}
 	/* One left by longjmp out of a handler. (On a stack of its own that may have been any handler: what began later may go on.) */
-	struct pending *stale = begun(state, stack);
-	if (stale && stale->tid == state->tid)
-		forget_pending(state, stale);
+	struct pending *stale = stale_at(state, stack);
+	if (stale)
+		end_left(state, stale, now);
 	if (shape->kind == KIND_IGNORED)
 		return;
 	if (shape->kind == KIND_CONFINE) {
@@ -296,14 +332,14 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		}
 		return;
 	}
-	struct pending *pending = begun(state, (u64)(frame + 1));
+	struct pending *pending = begun(state, stack_of(frame));
 	if (pending && result && is_fork(pending)) {
 		fork_is_over(state, pending, 0, end, result);
 		return;
 	}
 	if (unlikely(state->taken == LENT)) {
 		settle(state, end, 0);
-		pending = begun(state, (u64)(frame + 1));
+		pending = begun(state, stack_of(frame));
 	}
 	if (!pending && state->flight == flight_around(frame)) {
 		/* More had been begun than can be kept. */

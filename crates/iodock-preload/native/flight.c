@@ -26,7 +26,7 @@ static inline int come_back(struct state *state, u64 stack)
 
 /* What is recorded at this level is written. From here on the call in flight is none, if that is the one at `flight` (0: it is another).
  * (Some have no record.) */
-static inline void land(struct state *state, u32 level, u64 flight)
+static inline ALWAYS void land(struct state *state, u32 level, u64 flight)
 {
 	int lands = flight && state->flight == flight;
 	if (likely(lands) && state->streams[0].chunk)
@@ -40,7 +40,7 @@ static inline void land(struct state *state, u32 level, u64 flight)
 /* Called by the stub, which does the same where nothing has come in between. */
 __attribute__((visibility("hidden"))) void iodock_land_late(struct state *state, u64 flight)
 {
-	leave(state, 0);
+	leave_level(state, 0);
 	if (state->flight == flight)
 		state->flight = 0;
 }
@@ -143,9 +143,11 @@ static int was_left(const struct state *state, u64 stack)
 /* A call begins whose stack ends at `stack`. */
 static void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start)
 {
-	u64 now = start >> TIME_SHIFT;
-	if (state->flight && !was_left(state, stack))
-		return;
+	u64 now = start >> TIME_SHIFT, flight;
+	/* (A handler may find out first that it was left.) */
+	while ((flight = *(volatile u64 *)&state->flight) != 0 && !was_left(state, stack))
+		if (*(volatile u64 *)&state->flight == flight)
+			return;
 	write_no_return(state, now);
 	if (state->level)
 		return;

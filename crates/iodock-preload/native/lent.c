@@ -76,15 +76,14 @@ static void leave_sandbox_of(const struct state *child)
 }
 
 /* The call that made a child is over, in the parent: the child of vfork, if there was one, has gone, perhaps in the midst of a call. 0: a
- * handler that came in between has seen to it, or was what came in between. */
+ * handler that came in between has seen to it, or was what came in between. Who sees to it may be left, too: then it is done once more, and
+ * whether the record is there is not known. */
 static int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result)
 {
 	struct pending done = *pending;
 	u64 stack = done.stack;
-	if (!stack || !__atomic_compare_exchange_n(&pending->stack, &stack, 0, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (!stack || !__atomic_compare_exchange_n(&pending->stack, &stack, stack | ENDS, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
-	end_pending(state, (u32)(pending - state->pending));
-	barrier();
 	if (state->level > done.fork.level)
 		abandon(state, (u32)done.fork.level);
 	if (state->flight != done.fork.flight)
@@ -93,8 +92,12 @@ static int fork_is_over(struct state *state, struct pending *pending, u32 phase,
 		leave_sandbox_of(state);
 		hand_to(state, done.tid, done.pid, end);
 	}
+	if (done.stack & ENDS)
+		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	else
+		write_fork(state, &done, phase, end, result);
+	end_pending(state, (u32)(pending - state->pending));
 	update_lent(state);
-	write_fork(state, &done, phase, end, result);
 	return 1;
 }
 
@@ -103,11 +106,15 @@ static void forget_left(struct state *state, u64 now, u64 stack)
 {
 	for (u32 depth = state->depth; depth-- > 0;) {
 		struct pending *pending = &state->pending[depth];
-		u64 left = pending->stack;
-		if (left && lends(pending) && pending->tid == state->tid && stack >= left && stack - left < STACK_MOST &&
-		    !on_other_stack())
+		if (depth < state->depth && lends(pending) && is_left(pending, state->tid, stack))
 			fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
 	}
+}
+
+/* Has the call that made it come back to who makes one at `stack`? (Not to a handler that interrupts the one who sees to that.) */
+static int is_back(const struct pending *pending, u32 tid, u64 stack)
+{
+	return lends(pending) && pending->tid == tid && (!(pending->stack & ENDS) || is_left(pending, tid, stack));
 }
 
 /* Which child is it that its parent's call returns? (That may have a child of its own.) */
@@ -133,7 +140,7 @@ static void settle(struct state *state, u64 now, u64 stack)
 	}
 	for (u32 depth = state->depth; depth-- > 0;) {
 		struct pending *pending = &state->pending[depth];
-		if (lends(pending) && pending->tid == tid &&
+		if (is_back(pending, tid, stack) &&
 		    fork_is_over(state, pending, pending->fork.child ? 0 : PHASE_NO_RETURN, now, (s64)pending->fork.child))
 			return;
 	}

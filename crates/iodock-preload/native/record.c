@@ -79,9 +79,13 @@ struct habit {
 	s64 fd2;
 };
 
+/* Beside where a call began (stacks are multiples of 8): not all is told of it yet; it made a child, and its end is being seen to. */
+#define BEGINS 1ul
+#define ENDS 2ul
+
 /* A call that is made outside of the stub. */
 struct pending {
-	u64 stack;
+	u64 stack; /* 0: it is none */
 	u64 start;
 	u64 number;
 	union {
@@ -230,6 +234,8 @@ static inline u64 ticks(void)
 
 #include "again.c"
 
+#include "levels.c"
+
 #include "chunks.c"
 
 #include "threads.c"
@@ -275,85 +281,6 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 		if (unlikely(rings_used))
 			ring_is_mapped(state, arguments, result);
 	}
-}
-
-/* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
- * be predicted from is not what a reader has seen. They go into new chunks, on all levels or from one on. */
-static __attribute__((noinline)) void abandon(struct state *state, u32 from)
-{
-	/* (One store each: a handler may come in between.) */
-	for (u32 level = from; level < LEVELS; level++)
-		state->streams[level].limit = 0;
-	barrier();
-	state->level = from;
-}
-
-/* No call is in flight. */
-static void end_flight(struct state *state)
-{
-	state->kept.call = 0;
-	if (likely(state->streams[0].chunk))
-		state->streams[0].chunk->flight = 0;
-	state->only_writes = WRITES_NOTHING;
-	state->flight = 0;
-}
-
-/* All levels are taken: by handlers that left their records by longjmp, or, where signals come in floods, by handlers that will go on
- * with theirs. These must find their chunks as they left them. So some calls are lost first: levels that are in use become free again
- * before there are as many. */
-static __attribute__((noinline)) int is_crowded(struct state *state)
-{
-	if (state->crowded++ >= CROWDED_MOST)
-		return 0;
-	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
-	return 1;
-}
-
-/* They are abandoned, and the call in flight: it may be in a handler that goes on, or was left by one whose stack tells nothing. */
-static __attribute__((noinline)) void abandon_all(struct state *state)
-{
-	abandon(state, 0);
-	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
-	end_flight(state);
-}
-
-/* From here on a handler's records go elsewhere. Where no call is in flight the stack is noted in its place, so that it is found out if a
- * handler leaves what is written by longjmp. */
-static inline u32 enter(struct state *state)
-{
-	if (unlikely(state->level >= LEVELS))
-		abandon_all(state);
-	u32 level = state->level;
-	if (!level && !state->flight) {
-		state->only_writes = WRITES_ONE;
-		state->flight = (u64)__builtin_frame_address(0);
-		barrier();
-	}
-	state->level = level + 1;
-	barrier();
-	return level;
-}
-
-/* A record ends late, at `level`: a handler has given the thread to another coroutine meanwhile. Others may have begun records on the levels
- * above, and not ended them. Or one below has ended, and all that was begun above it is abandoned. */
-static __attribute__((noinline)) void leave_late(struct state *state, u32 level)
-{
-	if (state->level > level)
-		abandon(state, level + 1);
-	if (state->level > level)
-		state->level = level;
-}
-
-static inline void leave(struct state *state, u32 level)
-{
-	barrier();
-	if (likely(state->level == level + 1))
-		state->level = level;
-	else
-		leave_late(state, level);
-	barrier();
-	if (unlikely(!level && state->only_writes == WRITES_ONE))
-		state->only_writes = WRITES_NOTHING, state->flight = 0;
 }
 
 #include "flight.c"

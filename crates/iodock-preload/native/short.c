@@ -63,7 +63,7 @@ static inline ALWAYS int begin_brief(struct brief *brief, u64 bytes)
 static inline ALWAYS u64 end_brief(const struct brief *brief, int is_recorded)
 {
 	struct state *state = brief->state;
-	leave(state, 0);
+	leave_level(state, 0);
 	/* (By now another coroutine's call may be in flight: see is_next.) */
 	if (is_recorded && likely(state->flight == (u64)brief->plain))
 		state->flight = 0;
@@ -157,8 +157,8 @@ static inline ALWAYS int find_pointers(struct pointers *found, u64 shape, const 
 }
 
 /* What put_path() would write, and how long the path is, in one pass over the text, which others may change meanwhile: where a loop ends is
- * what the processor guesses wrong, and that takes longer than a word. (The last path has no zero before its end.) 0, and nothing is changed, if it goes over the end of a page (word_at() knows whether there is another), or of the room that there is,
- * or is long. */
+ * what the processor guesses wrong, and that takes longer than a word. (The last path has no zero before its end.) 0, and nothing is changed,
+ * if it goes over the end of a page (word_at() knows whether there is another), or of the room that there is, or is long. */
 static inline ALWAYS u8 *put_path_at_once(struct state *state, u8 *at, const u8 *text, u64 *bytes)
 {
 	u64 here = (4096 - ((u64)text & 4095)) / 8, there = (u64)(state->streams[0].limit - at - PLAIN_LIMIT) / 8;

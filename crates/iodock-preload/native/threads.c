@@ -63,7 +63,7 @@ static void set_taken(u32 number)
 		__atomic_fetch_or(&taken[number / 64], 1ul << number % 64, __ATOMIC_RELAXED);
 }
 
-static void abandon(struct state *state, u32 from);
+static void end_pending(struct state *state, u32 left);
 static int is_lent(const struct state *state);
 static void settle(struct state *state, u64 now, u64 stack);
 static void leave_to_nobody(struct state *state);
@@ -73,6 +73,7 @@ static void give_state_back(struct state *state)
 {
 	if (state->level)
 		abandon(state, 0);
+	end_pending(state, 0);
 	u32 number = state->number % BLOCK_STATES;
 	u64 *taken = block(state->number / BLOCK_STATES);
 	own = 0;
@@ -187,13 +188,13 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	state->depth = 0;
 	state->taken = TAKEN;
 	/* From here on handlers find it. */
+	take_place(state, (u64)__builtin_frame_address(0));
 	state->level = 1;
 	own = state;
 	/* The stub does not ask whose the first stream is. */
 	if (state->streams[0].chunk)
 		write_task(state, 0, now);
-	barrier();
-	state->level = 0;
+	leave(state, 0);
 	return state;
 }
 

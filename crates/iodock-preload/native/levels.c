@@ -1,0 +1,94 @@
+/* Who is recording what: a handler may come at any instruction, record calls of its own, and leave by longjmp. Each record is written on a
+ * level of its own, which has its own stream of chunks. A part of record.c, kept apart for reading. */
+
+/* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
+ * be predicted from is not what a reader has seen. They go into new chunks, on all levels or from one on. */
+static __attribute__((noinline)) void abandon(struct state *state, u32 from)
+{
+	/* (One store each: a handler may come in between.) */
+	for (u32 level = from; level < LEVELS; level++)
+		state->streams[level].limit = 0;
+	barrier();
+	state->level = from;
+}
+
+/* No call is in flight. */
+static void end_flight(struct state *state)
+{
+	state->kept.call = 0;
+	if (likely(state->streams[0].chunk))
+		state->streams[0].chunk->flight = 0;
+	state->only_writes = WRITES_NOTHING;
+	state->flight = 0;
+}
+
+/* All levels are taken: by handlers that left their records by longjmp, or, where signals come in floods, by handlers that will go on
+ * with theirs. These must find their chunks as they left them. So some calls are lost first: levels that are in use become free again
+ * before there are as many. */
+static __attribute__((noinline)) int is_crowded(struct state *state)
+{
+	if (state->crowded++ >= CROWDED_MOST)
+		return 0;
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	return 1;
+}
+
+/* They are abandoned, and the call in flight: it may be in a handler that goes on, or was left by one whose stack tells nothing. */
+static __attribute__((noinline)) void abandon_all(struct state *state)
+{
+	abandon(state, 0);
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	end_flight(state);
+}
+
+/* From here on it is known where the stack is of who writes a record. */
+static inline ALWAYS void take_place(struct state *state, u64 stack)
+{
+	state->flight = stack;
+	barrier();
+	state->only_writes = WRITES_ONE;
+	barrier();
+}
+
+/* From here on a handler's records go elsewhere. Where no call is in flight the stack is noted in its place, so that it is found out if a
+ * handler leaves what is written by longjmp. */
+static inline ALWAYS u32 enter(struct state *state)
+{
+	if (unlikely(state->level >= LEVELS))
+		abandon_all(state);
+	u32 level = state->level;
+	if (!level && !state->flight)
+		take_place(state, (u64)__builtin_frame_address(0));
+	state->level = level + 1;
+	barrier();
+	return level;
+}
+
+/* A record ends late, at `level`: a handler has given the thread to another coroutine meanwhile. Others may have begun records on the levels
+ * above, and not ended them. Or one below has ended, and all that was begun above it is abandoned. */
+static __attribute__((noinline)) void leave_late(struct state *state, u32 level)
+{
+	if (state->level > level)
+		abandon(state, level + 1);
+	if (state->level > level)
+		state->level = level;
+}
+
+/* What begins now may have that level. */
+static inline ALWAYS void leave_level(struct state *state, u32 level)
+{
+	barrier();
+	if (likely(state->level == level + 1))
+		state->level = level;
+	else
+		leave_late(state, level);
+	barrier();
+}
+
+/* In the function that has entered: by its frame it is known whose place that is. (A handler's record may come before its level is taken.) */
+static inline ALWAYS void leave(struct state *state, u32 level)
+{
+	leave_level(state, level);
+	if (unlikely(!level && state->only_writes == WRITES_ONE && state->flight == (u64)__builtin_frame_address(0)))
+		state->only_writes = WRITES_NOTHING, state->flight = 0;
+}
