@@ -11,6 +11,7 @@ mod births;
 mod calls;
 mod coverage;
 mod descriptors;
+mod effects;
 mod files;
 mod identities;
 mod io_time;
