@@ -2,7 +2,6 @@
 
 use crate::births::is_fork;
 use crate::descriptors::Description;
-use crate::effects::status_flags;
 use crate::tasks::{Descriptor, Pending};
 use crate::{text_of, Tracker};
 use iodock_event::constants::*;
@@ -213,14 +212,7 @@ impl Tracker {
             Action::Exec if ending.succeeded() => self.executed(&ending, subject),
             Action::Exit => {}
             Action::Close => self.closed(&ending),
-            Action::Fcntl => {
-                if let Some(flags) = status_flags(raw) {
-                    row.flags = flags;
-                }
-                if ending.succeeded() {
-                    self.fcntl(live, subject, raw);
-                }
-            }
+            Action::Fcntl => self.fcntl(&ending, subject, &mut row),
             _ if ending.succeeded() => self.effect(&ending, subject),
             _ => {}
         }

@@ -4,6 +4,7 @@ use crate::calls::{Ending, Subject};
 use crate::tasks::Descriptor;
 use crate::{text_of, time_of, Tracker};
 use iodock_event::constants::*;
+use iodock_event::event::EventRow;
 use iodock_event::{Action, ErrnoId, FileKind, Outcome, RawCall, UNKNOWN};
 
 impl Tracker {
@@ -71,7 +72,14 @@ impl Tracker {
         }
     }
 
-    pub(crate) fn fcntl(&mut self, live: u32, subject: Subject, raw: &RawCall) {
+    pub(crate) fn fcntl(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
+        let Ending { live, raw, .. } = *ending;
+        if let Some(flags) = status_flags(raw) {
+            row.flags = flags;
+        }
+        if !ending.succeeded() {
+            return;
+        }
         match raw.flags {
             F_DUPFD => self.duplicate(live, subject, raw.result, false),
             F_DUPFD_CLOEXEC => self.duplicate(live, subject, raw.result, true),
@@ -131,7 +139,7 @@ impl Tracker {
 }
 
 /// The open flags that fcntl sets for a description that is open already.
-pub(crate) fn status_flags(raw: &RawCall) -> Option<u32> {
+fn status_flags(raw: &RawCall) -> Option<u32> {
     let sets = raw.flags == F_SETFL && raw.argument != UNKNOWN;
     sets.then_some((raw.argument as u64 & CHANGED_BY_SETFL) as u32)
 }
