@@ -42,8 +42,14 @@ static int has_own_word(u64 number, const u64 *arguments)
 	return copy_in(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word)) == sizeof(word) && !word;
 }
 
+/* Where a call that is made from here would have the frame of one that the stub makes. */
+static inline u64 flight_around(const struct frame *frame)
+{
+	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
+}
+
 /* 0: recording must stop. */
-static int before_fork(struct state *state, const struct frame *frame, u64 flags)
+static int before_fork(struct state *state, const struct frame *frame, u64 flags, u64 now)
 {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
 	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. (Of vfork's children their parent
@@ -51,9 +57,14 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	if (kind == CLONE_VM ||
 	    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments)))
 		return 0;
+	/* What was left is not the child's to find. */
+	if (state->flight && was_left(state, state->flight, flight_around(frame)))
+		write_no_return(state, now);
 	if (flags & CLONE_THREAD)
 		map_ahead();
-	if (!(flags & CLONE_VM) && unlikely(state->level))
+	if (likely(!state->level))
+		forget_interrupted(0);
+	else if (!(flags & CLONE_VM))
 		keep_interrupted(state);
 	return 1;
 }
@@ -68,7 +79,8 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 static void write_beginning(struct state *state, const struct shape *shape, u64 number, const u64 *arguments,
 			    u64 now)
 {
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	struct fields fields;
 	u8 *copy;
 	nothing_yet(&fields);
@@ -89,146 +101,22 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	/* Its memory can be given back at once. (A child of vfork leaves its parent's alone.) */
 	if (number == SYS_exit_group && !is_lent(state) && state->streams[level].chunk)
 		state->streams[level].chunk->over = 1, give_back_ahead();
-	leave(state, level);
+	leave(state, level, &here);
 }
 
-/* Where the stack is of a call that is made outside of the stub. */
-static inline u64 stack_of(const struct frame *frame)
-{
-	return (u64)(frame + 1) & ~(BEGINS | ENDS);
-}
-
-/* Where that was when it began; 0: it is none, or not yet one. */
-static inline u64 place_of(const struct pending *pending)
-{
-	return pending->stack & ~(BEGINS | ENDS);
-}
-
-/* The call that began at this depth of the stack, 0 for none: one that is not recorded. */
-static struct pending *begun(struct state *state, u64 stack)
-{
-	u32 depth = state->depth;
-	while (depth && state->pending[depth - 1].stack != stack)
-		depth--;
-	return depth ? &state->pending[depth - 1] : 0;
-}
-
-static inline struct environment *environment_of(const struct pending *pending)
-{
-	return shape_of(pending->number)->kind == KIND_EXEC ? pending->exec.made : 0;
-}
-
-/* A call has returned: those that began after it are over too. (What was made for the execs of a vfork's child is in our memory.) */
-static void end_pending(struct state *state, u32 left)
-{
-	for (u32 depth = state->depth; depth-- > left;) {
-		struct environment *made = environment_of(&state->pending[depth]);
-		if (made)
-			state->pending[depth].exec.made = 0;
-		state->pending[depth].stack = 0;
-		give_back_environment(made);
-	}
-	state->depth = left;
-}
-
-/* It is none any more. (What is none behind it may be one that is being begun.) */
-static void forget_pending(struct state *state, struct pending *pending)
-{
-	pending->stack = pending->number = 0;
-	if (pending == &state->pending[state->depth - 1])
-		state->depth--;
-}
-
-static inline int is_fork(const struct pending *pending)
-{
-	return shape_of(pending->number)->kind == KIND_FORK;
-}
-
-/* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too.) */
-static int lends(const struct pending *pending)
-{
-	u64 both = CLONE_VM | CLONE_VFORK;
-	return place_of(pending) && !(pending->stack & BEGINS) && is_fork(pending) && (pending->fork.flags & both) == both;
-}
-
-/* Has a handler left a call of this thread by longjmp? It is no deeper in the stack than the one at `stack`. (Handlers may have stacks of
- * their own, which lie anywhere.) */
-static int is_left(const struct pending *pending, u32 tid, u64 stack)
-{
-	u64 place = place_of(pending);
-	return place && pending->tid == tid && stack >= place && stack - place < STACK_MOST && !on_other_stack();
-}
+#include "pending.c"
 
 #include "lent.c"
 
-/* One that began here, of this thread, and was left: here is another now. */
-static struct pending *stale_at(struct state *state, u64 stack)
-{
-	u32 depth = state->depth;
-	while (depth && !(place_of(&state->pending[depth - 1]) == stack && state->pending[depth - 1].tid == state->tid))
-		depth--;
-	return depth ? &state->pending[depth - 1] : 0;
-}
-
-/* It was left: what makes a child is there without a result. */
-static void end_left(struct state *state, struct pending *pending, u64 now)
-{
-	if (pending->stack & BEGINS || !is_fork(pending))
-		forget_pending(state, pending);
-	else
-		fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
-}
-
-/* Where all have been begun a new one takes the place of the first. But not if one lends the state: then it would no longer be known whose
- * calls come. */
-static int has_room(struct state *state, u64 now, u64 stack)
-{
-	if (likely(state->depth < PENDING))
-		return 1;
-	for (u32 depth = state->depth; depth-- > 0;)
-		if (depth < state->depth && is_left(&state->pending[depth], state->tid, stack))
-			end_left(state, &state->pending[depth], now);
-	while (state->depth && !state->pending[state->depth - 1].stack)
-		state->depth--;
-	int lent = 0;
-	for (u32 i = 0; i < state->depth; i++)
-		lent |= lends(&state->pending[i]);
-	return state->depth < PENDING || !lent;
-}
-
-/* One more. (A handler that comes before all is written finds one that is beginning, and puts its own behind that.) */
-static struct pending *begin_pending(struct state *state, u64 stack)
-{
-	u32 depth = state->depth < PENDING ? state->depth : 0;
-	struct pending *pending = &state->pending[depth];
-	state->depth = depth + 1;
-	barrier();
-	pending->tid = state->tid;
-	pending->pid = state->pid;
-	pending->number = 0;
-	barrier();
-	pending->stack = stack | BEGINS;
-	barrier();
-	return pending;
-}
-
 #include "confine.c"
 
-/* Where a call that is made from here would have the frame of one that the stub makes. */
-static inline u64 flight_around(const struct frame *frame)
-{
-	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
-}
-
-/* From here on it is known that the call is on its way. `made`: for an exec, if anything. */
+/* Is told before the kernel makes it, so that it is known when it is back, or that it never is. `made`: for an exec, if anything. */
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
 {
 	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
+	struct interrupted *outer = interrupted;
 	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
-	/* What was left is not a child's to find. */
-	if (shape->kind == KIND_FORK && state->flight && was_left(state, flight_around(frame)))
-		write_no_return(state, now);
-	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags)) || !has_room(state, now, stack)) {
+	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags, now)) || !has_room(state, flags, stack, now)) {
 		stop();
 		return;
 	}
@@ -240,17 +128,18 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 		pending->fork.level = state->level;
 		pending->fork.flight = state->flight;
 		pending->fork.child = 0;
+		pending->fork.outer = outer;
 	}
 	if (shape->kind == KIND_EXEC)
 		pending->exec.made = made;
 	/* What the rest means is told by this. */
 	barrier();
-	pending->number = frame->number;
+	pending->number = (u32)frame->number;
 	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
 		take_off(state, frame, flight_around(frame), start);
 	pending->start = now;
 	barrier();
-	pending->stack = stack;
+	pending->stack = stack | (state->flight == flight_around(frame) ? NOTED : 0);
 	if (shape->kind == KIND_FORK)
 		update_lent(state);
 }
@@ -276,10 +165,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 			make_environment(made, &frame->arguments[told]);
 		return;
 	}
-	/* One left by longjmp out of a handler. (On a stack of its own that may have been any handler: what began later may go on.) */
-	struct pending *stale = stale_at(state, stack);
-	if (stale)
-		end_left(state, stale, now);
+	end_left_at(state, stack, now);
 	if (shape->kind == KIND_IGNORED)
 		return;
 	if (shape->kind == KIND_CONFINE) {
@@ -287,8 +173,11 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		return;
 	}
 	/* (The call in flight may be that of a parent who waits.) */
-	if (shape->kind == KIND_EXIT && state->flight != flight_lent(state))
-		write_no_return(state, now);
+	if (shape->kind == KIND_EXIT) {
+		if (state->flight != flight_lent(state))
+			write_no_return(state, now);
+		end_with_thread(state, now);
+	}
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (shape->kind == KIND_EXIT) {
@@ -321,14 +210,13 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	if (stopped)
 		return;
 	u64 end = ticks() >> TIME_SHIFT;
-	if (state->taken)
-		forget_interrupted();
 	if (!state->taken) {
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
 		if ((state = adopt(end)) != 0) {
-			u32 level = enter(state);
+			struct place here;
+	u32 level = enter(state, &here);
 			write_task(state, level, end);
-			leave(state, level);
+			leave(state, level, &here);
 		}
 		return;
 	}
@@ -342,7 +230,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		pending = begun(state, stack_of(frame));
 	}
 	if (!pending && state->flight == flight_around(frame)) {
-		/* More had been begun than can be kept. */
+		/* It was given up for others. */
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		come_back(state, flight_around(frame));
 		end_flight(state);
@@ -363,9 +251,10 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		result = exec_without_ours(made, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
 		frame->number = (u64)result;
 	}
-	end_pending(state, (u32)(pending - state->pending));
+	end_pending(state, done.order);
 	int lands = come_back(state, flight_around(frame));
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	if (shape->kind == KIND_EXEC) {
 		struct fields fields;
 		nothing_yet(&fields);
@@ -373,5 +262,5 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 	} else {
 		record_general(state, level, shape, done.arguments, lands, done.start, end, result);
 	}
-	land(state, level, lands ? flight_around(frame) : 0);
+	land(state, level, &here, lands ? flight_around(frame) : 0);
 }

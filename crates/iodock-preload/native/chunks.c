@@ -175,8 +175,9 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 		if (grow < need)
 			grow = need;
 		if (stream->at + bytes <= end) {
-			u8 *limit = stream->limit + grow < end ? stream->limit + grow : end;
-			if (!populate(stream->limit, limit))
+			u8 *before = stream->limit, *limit = before + grow < end ? before + grow : end;
+			/* (It may have been abandoned meanwhile.) */
+			if (!populate(before, limit) || *(u8 *volatile *)&stream->limit != before)
 				return 0;
 			stream->limit = limit;
 			return 1;

@@ -41,6 +41,19 @@ static void open_window(void)
 	window = descriptors ? open_part(next, window_bytes) : map_part(0, next, window_bytes);
 }
 
+/* All of the first stream's chunk. */
+static void populate_chunk(struct state *state)
+{
+	struct place here;
+	u32 level = enter(state, &here);
+	struct stream *stream = &state->streams[level];
+	u8 *limit = stream->limit, *end = (u8 *)stream->chunk + session->chunk_bytes;
+	/* (On its own level no handler begins another one.) */
+	if (level == 0 && limit && populate(limit, end))
+		stream->limit = end;
+	leave(state, level, &here);
+}
+
 /* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
 static void confine(struct state *state, const struct frame *frame)
 {
@@ -58,10 +71,7 @@ static void confine(struct state *state, const struct frame *frame)
 		stop();
 		return;
 	}
-	struct stream *stream = &state->streams[0];
-	u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
-	if (stream->limit && populate(stream->limit, end))
-		stream->limit = end;
+	populate_chunk(state);
 	open_window();
 	know_oneself(state);
 	if (!confined || !is_lent(state))

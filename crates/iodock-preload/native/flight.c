@@ -5,11 +5,7 @@
 #define SS_ONSTACK 1
 /* No stack is larger: farther up is another one. */
 #define STACK_MOST (1ul << 30)
-/* Added to where the stub's frame of a call would be that its trampoline makes: it is not there. */
-#define NO_FRAME 1ul
 #define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
-/* With its own address it marks the frame of who writes a call that was left. */
-#define MARKED (1ul << 63)
 
 /* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
  * written was left. (A handler's calls, while another is in flight, are not noted.) */
@@ -24,14 +20,14 @@ static inline int come_back(struct state *state, u64 stack)
 	return 1;
 }
 
-/* What is recorded at this level is written. From here on the call in flight is none, if that is the one at `flight` (0: it is another).
- * (Some have no record.) */
-static inline ALWAYS void land(struct state *state, u32 level, u64 flight)
+/* What is recorded at this level is written. From here on no call is in flight, if it was the one at `flight` whose record this is (0: it is of
+ * one that was not noted, as a handler's while it interrupts another). */
+static inline ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 flight)
 {
 	int lands = flight && state->flight == flight;
 	if (likely(lands) && state->streams[0].chunk)
 		state->streams[0].chunk->flight = 0;
-	leave(state, level);
+	leave(state, level, here);
 	barrier();
 	if (likely(lands))
 		end_flight(state);
@@ -43,6 +39,17 @@ __attribute__((visibility("hidden"))) void iodock_land_late(struct state *state,
 	leave_level(state, 0);
 	if (state->flight == flight)
 		state->flight = 0;
+}
+
+/* Called by the stub where is_next() would say no. One that is in flight still is lost; one that is not was taken to be left. */
+__attribute__((visibility("hidden"))) void iodock_not_next(struct state *state, u64 flight)
+{
+	state->streams[0].limit = 0;
+	if (state->flight != flight)
+		return;
+	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
+	leave_level(state, 0);
+	end_flight(state);
 }
 
 static struct flight flight_of(const struct state *state)
@@ -66,29 +73,38 @@ static void write_left(struct state *state, struct flight flight, u64 now)
 		write_fields(state, 0, shape, &fields, PHASE_NO_RETURN, flight.start >> TIME_SHIFT, now, 0);
 }
 
+/* How many records were being written: all that has begun is left. That of the call in flight is not lost, it is noted. */
+static u32 records_left(const struct state *state, u64 flight)
+{
+	/* (Of who had just taken its place it is not known whether it has begun.) */
+	if (flight & WRITES)
+		return state->level ? state->level : 1;
+	return state->level ? state->level - 1 : 0;
+}
+
 /* The call in flight will not return: it is written without a result, unless its record is there. So it is for all that began since: for
  * each record that was being written one call is counted as lost. */
 static void write_no_return(struct state *state, u64 now)
 {
-	if (!state->flight)
+	u64 flight = state->flight;
+	if (!flight)
 		return;
-	if (unlikely(state->level)) {
-		__atomic_fetch_add(&session->lost_calls, state->level - (state->only_writes != WRITES_ONE), __ATOMIC_RELAXED);
+	u32 lost = records_left(state, flight);
+	if (unlikely(lost))
+		__atomic_fetch_add(&session->lost_calls, lost, __ATOMIC_RELAXED);
+	if (unlikely(state->level))
 		abandon(state, 0);
-	}
 	/* From here on a handler's calls do not find it left: it is being seen to. */
-	volatile struct plain_frame here;
+	struct place here;
 	here.start = (u64)&here | MARKED;
 	barrier();
-	state->only_writes = WRITES_LEFT;
+	state->flight = (u64)&here | WRITES_LEFT;
 	barrier();
-	state->flight = (u64)&here;
-	barrier();
-	u32 level = enter(state);
-	struct flight flight = flight_of(state);
-	if (flight.call)
-		write_left(state, flight, now);
-	land(state, level, state->flight);
+	u32 level = enter(state, &here);
+	struct flight noted = flight_of(state);
+	if (noted.call)
+		write_left(state, noted, now);
+	land(state, level, &here, (u64)&here | WRITES_LEFT);
 }
 
 /* Does a handler run on a stack of its own, which may lie anywhere? */
@@ -99,10 +115,10 @@ static int on_other_stack(void)
 }
 
 /* Does a handler that interrupted the call in flight have to be deeper in the stack, and is it not? */
-static int is_above(const struct state *state, u64 stack)
+static int is_above(u64 flight, u64 stack)
 {
-	u64 flight = state->flight & ~NO_FRAME;
-	return stack >= flight && stack - flight < STACK_MOST && !on_other_stack();
+	u64 there = flight & ~KINDS;
+	return stack >= there && stack - there < STACK_MOST && !on_other_stack();
 }
 
 /* Is that not what a word is, or is none there any more? It is asked for by waking nobody who waits for it: quicker than to read it. */
@@ -112,32 +128,39 @@ static int has_changed(const u64 *word, u32 value)
 	return asked == -EAGAIN || asked == -EFAULT;
 }
 
-/* What stands in the frame of the call in flight, or of who writes one that was left, as long as it is there; 0 if that is not known. */
-static u64 mark_of_flight(const struct state *state)
+/* What stands in the frame of what is in flight as long as it is there; 0 if that is not known. */
+static u64 mark_of_flight(const struct state *state, u64 flight)
 {
-	struct flight flight = flight_of(state);
-	if (state->only_writes)
-		return state->only_writes == WRITES_LEFT ? state->flight | MARKED : 0;
+	struct flight noted = flight_of(state);
+	if (flight & (WRITES | WRITES_LEFT))
+		return (flight & ~KINDS) | MARKED;
 	/* What a chunk says that is being begun may be of its time before. */
-	int is_known = flight.call && (state->kept.call || state->streams[0].at);
-	return is_known && !(state->flight & NO_FRAME) ? flight.start : 0;
+	int is_known = noted.call && (state->kept.call || state->streams[0].at);
+	return is_known && !(flight & NO_FRAME) ? noted.start : 0;
 }
 
 /* Has something else been written where that frame was? (Its stack may have been given back, too.) */
-static int frame_is_gone(const struct state *state, u64 stack)
+static int frame_is_gone(const struct state *state, u64 flight, u64 stack)
 {
-	const u64 *there = &((const struct plain_frame *)state->flight)->start;
-	u64 mark = mark_of_flight(state);
+	const u64 *there = &((const struct plain_frame *)(flight & ~KINDS))->start;
+	u64 mark = mark_of_flight(state, flight);
 	if (!mark)
 		return 0;
 	/* What shares a page with the stack is there. */
-	return (u64)there >> 12 == stack >> 12 ? *there != mark : has_changed(there, (u32)mark);
+	return (u64)there >> 12 == stack >> 12 ? *(const volatile u64 *)there != mark : has_changed(there, (u32)mark);
 }
 
-/* Was the call in flight left by who makes one at `stack`? */
-static int was_left(const struct state *state, u64 stack)
+static u64 flight_lent(const struct state *state);
+
+/* Was what is in flight left by who makes a call at `stack`? (A parent that waits for its child has not left its own.) */
+static int was_left(const struct state *state, u64 flight, u64 stack)
 {
-	return frame_is_gone(state, stack) || is_above(state, stack);
+	return flight != flight_lent(state) && (frame_is_gone(state, flight, stack) || is_above(flight, stack));
+}
+
+static inline u64 flight_now(const struct state *state)
+{
+	return *(const volatile u64 *)&state->flight;
 }
 
 /* A call begins whose stack ends at `stack`. */
@@ -145,24 +168,25 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 {
 	u64 now = start >> TIME_SHIFT, flight;
 	/* (A handler may find out first that it was left.) */
-	while ((flight = *(volatile u64 *)&state->flight) != 0 && !was_left(state, stack))
-		if (*(volatile u64 *)&state->flight == flight)
+	while ((flight = flight_now(state)) != 0 && !was_left(state, flight, stack))
+		if (flight_now(state) == flight)
 			return;
 	write_no_return(state, now);
 	if (state->level)
 		return;
 	state->flight = stack;
 	barrier();
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	struct stream *stream = &state->streams[0];
 	if (stream->chunk || (!confined && extend(state, 0, PLAIN_LIMIT, now))) {
 		stream->chunk->flight_fd = (s32)frame->arguments[0];
 		stream->chunk->flight_start = start;
 		barrier();
 		*(volatile u32 *)&stream->chunk->flight = (u32)frame->number + 1;
-		leave(state, level);
+		leave(state, level, &here);
 	} else {
-		land(state, level, stack);
+		land(state, level, &here, stack);
 	}
 }
 

@@ -4,26 +4,34 @@
  * it gets the wiped state back as it was, nobody's now, and memory of its own in the place of the chunks: what is written there nobody
  * reads. */
 
-/* The state as it was before the fork. */
-static __thread struct state *interrupted;
+/* The state as it was before the fork; and, where a handler interrupts another one that is about to fork, what that one has kept. */
+struct interrupted {
+	struct state state;
+	struct interrupted *outer;
+};
+_Static_assert(sizeof(struct interrupted) <= SLOT_BYTES, "as large as a state's place");
 
-static void forget_interrupted(void)
+static __thread struct interrupted *interrupted;
+
+/* What has been kept since `outer` was the last one: these forks are over, or never were. */
+static void forget_interrupted(const struct interrupted *outer)
 {
-	if (likely(!interrupted))
-		return;
-	kernel2(SYS_munmap, interrupted, SLOT_BYTES);
-	interrupted = 0;
+	while (unlikely(interrupted && interrupted != outer)) {
+		struct interrupted *last = interrupted;
+		interrupted = last->outer;
+		kernel2(SYS_munmap, last, SLOT_BYTES);
+	}
 }
 
 /* Before the fork. (In a sandbox, or where there is no memory, the record is damaged.) */
 static void keep_interrupted(const struct state *state)
 {
-	forget_interrupted();
 	long copy = confined ? -1 : kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(copy))
 		return;
 	put_bytes((u8 *)copy, (const u8 *)state, sizeof(*state));
-	interrupted = (struct state *)copy;
+	((struct interrupted *)copy)->outer = interrupted;
+	interrupted = (struct interrupted *)copy;
 }
 
 /* In the child: `state` was the thread's. It stays out of use. */
@@ -31,7 +39,7 @@ static void leave_to_nobody(struct state *state)
 {
 	if (likely(!interrupted))
 		return;
-	put_bytes((u8 *)state, (const u8 *)interrupted, sizeof(*state));
+	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
 	state->taken = 0;
 	set_taken(state->number);
 	for (u32 level = 0; level < LEVELS; level++) {
@@ -42,5 +50,5 @@ static void leave_to_nobody(struct state *state)
 		if (!failed(memory))
 			chunk->used = (u32)(state->streams[level].at - (u8 *)chunk);
 	}
-	forget_interrupted();
+	forget_interrupted(0);
 }

@@ -14,10 +14,10 @@ static void update_lent(struct state *state)
 /* The innermost call of a parent whose child uses the state, 0: there is none. */
 static const struct pending *lender(const struct state *state)
 {
-	for (u32 depth = state->depth; depth-- > 0;)
-		if (lends(&state->pending[depth]) && (confined || state->pending[depth].tid != state->tid))
-			return &state->pending[depth];
-	return 0;
+	const struct pending *one = innermost(state);
+	while (one && !(lends(one) && (confined || one->tid != state->tid)))
+		one = inner(state, one->order);
+	return one;
 }
 
 static int is_lent(const struct state *state)
@@ -45,9 +45,10 @@ static void hand_to(struct state *state, u32 tid, u32 pid, u64 now)
 {
 	state->pid = pid;
 	state->tid = tid;
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	write_task(state, level, now);
-	leave(state, level);
+	leave(state, level, &here);
 }
 
 /* A result, or that it did not return. */
@@ -63,9 +64,10 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 	nothing_yet(&fields);
 	fields.more = MORE_FLAGS;
 	fields.flags = flags;
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	write_fields(state, level, shape_of(pending->number), &fields, phase, pending->start, end, result);
-	leave(state, level);
+	leave(state, level, &here);
 }
 
 /* What the child has forbidden itself in our memory does not hold for its parent. */
@@ -75,28 +77,38 @@ static void leave_sandbox_of(const struct state *child)
 		confined = 0;
 }
 
-/* The call that made a child is over, in the parent: the child of vfork, if there was one, has gone, perhaps in the midst of a call. 0: a
- * handler that came in between has seen to it, or was what came in between. Who sees to it may be left, too: then it is done once more, and
- * whether the record is there is not known. */
+/* What the child of vfork, which has gone, has left unfinished in its parent's state. */
+static void end_calls_of_child(struct state *state, const struct pending *fork, u64 now)
+{
+	if (state->flight != fork->fork.flight) {
+		write_no_return(state, now);
+	} else if (state->level > fork->fork.level) {
+		__atomic_fetch_add(&session->lost_calls, state->level - fork->fork.level, __ATOMIC_RELAXED);
+		abandon(state, (u32)fork->fork.level);
+	}
+	if (state->tid != fork->tid) {
+		leave_sandbox_of(state);
+		hand_to(state, fork->tid, fork->pid, now);
+	}
+}
+
+/* The call that made a child is over, in the parent. 0: it is none any more, for a handler has told of it.
+ *
+ * A handler may leave who does this in the midst of it. Then it is marked by ENDS, and whoever finds it does this again: but for the record,
+ * which may be there or not, and is counted as lost. */
 static int fork_is_over(struct state *state, struct pending *pending, u32 phase, u64 end, s64 result)
 {
 	struct pending done = *pending;
 	u64 stack = done.stack;
 	if (!stack || !__atomic_compare_exchange_n(&pending->stack, &stack, stack | ENDS, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
-	if (state->level > done.fork.level)
-		abandon(state, (u32)done.fork.level);
-	if (state->flight != done.fork.flight)
-		write_no_return(state, end);
-	if (state->tid != done.tid) {
-		leave_sandbox_of(state);
-		hand_to(state, done.tid, done.pid, end);
-	}
+	forget_interrupted(done.fork.outer);
+	end_calls_of_child(state, &done, end);
 	if (done.stack & ENDS)
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	else
 		write_fork(state, &done, phase, end, result);
-	end_pending(state, (u32)(pending - state->pending));
+	end_pending(state, done.order);
 	update_lent(state);
 	return 1;
 }
@@ -104,11 +116,9 @@ static int fork_is_over(struct state *state, struct pending *pending, u32 phase,
 /* Calls that were to make a child, and that a handler has left before they could: the one at `stack` is no deeper. */
 static void forget_left(struct state *state, u64 now, u64 stack)
 {
-	for (u32 depth = state->depth; depth-- > 0;) {
-		struct pending *pending = &state->pending[depth];
-		if (depth < state->depth && lends(pending) && is_left(pending, state->tid, stack))
-			fork_is_over(state, pending, PHASE_NO_RETURN, now, 0);
-	}
+	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
+		if (lends(one) && is_left(one, state->tid, stack))
+			fork_is_over(state, one, PHASE_NO_RETURN, now, 0);
 }
 
 /* Has the call that made it come back to who makes one at `stack`? (Not to a handler that interrupts the one who sees to that.) */
@@ -120,13 +130,11 @@ static int is_back(const struct pending *pending, u32 tid, u64 stack)
 /* Which child is it that its parent's call returns? (That may have a child of its own.) */
 static void note_child(struct state *state, u32 child)
 {
-	for (u32 depth = state->depth; depth-- > 0;) {
-		struct pending *pending = &state->pending[depth];
-		if (lends(pending) && pending->tid == state->tid && !pending->fork.child) {
-			pending->fork.child = child;
-			return;
-		}
-	}
+	struct pending *one = innermost(state);
+	while (one && !(lends(one) && one->tid == state->tid && !one->fork.child))
+		one = inner(state, one->order);
+	if (one)
+		one->fork.child = child;
 }
 
 /* Whose call is the one at `stack`, the parent's or its child's? A handler's may come before the call that makes the child has returned to
@@ -138,12 +146,10 @@ static void settle(struct state *state, u64 now, u64 stack)
 		forget_left(state, now, stack);
 		return;
 	}
-	for (u32 depth = state->depth; depth-- > 0;) {
-		struct pending *pending = &state->pending[depth];
-		if (is_back(pending, tid, stack) &&
-		    fork_is_over(state, pending, pending->fork.child ? 0 : PHASE_NO_RETURN, now, (s64)pending->fork.child))
+	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
+		if (is_back(one, tid, stack) &&
+		    fork_is_over(state, one, one->fork.child ? 0 : PHASE_NO_RETURN, now, (s64)one->fork.child))
 			return;
-	}
 	note_child(state, tid);
 	hand_to(state, tid, (u32)kernel0(SYS_getpid), now);
 }

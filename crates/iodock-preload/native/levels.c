@@ -18,7 +18,6 @@ static void end_flight(struct state *state)
 	state->kept.call = 0;
 	if (likely(state->streams[0].chunk))
 		state->streams[0].chunk->flight = 0;
-	state->only_writes = WRITES_NOTHING;
 	state->flight = 0;
 }
 
@@ -41,24 +40,19 @@ static __attribute__((noinline)) void abandon_all(struct state *state)
 	end_flight(state);
 }
 
-/* From here on it is known where the stack is of who writes a record. */
-static inline ALWAYS void take_place(struct state *state, u64 stack)
-{
-	state->flight = stack;
-	barrier();
-	state->only_writes = WRITES_ONE;
-	barrier();
-}
-
-/* From here on a handler's records go elsewhere. Where no call is in flight the stack is noted in its place, so that it is found out if a
- * handler leaves what is written by longjmp. */
-static inline ALWAYS u32 enter(struct state *state)
+/* From here on a handler's records go elsewhere. Where no call is in flight the function that writes stands in its place, so that it is found
+ * out if a handler leaves it by longjmp. */
+static inline ALWAYS u32 enter(struct state *state, struct place *here)
 {
 	if (unlikely(state->level >= LEVELS))
 		abandon_all(state);
 	u32 level = state->level;
-	if (!level && !state->flight)
-		take_place(state, (u64)__builtin_frame_address(0));
+	if (!level && !state->flight) {
+		here->start = (u64)here | MARKED;
+		barrier();
+		state->flight = (u64)here | WRITES;
+		barrier();
+	}
 	state->level = level + 1;
 	barrier();
 	return level;
@@ -85,10 +79,9 @@ static inline ALWAYS void leave_level(struct state *state, u32 level)
 	barrier();
 }
 
-/* In the function that has entered: by its frame it is known whose place that is. (A handler's record may come before its level is taken.) */
-static inline ALWAYS void leave(struct state *state, u32 level)
+static inline ALWAYS void leave(struct state *state, u32 level, const struct place *here)
 {
 	leave_level(state, level);
-	if (unlikely(!level && state->only_writes == WRITES_ONE && state->flight == (u64)__builtin_frame_address(0)))
-		state->only_writes = WRITES_NOTHING, state->flight = 0;
+	if (unlikely(state->flight == ((u64)here | WRITES)))
+		state->flight = 0;
 }

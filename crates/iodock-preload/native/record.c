@@ -66,6 +66,7 @@ struct stream {
 };
 
 struct environment;
+struct interrupted;
 
 struct cached {
 	u64 hash;
@@ -79,15 +80,19 @@ struct habit {
 	s64 fd2;
 };
 
-/* Beside where a call began (stacks are multiples of 8): not all is told of it yet; it made a child, and its end is being seen to. */
+/* In the lowest bits of pending.stack: not all is told of it yet; it made a child, and its end is being seen to; it is, or was, the call in
+ * flight, so that it is there without a result if it was left. */
 #define BEGINS 1ul
 #define ENDS 2ul
+#define NOTED 4ul
+#define STAGES (BEGINS | ENDS | NOTED)
 
-/* A call that is made outside of the stub. */
+/* A call that is made outside of the stub, until it is over. */
 struct pending {
-	u64 stack; /* 0: it is none */
+	u64 stack; /* where that was when it began; 0: there is none in this place */
 	u64 start;
-	u64 number;
+	u32 number;
+	u32 order; /* what began later has a higher one */
 	union {
 		u64 arguments[6];
 		struct {
@@ -99,6 +104,7 @@ struct pending {
 			u64 structure; /* of clone3 */
 			u64 flags, level, flight;
 			u64 child;
+			struct interrupted *outer; /* see forked.c */
 		} fork;
 	};
 	u32 tid, pid;
@@ -125,23 +131,31 @@ enum taken {
 	LENT = 2,
 };
 
-enum only_writes {
-	WRITES_NOTHING = 0,
-	WRITES_ONE = 1,
-	/* That of a call which was left. It is noted in the chunk until it is written: who leaves this one in turn has lost nothing. */
-	WRITES_LEFT = 2,
+/* Where a function that writes has its frame, as a call in flight has its own. */
+struct place {
+	u64 unused;
+	volatile u64 start; /* this address, MARKED, as long as nothing is written over it */
 };
+_Static_assert(__builtin_offsetof(struct place, start) == __builtin_offsetof(struct plain_frame, start), "looked at alike");
+#define MARKED (1ul << 63)
+
+/* In the lowest bits of state.flight: there is no such frame, for the call's trampoline makes it; no call is in flight, that is who writes a
+ * record of another one; or who writes that of a call that was left, which is noted in the chunk until it is written. */
+#define NO_FRAME 1ul
+#define WRITES 2ul
+#define WRITES_LEFT 4ul
+#define KINDS (NO_FRAME | WRITES | WRITES_LEFT)
 
 struct state {
 	/* All that recording a read touches is in the first 64 bytes. */
 	u32 taken; /* enum taken, by a thread */
 	u32 level;
 	struct stream streams[LEVELS];
-	u64 flight; /* where the stack of the call in flight is; 0: none */
+	u64 flight; /* where the frame of the call in flight is, and what that is (KINDS); 0: none */
 	u32 crowded; /* calls since all levels were taken */
-	u32 only_writes; /* enum only_writes: that is the stack of who writes a record, and no call is in flight */
 	u32 tid, pid;
-	u32 depth; /* of pending */
+	u32 depth; /* how many places of `pending` to look at */
+	u32 orders; /* given to these so far */
 	u32 number; /* its place in the blocks */
 	u32 owner; /* the process; pid may be a vfork's child */
 	struct confinement confinement;
@@ -297,12 +311,13 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 	if (unlikely(state->level >= LEVELS) && is_crowded(state))
 		return;
 	const struct shape *shape = &session->shapes[plain->frame.number & (CALL_NUMBERS - 1)];
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	if (unlikely(state->crowded))
 		state->crowded = 0;
 	record_general(state, level, shape, plain->frame.arguments, lands, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
 		       plain->result);
-	land(state, level, lands ? (u64)plain : 0);
+	land(state, level, &here, lands ? (u64)plain : 0);
 }
 
 #include "around.c"

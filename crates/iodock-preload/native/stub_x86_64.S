@@ -10,39 +10,51 @@
 	.text
 
 /* struct frame: see record.c */
+	.macro PUSH register
+	pushq	\register
+	.cfi_adjust_cfa_offset 8
+	.endm
+
+	.macro POP register
+	popq	\register
+	.cfi_adjust_cfa_offset -8
+	.endm
+
+	/* (vfork keeps its return address in %rdi, and its unwind information says so.) */
 	.macro ENTER
 	.cfi_startproc
 	.cfi_def_cfa %rsp, 0
 	.cfi_register %rip, %r11
 	leaq	-128(%rsp), %rsp
 	.cfi_def_cfa_offset 128
-	pushq	%r11
-	.cfi_def_cfa_offset 136
+	PUSH	%r11
 	.cfi_offset %rip, -136
-	pushq	%rcx
-	pushq	%r9
-	pushq	%r8
-	pushq	%r10
-	pushq	%rdx
-	pushq	%rsi
-	pushq	%rdi
-	pushq	%rax
-	.cfi_adjust_cfa_offset 64
+	PUSH	%rcx
+	PUSH	%r9
+	PUSH	%r8
+	PUSH	%r10
+	PUSH	%rdx
+	PUSH	%rsi
+	PUSH	%rdi
+	.cfi_offset %rdi, -192
+	PUSH	%rax
 	.endm
 
+	/* What an unwinder needs is in registers before the stack is given back. */
 	.macro LEAVE
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%r10
-	popq	%r8
-	popq	%r9
-	popq	%rcx
-	.cfi_adjust_cfa_offset -56
-	leaq	136(%rsp), %rsp
-	.cfi_adjust_cfa_offset -136
+	POP	%rdi
+	.cfi_same_value %rdi
+	POP	%rsi
+	POP	%rdx
+	POP	%r10
+	POP	%r8
+	POP	%r9
+	POP	%rcx
+	POP	%r11
+	.cfi_register %rip, %r11
+	leaq	128(%rsp), %rsp
+	.cfi_adjust_cfa_offset -128
 	jmpq	*%rcx
-	.cfi_endproc
 	.endm
 
 /* As put() in numbers.c, at %r8; not what has more than 56 bits. Changes the value and %rcx. */
@@ -231,15 +243,20 @@ iodock_plain:
 	movq	56(%rsp), %r8
 	movq	64(%rsp), %r9
 	movq	72(%rsp), %rcx
+	movq	80(%rsp), %r11
 	.cfi_remember_state
+	.cfi_same_value %rdi
+	.cfi_register %rip, %r11
 	leaq	216(%rsp), %rsp
 	.cfi_adjust_cfa_offset -216
 	jmpq	*%rcx
 	.cfi_restore_state
-	/* It was taken to be left, and is there without a result. */
+	/* Mostly it was taken to be left, and is there without a result. */
 .Lnot_next:
-	movq	$0, STATE_LIMIT(%r11)
-	jmp	.Lback
+	movq	%r11, %rdi
+	movq	%rsp, %rsi
+	call	iodock_not_next
+	jmp	.Lrecorded
 .Llate:
 	movq	%r11, %rdi
 	movq	%rsp, %rsi
@@ -269,22 +286,13 @@ iodock_plain:
 	movq	%rsp, %rdi
 	call	iodock_record
 .Lrecorded:
-	popq	%rax
-	leaq	16(%rsp), %rsp
-	.cfi_adjust_cfa_offset -24
 	.cfi_remember_state
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%r10
-	popq	%r8
-	popq	%r9
-	popq	%rcx
-	leaq	136(%rsp), %rsp
-	jmpq	*%rcx
+	POP	%rax
+	leaq	16(%rsp), %rsp
+	.cfi_adjust_cfa_offset -16
+	LEAVE
 	.cfi_restore_state
-	.cfi_adjust_cfa_offset 8
-	.cfi_adjust_cfa_offset 8
+	.cfi_adjust_cfa_offset -8
 .Lno_chunk:
 	movl	$0, STATE_LEVEL(%r11)
 	movq	$0, STATE_FLIGHT(%r11)
@@ -305,6 +313,7 @@ iodock_plain:
 	leaq	8(%rsp), %rsp
 	.cfi_adjust_cfa_offset -8
 	LEAVE
+	.cfi_endproc
 	.size	iodock_plain, .-iodock_plain
 
 /* The call is made by the trampoline, on the program's own stack, since it may come back on another
@@ -321,6 +330,7 @@ iodock_before:
 	popq	%rax
 	.cfi_adjust_cfa_offset -8
 	LEAVE
+	.cfi_endproc
 	.size	iodock_before, .-iodock_before
 
 	.globl	iodock_after
@@ -334,6 +344,7 @@ iodock_after:
 	popq	%rax
 	.cfi_adjust_cfa_offset -8
 	LEAVE
+	.cfi_endproc
 	.size	iodock_after, .-iodock_after
 
 	.section .note.GNU-stack, "", @progbits

@@ -63,22 +63,28 @@ static void set_taken(u32 number)
 		__atomic_fetch_or(&taken[number / 64], 1ul << number % 64, __ATOMIC_RELAXED);
 }
 
-static void end_pending(struct state *state, u32 left);
+static void end_all_pending(struct state *state);
 static int is_lent(const struct state *state);
 static void settle(struct state *state, u64 now, u64 stack);
 static void leave_to_nobody(struct state *state);
+
+/* It is nobody's, with the chunks that it has begun. */
+static void free_state(struct state *state)
+{
+	u32 number = state->number % BLOCK_STATES;
+	u64 *taken = block(state->number / BLOCK_STATES);
+	state->taken = NOT_TAKEN;
+	__atomic_fetch_and(&taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
+}
 
 /* A thread ends: its state, and the chunks that it has begun, are the next one's. Not those whose record a handler has left. */
 static void give_state_back(struct state *state)
 {
 	if (state->level)
 		abandon(state, 0);
-	end_pending(state, 0);
-	u32 number = state->number % BLOCK_STATES;
-	u64 *taken = block(state->number / BLOCK_STATES);
+	end_all_pending(state);
 	own = 0;
-	state->taken = 0;
-	__atomic_fetch_and(&taken[number / 64], ~(1ul << number % 64), __ATOMIC_RELEASE);
+	free_state(state);
 }
 
 static void write_control(struct state *state, u32 level, enum control kind, u64 now)
@@ -168,15 +174,15 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	if (!session || stopped || session->closed)
 		return 0;
 	/* A child has what its maker had here, and a new thread nothing. */
-	u32 is_child = own != 0;
-	if (is_child)
-		leave_to_nobody(own);
+	struct state *before = own;
+	if (before)
+		leave_to_nobody(before);
 	u32 tid = !confined ? (u32)kernel0(SYS_gettid) : number_is_known ? number_by_itself() : 0;
 	if (!tid) {
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	if (confined && is_child)
+	if (confined && before)
 		process = tid;
 	struct state *state = take_state();
 	if (!state) {
@@ -186,15 +192,22 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	state->tid = tid;
 	state->pid = state->owner = confined ? process : (u32)kernel0(SYS_getpid);
 	state->depth = 0;
+	state->flight = 0;
 	state->taken = TAKEN;
+	barrier();
+	if (own != before && own->taken) {
+		/* A handler came first, and has one by now. */
+		free_state(state);
+		return own;
+	}
+	struct place here;
+	u32 level = enter(state, &here);
 	/* From here on handlers find it. */
-	take_place(state, (u64)__builtin_frame_address(0));
-	state->level = 1;
 	own = state;
 	/* The stub does not ask whose the first stream is. */
 	if (state->streams[0].chunk)
-		write_task(state, 0, now);
-	leave(state, 0);
+		write_task(state, level, now);
+	leave(state, level, &here);
 	return state;
 }
 

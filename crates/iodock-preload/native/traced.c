@@ -87,7 +87,8 @@ static void before_exec(struct state *state, struct environment *environment)
 	ask_to_be_traced(state);
 	if (mark(MARK_ASKED) != 0)
 		return;
-	u32 level = enter(state);
+	struct place here;
+	u32 level = enter(state, &here);
 	write_control(state, level, CONTROL_TRACED, ticks() >> TIME_SHIFT);
-	leave(state, level);
+	leave(state, level, &here);
 }

@@ -95,14 +95,15 @@ static u64 written(u32 way)
 		struct plain_frame call = any_call(now);
 		const struct shape *shape = &header.shapes[call.frame.number];
 		u64 end = (call.start >> TIME_SHIFT) + any(2000);
-		u32 level = enter(state);
+		struct place here;
+		u32 level = enter(state, &here);
 		if (way && !iodock_record_short(state, &call, end << TIME_SHIFT)) {
 			taken++;
 			continue;
 		}
 		state->level = level + 1;
 		record_general(state, level, shape, call.frame.arguments, 0, call.start >> TIME_SHIFT, end, call.result);
-		leave(state, level);
+		leave(state, level, &here);
 	}
 	return taken;
 }
