@@ -89,3 +89,20 @@ fn reads_between_vforks_that_are_left_at_any_instruction() {
 fn reads_between_forks_that_are_left_at_any_instruction() {
     (0..4).for_each(|seed| each_read_is_recorded_once("forks", "clone", seed));
 }
+
+/// Where a site's trampoline begins and ends there is no unwind information (4 to 8 instructions): a thread ends there without its cleanups.
+const OF_TRAMPOLINE: usize = 12;
+
+#[test]
+fn a_thread_is_cancelled_at_any_instruction() {
+    for what in ["openat", "syscall", "close"] {
+        let folder = Folder::new();
+        let output = run(&session(&folder), &compiled("unwound", &folder), &[what]);
+        assert!(output.status.success(), "{what}: {output:?}");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let told: Vec<usize> = text.split_whitespace().map(|word| word.parse().expect("a number")).collect();
+        let [instructions, without_cleanup] = told[..] else { panic!("{text}") };
+        assert!(instructions > 100, "{what}: {instructions}");
+        assert!(without_cleanup <= OF_TRAMPOLINE, "{what}: {without_cleanup} of {instructions}");
+    }
+}
