@@ -57,8 +57,8 @@ def alternate(
 ) -> dict[str, list[Run]]:
     """Runs all contestants in turn, `rounds` times, so that a machine whose speed drifts is fair to all. Each
     round has an order of its own, the same ones every time: what one leaves behind (a busy disk, memory to be
-    given back) does not always meet the same. Before that the first one runs unmeasured: nobody is the one to read
-    from the disk what all read."""
+    given back) does not always meet the same. Before that the first one runs unmeasured: nobody is the one to
+    read from the disk what all read."""
     prepare()
     run(next(iter(contestants.values())), **options)  # type: ignore[arg-type]
     runs: dict[str, list[Run]] = {name: [] for name in contestants}
