@@ -49,7 +49,7 @@ static inline u64 flight_around(const struct frame *frame)
 }
 
 /* 0: recording must stop. */
-static int before_fork(struct state *state, const struct frame *frame, u64 flags, u64 now)
+static int before_fork(struct state *state, const struct frame *frame, u64 flags, struct interrupted **outer)
 {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
 	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. (Of vfork's children their parent
@@ -57,14 +57,14 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	if (kind == CLONE_VM ||
 	    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments)))
 		return 0;
-	/* What was left is not the child's to find. */
-	if (state->flight && was_left(state, state->flight, flight_around(frame)))
-		write_no_return(state, now);
 	if (flags & CLONE_THREAD)
 		map_ahead();
 	if (likely(!state->level))
 		forget_interrupted(0);
-	else if (!(flags & CLONE_VM))
+	*outer = interrupted;
+	if (!state->level)
+		return 1;
+	if (!(flags & CLONE_VM))
 		keep_interrupted(state);
 	return 1;
 }
@@ -114,10 +114,19 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 static void begin(struct state *state, const struct shape *shape, const struct frame *frame, struct environment *made)
 {
 	u64 stack = stack_of(frame), start = ticks(), now = start >> TIME_SHIFT;
-	struct interrupted *outer = interrupted;
-	u64 flags = shape->kind == KIND_FORK ? clone_flags(frame->number, frame->arguments) : 0;
-	if ((shape->kind == KIND_FORK && !before_fork(state, frame, flags, now)) || !has_room(state, flags, stack, now)) {
+	struct interrupted *outer = 0;
+	int forks = shape->kind == KIND_FORK;
+	u64 flags = forks ? clone_flags(frame->number, frame->arguments) : 0;
+	if (forks && !before_fork(state, frame, flags, &outer)) {
 		stop();
+		return;
+	}
+	if (!has_room(state, flags, stack, now)) {
+		/* Whose calls come would not be known behind a fork. */
+		if (forks)
+			stop();
+		else
+			__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	struct pending *pending = begin_pending(state, stack);
@@ -135,11 +144,14 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	/* What the rest means is told by this. */
 	barrier();
 	pending->number = (u32)frame->number;
-	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC)
+	int is_noted = 0;
+	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC) {
 		take_off(state, frame, flight_around(frame), start);
+		is_noted = state->flight == flight_around(frame);
+	}
 	pending->start = now;
 	barrier();
-	pending->stack = stack | (state->flight == flight_around(frame) ? NOTED : 0);
+	pending->stack = stack | (is_noted ? NOTED : 0);
 	if (shape->kind == KIND_FORK)
 		update_lent(state);
 }
@@ -178,6 +190,9 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 			write_no_return(state, now);
 		end_with_thread(state, now);
 	}
+	/* What was left is not the child's to find, and not what a handler leaves now. */
+	if ((shape->kind == KIND_FORK || shape->kind == KIND_EXEC) && state->flight && was_left(state, state->flight, flight_around(frame)))
+		write_no_return(state, now);
 	if (shape->kind == KIND_EXIT || shape->kind == KIND_EXEC)
 		write_beginning(state, shape, frame->number, frame->arguments, now);
 	if (shape->kind == KIND_EXIT) {
@@ -252,7 +267,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		frame->number = (u64)result;
 	}
 	end_pending(state, done.order);
-	int lands = come_back(state, flight_around(frame));
+	int lands = shape->kind != KIND_EXEC && come_back(state, flight_around(frame));
 	struct place here;
 	u32 level = enter(state, &here);
 	if (shape->kind == KIND_EXEC) {

@@ -48,8 +48,8 @@ static void populate_chunk(struct state *state)
 	u32 level = enter(state, &here);
 	struct stream *stream = &state->streams[level];
 	u8 *limit = stream->limit, *end = (u8 *)stream->chunk + session->chunk_bytes;
-	/* (On its own level no handler begins another one.) */
-	if (level == 0 && limit && populate(limit, end))
+	/* (On its own level no handler begins another one, unless it abandons this.) */
+	if (level == 0 && limit && populate(limit, end) && *(u8 *volatile *)&stream->limit == limit)
 		stream->limit = end;
 	leave(state, level, &here);
 }

@@ -13,11 +13,23 @@ _Static_assert(sizeof(struct interrupted) <= SLOT_BYTES, "as large as a state's 
 
 static __thread struct interrupted *interrupted;
 
+static inline struct interrupted *take_interrupted(void)
+{
+	struct interrupted *last = interrupted;
+	if (likely(!last))
+		return 0;
+	return __atomic_exchange_n(&interrupted, 0, __ATOMIC_RELAXED);
+}
+
 /* What has been kept since `outer` was the last one: these forks are over, or never were. */
 static void forget_interrupted(const struct interrupted *outer)
 {
-	while (unlikely(interrupted && interrupted != outer)) {
-		struct interrupted *last = interrupted;
+	/* (A handler may come, and do the same.) */
+	for (struct interrupted *last; unlikely((last = take_interrupted()) != 0);) {
+		if (last == outer || confined) {
+			interrupted = last == outer ? last : 0;
+			break;
+		}
 		interrupted = last->outer;
 		kernel2(SYS_munmap, last, SLOT_BYTES);
 	}
@@ -27,8 +39,11 @@ static void forget_interrupted(const struct interrupted *outer)
 static void keep_interrupted(const struct state *state)
 {
 	long copy = confined ? -1 : kernel(SYS_mmap, 0, SLOT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(copy))
+	if (failed(copy)) {
+		/* What is kept already is not what the child is to go on with. */
+		interrupted = 0;
 		return;
+	}
 	put_bytes((u8 *)copy, (const u8 *)state, sizeof(*state));
 	((struct interrupted *)copy)->outer = interrupted;
 	interrupted = (struct interrupted *)copy;
@@ -37,7 +52,7 @@ static void keep_interrupted(const struct state *state)
 /* In the child: `state` was the thread's. It stays out of use. */
 static void leave_to_nobody(struct state *state)
 {
-	if (likely(!interrupted))
+	if (likely(!interrupted) || confined)
 		return;
 	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
 	state->taken = 0;

@@ -82,6 +82,6 @@ static inline ALWAYS void leave_level(struct state *state, u32 level)
 static inline ALWAYS void leave(struct state *state, u32 level, const struct place *here)
 {
 	leave_level(state, level);
-	if (unlikely(state->flight == ((u64)here | WRITES)))
+	if (unlikely(!level && state->flight == ((u64)here | WRITES)))
 		state->flight = 0;
 }

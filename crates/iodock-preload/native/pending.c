@@ -136,6 +136,13 @@ static void end_with_thread(struct state *state, u64 now)
 	}
 }
 
+/* Its exec may be made yet, and is told of that memory. */
+static void keep_environment(struct pending *pending)
+{
+	if (environment_of(pending))
+		pending->exec.made = 0;
+}
+
 static u32 places_taken(const struct state *state)
 {
 	u32 taken = 0;
@@ -154,6 +161,7 @@ static int give_one_up(struct state *state)
 			first = one;
 	if (!first)
 		return 0;
+	keep_environment(first);
 	if (!(first->stack & NOTED))
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	forget_pending(state, first);
@@ -167,8 +175,10 @@ static int has_room(struct state *state, u64 flags, u64 stack, u64 now)
 	if (likely(places_taken(state) + wanted <= PENDING))
 		return 1;
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
-		if (one->stack && is_left(one, state->tid, stack))
+		if (one->stack && is_left(one, state->tid, stack)) {
+			keep_environment(one);
 			end_left(state, one, now);
+		}
 	while (places_taken(state) + wanted > PENDING)
 		if (!give_one_up(state))
 			return places_taken(state) < PENDING;
@@ -189,6 +199,9 @@ static struct pending *begin_pending(struct state *state, u64 stack)
 	pending->number = 0;
 	barrier();
 	pending->stack = stack | BEGINS;
+	barrier();
+	/* (That handler has told of its own.) */
+	pending->number = 0;
 	barrier();
 	if (state->depth <= place)
 		state->depth = place + 1;

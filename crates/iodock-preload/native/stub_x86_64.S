@@ -251,6 +251,7 @@ iodock_plain:
 	.cfi_adjust_cfa_offset -216
 	jmpq	*%rcx
 	.cfi_restore_state
+	.cfi_def_cfa_offset 216
 	/* Mostly it was taken to be left, and is there without a result. */
 .Lnot_next:
 	movq	%r11, %rdi
@@ -292,7 +293,7 @@ iodock_plain:
 	.cfi_adjust_cfa_offset -16
 	LEAVE
 	.cfi_restore_state
-	.cfi_adjust_cfa_offset -8
+	.cfi_def_cfa_offset 208
 .Lno_chunk:
 	movl	$0, STATE_LEVEL(%r11)
 	movq	$0, STATE_FLIGHT(%r11)

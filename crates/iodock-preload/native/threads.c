@@ -177,29 +177,40 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	struct state *before = own;
 	if (before)
 		leave_to_nobody(before);
-	u32 tid = !confined ? (u32)kernel0(SYS_gettid) : number_is_known ? number_by_itself() : 0;
-	if (!tid) {
+	if (confined && !number_is_known) {
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	if (confined && before)
-		process = tid;
-	struct state *state = take_state();
-	if (!state) {
-		__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
+	struct state *state;
+	u32 tid, pid;
+	/* (The child of a handler's fork goes on here, and has no such state: it is wiped.) */
+	do {
+		state = take_state();
+		if (!state) {
+			__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
+			return 0;
+		}
+		pid = confined ? 0 : (u32)kernel0(SYS_getpid);
+		tid = confined ? number_by_itself() : (u32)kernel0(SYS_gettid);
+	} while (!*(volatile u32 *)&state->number);
+	if (!tid) {
+		free_state(state);
+		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
+	if (own != before && own->taken) {
+		/* A handler came first, and has one by now. */
+		if (own != state)
+			free_state(state);
+		return own;
+	}
+	if (confined && before)
+		process = tid;
 	state->tid = tid;
-	state->pid = state->owner = confined ? process : (u32)kernel0(SYS_getpid);
+	state->pid = state->owner = confined ? process : pid;
 	state->depth = 0;
 	state->flight = 0;
 	state->taken = TAKEN;
-	barrier();
-	if (own != before && own->taken) {
-		/* A handler came first, and has one by now. */
-		free_state(state);
-		return own;
-	}
 	struct place here;
 	u32 level = enter(state, &here);
 	/* From here on handlers find it. */
@@ -208,7 +219,8 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	if (state->streams[0].chunk)
 		write_task(state, level, now);
 	leave(state, level, &here);
-	return state;
+	/* (In the child of a handler's fork it has another one.) */
+	return own;
 }
 
 static __attribute__((noinline)) struct state *adopted_or_settled(struct state *state, u64 now, u64 stack)
