@@ -48,7 +48,7 @@ static inline u64 flight_around(const struct frame *frame)
 	return ((u64)frame - __builtin_offsetof(struct plain_frame, frame)) | NO_FRAME;
 }
 
-/* 0: recording must stop. */
+/* 0: recording must stop. `outer`: what forget_interrupted() is to be told when the fork is over. */
 static int before_fork(struct state *state, const struct frame *frame, u64 flags, struct interrupted **outer)
 {
 	u64 kind = flags & (CLONE_VM | CLONE_VFORK | CLONE_SETTLS);
@@ -59,12 +59,11 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 		return 0;
 	if (flags & CLONE_THREAD)
 		map_ahead();
-	if (likely(!state->level))
+	int interrupts = unlikely(state->level);
+	if (!interrupts)
 		forget_interrupted(0);
 	*outer = interrupted;
-	if (!state->level)
-		return 1;
-	if (!(flags & CLONE_VM))
+	if (interrupts && !(flags & CLONE_VM))
 		keep_interrupted(state);
 	return 1;
 }
@@ -132,7 +131,7 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	struct pending *pending = begin_pending(state, stack);
 	for (u32 i = 0; i < 6; i++)
 		pending->arguments[i] = frame->arguments[i];
-	if (shape->kind == KIND_FORK) {
+	if (forks) {
 		pending->fork.flags = flags;
 		pending->fork.level = state->level;
 		pending->fork.flight = state->flight;
@@ -145,14 +144,14 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	barrier();
 	pending->number = (u32)frame->number;
 	int is_noted = 0;
-	if (shape->kind != KIND_FORK && shape->kind != KIND_EXEC) {
+	if (!forks && shape->kind != KIND_EXEC) {
 		take_off(state, frame, flight_around(frame), start);
 		is_noted = state->flight == flight_around(frame);
 	}
 	pending->start = now;
 	barrier();
 	pending->stack = stack | (is_noted ? NOTED : 0);
-	if (shape->kind == KIND_FORK)
+	if (forks)
 		update_lent(state);
 }
 
@@ -229,7 +228,7 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		/* The child of a fork: a chunk of its own, so that it is known even if it makes no call. */
 		if ((state = adopt(end)) != 0) {
 			struct place here;
-	u32 level = enter(state, &here);
+			u32 level = enter(state, &here);
 			write_task(state, level, end);
 			leave(state, level, &here);
 		}

@@ -46,7 +46,7 @@ static void populate_chunk(struct state *state)
 {
 	struct place here;
 	u32 level = enter(state, &here);
-	struct stream *stream = &state->streams[level];
+	struct stream *stream = &state->streams[0];
 	u8 *limit = stream->limit, *end = (u8 *)stream->chunk + session->chunk_bytes;
 	/* (On its own level no handler begins another one, unless it abandons this.) */
 	if (level == 0 && limit && populate(limit, end) && *(u8 *volatile *)&stream->limit == limit)
