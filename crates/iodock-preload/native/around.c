@@ -98,8 +98,9 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	}
 	write_fields(state, level, shape, &fields, PHASE_ENTER, now, now, 0);
 	/* Its memory can be given back at once. (A child of vfork leaves its parent's alone.) */
-	if (number == SYS_exit_group && !is_lent(state) && state->streams[level].chunk)
-		state->streams[level].chunk->over = 1, give_back_ahead();
+	struct chunk *chunk = chunk_of(&state->streams[level]);
+	if (number == SYS_exit_group && !is_lent(state) && chunk)
+		chunk->over = 1, give_back_ahead();
 	leave(state, level, &here);
 }
 

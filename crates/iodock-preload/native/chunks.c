@@ -162,8 +162,8 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 /* A page of shared memory takes longer to make than to ask for. */
 #define GROW_MOST 8192ul
 
-/* Room for `bytes` more at stream->at. */
-static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
+/* With no handler in between, but for a sandbox's. */
+static int extend_held(struct state *state, u32 level, u64 bytes, u64 now)
 {
 	struct stream *stream = &state->streams[level];
 	/* An abandoned one has no limit. */
@@ -185,7 +185,19 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 	}
 	if (!new_chunk(state, stream, level, now))
 		return 0;
-	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
+	return stream->at + bytes <= stream->limit || extend_held(state, level, bytes, now);
+}
+
+/* Room for `bytes` more at stream->at. A handler may give the thread to another coroutine, which is not to find a stream that is in two
+ * chunks: handlers wait. (What a sandbox may ask the kernel for is not known. Its chunks lie in one mapping.) */
+static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
+{
+	u64 before;
+	int held = hold_handlers(&before);
+	int has_room = extend_held(state, level, bytes, now);
+	if (likely(held))
+		let_handlers_in(&before);
+	return has_room;
 }
 
 /* Where the next record may be, of so many bytes. 0: it is lost. (Asked for once: a handler may give the thread to another coroutine, and that
@@ -221,14 +233,14 @@ static inline void go_on_at(struct stream *stream, const struct chunk *chunk, u8
 {
 	stream->at = end;
 	barrier();
-	if (unlikely(*(struct chunk *volatile *)&stream->chunk != chunk))
+	if (unlikely(chunk_of(stream) != chunk))
 		stream->limit = 0;
 }
 
 /* From here on the record is there, whatever happens to this process. */
 static inline void commit(struct stream *stream, const u8 *begin, u8 *end)
 {
-	struct chunk *chunk = *(struct chunk *volatile *)&stream->chunk;
+	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))
 		return;
 	go_on_at(stream, chunk, end);
@@ -238,7 +250,7 @@ static inline void commit(struct stream *stream, const u8 *begin, u8 *end)
 /* The same of a call that is in flight, and no longer from here on. */
 static inline void commit_landing(struct stream *stream, const u8 *begin, u8 *end)
 {
-	struct chunk *chunk = *(struct chunk *volatile *)&stream->chunk;
+	struct chunk *chunk = chunk_of(stream);
 	if (!is_next(stream, chunk, begin, end))
 		return;
 	go_on_at(stream, chunk, end);

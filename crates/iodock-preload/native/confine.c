@@ -38,7 +38,7 @@ static void open_window(void)
 	if (!descriptors && (window = map_part(0, next, window_bytes)) != 0)
 		return;
 	window_bytes = WINDOW_LEAST;
-	window = descriptors ? open_part(next, window_bytes) : map_part(0, next, window_bytes);
+	window = descriptors ? open_part(0, next, window_bytes) : map_part(0, next, window_bytes);
 }
 
 /* All of the first stream's chunk. */

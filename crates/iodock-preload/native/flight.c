@@ -25,8 +25,8 @@ static inline int come_back(struct state *state, u64 stack)
 static inline ALWAYS void land(struct state *state, u32 level, const struct place *here, u64 flight)
 {
 	int lands = flight && state->flight == flight;
-	if (likely(lands) && state->streams[0].chunk)
-		state->streams[0].chunk->flight = 0;
+	if (likely(lands))
+		no_flight_in(chunk_of(&state->streams[0]));
 	leave(state, level, here);
 	barrier();
 	if (likely(lands))
@@ -54,7 +54,7 @@ __attribute__((visibility("hidden"))) void iodock_not_next(struct state *state, 
 
 static struct flight flight_of(const struct state *state)
 {
-	const struct chunk *chunk = state->streams[0].chunk;
+	const struct chunk *chunk = chunk_of(&state->streams[0]);
 	if (state->kept.call || !chunk)
 		return state->kept;
 	return (struct flight){chunk->flight_start, chunk->flight, chunk->flight_fd};
@@ -179,11 +179,14 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 	struct place here;
 	u32 level = enter(state, &here);
 	struct stream *stream = &state->streams[0];
-	if (stream->chunk || (!confined && extend(state, 0, PLAIN_LIMIT, now))) {
-		stream->chunk->flight_fd = (s32)frame->arguments[0];
-		stream->chunk->flight_start = start;
+	struct chunk *chunk = chunk_of(stream);
+	if (unlikely(!chunk) && !confined && extend(state, 0, PLAIN_LIMIT, now))
+		chunk = chunk_of(stream);
+	if (likely(chunk)) {
+		chunk->flight_fd = (s32)frame->arguments[0];
+		chunk->flight_start = start;
 		barrier();
-		*(volatile u32 *)&stream->chunk->flight = (u32)frame->number + 1;
+		*(volatile u32 *)&chunk->flight = (u32)frame->number + 1;
 		leave(state, level, &here);
 	} else {
 		land(state, level, &here, stack);

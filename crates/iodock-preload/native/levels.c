@@ -1,6 +1,35 @@
 /* Who is recording what: a handler may come at any instruction, record calls of its own, and leave by longjmp. Each record is written on a
  * level of its own, which has its own stream of chunks. A part of record.c, kept apart for reading. */
 
+/* A handler that is run for what an instruction did can't wait: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS. */
+#define CANT_WAIT (1ul << 3 | 1ul << 4 | 1ul << 6 | 1ul << 7 | 1ul << 10 | 1ul << 30)
+#define SIG_BLOCK 0
+#define SIG_SETMASK 2
+
+/* From here on no other handler comes, until they are let in again. 0: they do come, for we must not ask. */
+static int hold_handlers(u64 *before)
+{
+	u64 held = ~CANT_WAIT;
+	return !confined && !failed(kernel(SYS_rt_sigprocmask, SIG_BLOCK, (long)&held, (long)before, sizeof(held), 0, 0));
+}
+
+static void let_handlers_in(const u64 *before)
+{
+	kernel(SYS_rt_sigprocmask, SIG_SETMASK, (long)before, 0, sizeof(*before), 0, 0);
+}
+
+/* Asked for once: a handler's calls may have begun another one by the next time. */
+static inline struct chunk *chunk_of(const struct stream *stream)
+{
+	return *(struct chunk *const volatile *)&stream->chunk;
+}
+
+static inline void no_flight_in(struct chunk *chunk)
+{
+	if (likely(chunk))
+		chunk->flight = 0;
+}
+
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
  * be predicted from is not what a reader has seen. They go into new chunks, on all levels or from one on. */
 static __attribute__((noinline)) void abandon(struct state *state, u32 from)
@@ -16,8 +45,7 @@ static __attribute__((noinline)) void abandon(struct state *state, u32 from)
 static void end_flight(struct state *state)
 {
 	state->kept.call = 0;
-	if (likely(state->streams[0].chunk))
-		state->streams[0].chunk->flight = 0;
+	no_flight_in(chunk_of(&state->streams[0]));
 	state->flight = 0;
 }
 

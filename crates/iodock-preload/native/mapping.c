@@ -25,19 +25,21 @@ static u8 *map_part(u8 *memory, u64 at, u64 bytes)
 	return failed(kernel(SYS_remap_file_pages, (long)memory, (long)bytes, 0, (long)(at >> 12), MAP_NONBLOCK, 0)) ? 0 : memory;
 }
 
-static u8 *map_by(long file, u64 at, u64 bytes)
+static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes)
 {
-	long memory = kernel(SYS_mmap, 0, (long)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, (long)at);
-	return failed(memory) ? 0 : (u8 *)memory;
+	u64 place = memory ? MAP_FIXED : 0;
+	long new = kernel(SYS_mmap, (long)memory, (long)bytes, PROT_READ | PROT_WRITE, (long)(MAP_SHARED | place), file, (long)at);
+	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* The same for a kernel without that. */
-static u8 *open_part(u64 at, u64 bytes)
+/* The same for a kernel without that. (What is there is not given back first: a record that another coroutine was in the midst of may still
+ * be written there.) */
+static u8 *open_part(u8 *memory, u64 at, u64 bytes)
 {
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
 	if (failed(file))
 		return 0;
-	u8 *memory = map_by(file, at, bytes);
+	memory = map_by(memory, file, at, bytes);
 	kernel1(SYS_close, file);
 	return memory;
 }
@@ -53,15 +55,15 @@ static u8 *chunk_memory(u8 **memory, u64 at)
 {
 	u64 bytes = session->chunk_bytes;
 	if (session_file >= 0)
-		return *memory = map_by(session_file, at, bytes);
+		return *memory = map_by(0, session_file, at, bytes);
 	u8 *old = *memory;
 	*memory = 0;
-	if (!descriptors && (*memory = map_part(old, at, bytes)) != 0)
+	if (descriptors)
+		return *memory = open_part(old, at, bytes);
+	if ((*memory = map_part(old, at, bytes)) != 0)
 		return *memory;
-	if (descriptors && old)
-		kernel2(SYS_munmap, old, bytes);
 	descriptors = 1;
-	return *memory = open_part(at, bytes);
+	return *memory = open_part(0, at, bytes);
 }
 
 static int is_in_file(u64 at, u64 bytes)

@@ -89,12 +89,14 @@ static void on_step(int number, siginfo_t *info, void *context)
 {
 	greg_t *registers = ((ucontext_t *)context)->uc_mcontext.gregs;
 	const unsigned char *next = (const unsigned char *)registers[REG_RIP];
+	static int is_call;
 	if (bare(SYS_getpid, 0, 0, 0, 0) != parent) {
 		registers[REG_EFL] &= ~TRAP_FLAG;
 		return;
 	}
-	/* Signals come mostly when a system call returns. */
-	int is_behind_call = next[-2] == 0x0f && next[-1] == 0x05;
+	/* Signals come mostly when a system call returns. (This one an instruction later.) */
+	int is_behind_call = is_call;
+	is_call = next[0] == 0x0f && next[1] == 0x05;
 	if (--steps_left && !(is_behind_call && !any(4)))
 		return;
 	plan();
