@@ -188,16 +188,18 @@ static int extend_held(struct state *state, u32 level, u64 bytes, u64 now)
 	return stream->at + bytes <= stream->limit || extend_held(state, level, bytes, now);
 }
 
-/* Room for `bytes` more at stream->at. A handler may give the thread to another coroutine, which is not to find a stream that is in two
- * chunks: handlers wait. (What a sandbox may ask the kernel for is not known. Its chunks lie in one mapping.) */
-static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
+/* Where there is room for `bytes` more, 0: nowhere. A handler may give the thread to another coroutine, which is not to find a stream that is in
+ * two chunks: handlers wait. (What a sandbox may ask the kernel for is not known. Its chunks lie in one mapping.) */
+static __attribute__((noinline)) u8 *extend(struct state *state, u32 level, u64 bytes, u64 now)
 {
+	struct stream *stream = &state->streams[level];
 	u64 before;
 	int held = hold_handlers(&before);
-	int has_room = extend_held(state, level, bytes, now);
+	u8 *at = extend_held(state, level, bytes, now) ? stream->at : 0;
 	if (likely(held))
 		let_handlers_in(&before);
-	return has_room;
+	/* One that waited may have gone on elsewhere. */
+	return *(u8 *volatile *)&stream->at == at ? at : 0;
 }
 
 /* Where the next record may be, of so many bytes. 0: it is lost. (Asked for once: a handler may give the thread to another coroutine, and that
@@ -210,7 +212,7 @@ static inline u8 *room(struct state *state, u32 level, u64 bytes, u64 now)
 	u8 *at = *(u8 *volatile *)&stream->at;
 	if (likely(at && at + bytes <= stream->limit))
 		return at;
-	if (extend(state, level, bytes, now) && (at = *(u8 *volatile *)&stream->at) != 0)
+	if ((at = extend(state, level, bytes, now)) != 0)
 		return at;
 	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	return 0;

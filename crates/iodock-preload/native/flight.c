@@ -36,9 +36,10 @@ static inline ALWAYS void land(struct state *state, u32 level, const struct plac
 /* Called by the stub, which does the same where nothing has come in between. */
 __attribute__((visibility("hidden"))) void iodock_land_late(struct state *state, u64 flight)
 {
+	if (state->flight != flight)
+		return;
 	leave_level(state, 0);
-	if (state->flight == flight)
-		state->flight = 0;
+	state->flight = 0;
 }
 
 /* Called by the stub where is_next() would say no. One that is in flight still is lost; one that is not was taken to be left. */

@@ -83,6 +83,8 @@ static inline ALWAYS u32 enter(struct state *state, struct place *here)
 	}
 	state->level = level + 1;
 	barrier();
+	state->writers[level] = here;
+	barrier();
 	return level;
 }
 
@@ -109,7 +111,9 @@ static inline ALWAYS void leave_level(struct state *state, u32 level)
 
 static inline ALWAYS void leave(struct state *state, u32 level, const struct place *here)
 {
-	leave_level(state, level);
+	/* (Another coroutine may have abandoned this one's record, and write one.) */
+	if (likely(*(const struct place *volatile *)&state->writers[level] == here))
+		leave_level(state, level);
 	if (unlikely(!level && state->flight == ((u64)here | WRITES)))
 		state->flight = 0;
 }

@@ -152,6 +152,7 @@ struct state {
 	u32 level;
 	struct stream streams[LEVELS];
 	u64 flight; /* where the frame of the call in flight is, and what that is (KINDS); 0: none */
+	const struct place *writers[LEVELS]; /* who was the last to begin a record on each, but for the stub */
 	u32 crowded; /* calls since all levels were taken */
 	u32 tid, pid;
 	u32 depth; /* how many places of `pending` to look at */
