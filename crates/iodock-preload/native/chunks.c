@@ -96,10 +96,17 @@ static void take_flight(struct state *state, struct chunk *chunk)
 	state->kept.call = 0;
 }
 
+/* Is the chunk that was begun then the stream's last one? */
+static inline int is_turn(const struct state *state, u32 level, u8 turn)
+{
+	return *(const volatile u8 *)&state->turns[level] == turn;
+}
+
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
 	if (session->closed || !state->taken)
 		return 0;
+	u8 turn = ++state->turns[level];
 	if (level == 0)
 		keep_flight(state);
 	u64 index;
@@ -118,6 +125,9 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 		return 0;
 	}
 	struct chunk *chunk = (struct chunk *)memory;
+	/* Another coroutine has begun one meanwhile. */
+	if (!is_turn(state, level, turn))
+		return 0;
 	/* In the child of a handler's fork the state is nobody's, and the chunk its parent's. From here on it is known which one the child
 	 * gets memory of its own for. */
 	stream->chunk = chunk;
@@ -145,8 +155,6 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->used = sizeof(*chunk);
 	barrier();
 	chunk->magic = CHUNK_MAGIC;
-	stream->at = memory + sizeof(*chunk);
-	stream->limit = memory + first_bytes;
 	stream->last_end = now;
 	stream->last_size = 0;
 	stream->next_offset = 0;
@@ -156,54 +164,52 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	stream->paths = 0;
 	if (level == 0)
 		forget_calls(state);
-	return 1;
+	if (!is_turn(state, level, turn))
+		return 0;
+	stream->at = memory + sizeof(*chunk);
+	barrier();
+	stream->limit = memory + first_bytes;
+	barrier();
+	if (is_turn(state, level, turn))
+		return 1;
+	stream->limit = 0;
+	return 0;
 }
 
 /* A page of shared memory takes longer to make than to ask for. */
 #define GROW_MOST 8192ul
 
-/* With no handler in between, but for a sandbox's. */
-static int extend_held(struct state *state, u32 level, u64 bytes, u64 now)
+/* Not where it has been abandoned meanwhile, or has grown. */
+static int grow_to(struct stream *stream, u8 *before, u8 *limit)
+{
+	return populate(before, limit) &&
+	       __atomic_compare_exchange_n(&stream->limit, &before, limit, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+/* Room for `bytes` more at stream->at. */
+static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 bytes, u64 now)
 {
 	struct stream *stream = &state->streams[level];
+	struct chunk *chunk = chunk_of(stream);
+	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
+	u64 have = (u64)(before - (u8 *)chunk);
 	/* An abandoned one has no limit. */
-	if (stream->chunk && stream->limit) {
-		u8 *end = (u8 *)stream->chunk + session->chunk_bytes;
-		u64 have = (u64)(stream->limit - (u8 *)stream->chunk);
-		u64 need = ((u64)(stream->at + bytes - stream->limit) + 4095) & ~4095ul;
+	if (chunk && before && have <= session->chunk_bytes) {
+		u8 *end = (u8 *)chunk + session->chunk_bytes;
+		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;
 		u64 grow = have < GROW_MOST ? have : GROW_MOST;
 		if (grow < need)
 			grow = need;
-		if (stream->at + bytes <= end) {
-			u8 *before = stream->limit, *limit = before + grow < end ? before + grow : end;
-			/* (It may have been abandoned meanwhile.) */
-			if (!populate(before, limit) || *(u8 *volatile *)&stream->limit != before)
-				return 0;
-			stream->limit = limit;
-			return 1;
-		}
+		if (at + bytes <= end)
+			return grow_to(stream, before, before + grow < end ? before + grow : end);
 	}
 	if (!new_chunk(state, stream, level, now))
 		return 0;
-	return stream->at + bytes <= stream->limit || extend_held(state, level, bytes, now);
+	return stream->at + bytes <= stream->limit || extend(state, level, bytes, now);
 }
 
-/* Where there is room for `bytes` more, 0: nowhere. A handler may give the thread to another coroutine, which is not to find a stream that is in
- * two chunks: handlers wait. (What a sandbox may ask the kernel for is not known. Its chunks lie in one mapping.) */
-static __attribute__((noinline)) u8 *extend(struct state *state, u32 level, u64 bytes, u64 now)
-{
-	struct stream *stream = &state->streams[level];
-	u64 before;
-	int held = hold_handlers(&before);
-	u8 *at = extend_held(state, level, bytes, now) ? stream->at : 0;
-	if (likely(held))
-		let_handlers_in(&before);
-	/* One that waited may have gone on elsewhere. */
-	return *(u8 *volatile *)&stream->at == at ? at : 0;
-}
-
-/* Where the next record may be, of so many bytes. 0: it is lost. (Asked for once: a handler may give the thread to another coroutine, and that
- * one begin another chunk.) */
+/* Where the next record may be, of so many bytes. 0: it is lost. (A handler may give the thread to another coroutine, and that one write a record
+ * on this level, and begin another chunk: this one has been abandoned then.) */
 static inline u8 *room(struct state *state, u32 level, u64 bytes, u64 now)
 {
 	struct stream *stream = &state->streams[level];
@@ -212,8 +218,12 @@ static inline u8 *room(struct state *state, u32 level, u64 bytes, u64 now)
 	u8 *at = *(u8 *volatile *)&stream->at;
 	if (likely(at && at + bytes <= stream->limit))
 		return at;
-	if ((at = extend(state, level, bytes, now)) != 0)
-		return at;
+	u64 writer = writer_on(state, level);
+	if (extend(state, level, bytes, now) && writer_on(state, level) == writer) {
+		at = *(u8 *volatile *)&stream->at;
+		if (at && at + bytes <= stream->limit)
+			return at;
+	}
 	__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	return 0;
 }

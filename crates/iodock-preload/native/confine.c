@@ -38,7 +38,7 @@ static void open_window(void)
 	if (!descriptors && (window = map_part(0, next, window_bytes)) != 0)
 		return;
 	window_bytes = WINDOW_LEAST;
-	window = descriptors ? open_part(0, next, window_bytes) : map_part(0, next, window_bytes);
+	window = descriptors ? open_part(&window, next, window_bytes) : map_part(0, next, window_bytes);
 }
 
 /* All of the first stream's chunk. */
@@ -48,9 +48,8 @@ static void populate_chunk(struct state *state)
 	u32 level = enter(state, &here);
 	struct stream *stream = &state->streams[0];
 	u8 *limit = stream->limit, *end = (u8 *)stream->chunk + session->chunk_bytes;
-	/* (On its own level no handler begins another one, unless it abandons this.) */
-	if (level == 0 && limit && populate(limit, end) && *(u8 *volatile *)&stream->limit == limit)
-		stream->limit = end;
+	if (level == 0 && limit)
+		grow_to(stream, limit, end);
 	leave(state, level, &here);
 }
 

@@ -187,7 +187,9 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 		chunk->flight_fd = (s32)frame->arguments[0];
 		chunk->flight_start = start;
 		barrier();
-		*(volatile u32 *)&chunk->flight = (u32)frame->number + 1;
+		/* (Another coroutine may have begun other chunks.) */
+		if (likely(flight_now(state) == stack && chunk_of(stream) == chunk))
+			*(volatile u32 *)&chunk->flight = (u32)frame->number + 1;
 		leave(state, level, &here);
 	} else {
 		land(state, level, &here, stack);

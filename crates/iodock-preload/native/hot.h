@@ -36,6 +36,7 @@
 #define STATE_OFFSET 48
 #define STATE_FD 56
 #define STATE_FLIGHT 328
+#define STATE_WRITER 336
 /* In struct chunk */
 #define CHUNK_USED 8
 #define CHUNK_FLIGHT 12

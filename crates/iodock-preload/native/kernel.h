@@ -11,7 +11,6 @@
 #define SYS_mmap 9
 #define SYS_mprotect 10
 #define SYS_munmap 11
-#define SYS_rt_sigprocmask 14
 #define SYS_ioctl 16
 #define SYS_pread64 17
 #define SYS_access 21

@@ -1,23 +1,6 @@
 /* Who is recording what: a handler may come at any instruction, record calls of its own, and leave by longjmp. Each record is written on a
  * level of its own, which has its own stream of chunks. A part of record.c, kept apart for reading. */
 
-/* A handler that is run for what an instruction did can't wait: SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS. */
-#define CANT_WAIT (1ul << 3 | 1ul << 4 | 1ul << 6 | 1ul << 7 | 1ul << 10 | 1ul << 30)
-#define SIG_BLOCK 0
-#define SIG_SETMASK 2
-
-/* From here on no other handler comes, until they are let in again. 0: they do come, for we must not ask. */
-static int hold_handlers(u64 *before)
-{
-	u64 held = ~CANT_WAIT;
-	return !confined && !failed(kernel(SYS_rt_sigprocmask, SIG_BLOCK, (long)&held, (long)before, sizeof(held), 0, 0));
-}
-
-static void let_handlers_in(const u64 *before)
-{
-	kernel(SYS_rt_sigprocmask, SIG_SETMASK, (long)before, 0, sizeof(*before), 0, 0);
-}
-
 /* Asked for once: a handler's calls may have begun another one by the next time. */
 static inline struct chunk *chunk_of(const struct stream *stream)
 {
@@ -28,6 +11,11 @@ static inline void no_flight_in(struct chunk *chunk)
 {
 	if (likely(chunk))
 		chunk->flight = 0;
+}
+
+static inline u64 writer_on(const struct state *state, u32 level)
+{
+	return *(const volatile u64 *)&state->writers[level];
 }
 
 /* Records were begun and left (longjmp out of a handler, a vfork's child killed): what the next ones would
@@ -83,7 +71,7 @@ static inline ALWAYS u32 enter(struct state *state, struct place *here)
 	}
 	state->level = level + 1;
 	barrier();
-	state->writers[level] = here;
+	state->writers[level] = (u64)here;
 	barrier();
 	return level;
 }
@@ -112,7 +100,7 @@ static inline ALWAYS void leave_level(struct state *state, u32 level)
 static inline ALWAYS void leave(struct state *state, u32 level, const struct place *here)
 {
 	/* (Another coroutine may have abandoned this one's record, and write one.) */
-	if (likely(*(const struct place *volatile *)&state->writers[level] == here))
+	if (likely(writer_on(state, level) == (u64)here))
 		leave_level(state, level);
 	if (unlikely(!level && state->flight == ((u64)here | WRITES)))
 		state->flight = 0;

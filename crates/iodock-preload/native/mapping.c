@@ -27,21 +27,25 @@ static u8 *map_part(u8 *memory, u64 at, u64 bytes)
 
 static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes)
 {
-	u64 place = memory ? MAP_FIXED : 0;
-	long new = kernel(SYS_mmap, (long)memory, (long)bytes, PROT_READ | PROT_WRITE, (long)(MAP_SHARED | place), file, (long)at);
+	u64 fixed = memory ? MAP_FIXED : 0;
+	long new = kernel(SYS_mmap, (long)memory, (long)bytes, PROT_READ | PROT_WRITE, (long)(MAP_SHARED | fixed), file, (long)at);
 	return failed(new) ? 0 : (u8 *)new;
 }
 
-/* The same for a kernel without that. (What is there is not given back first: a record that another coroutine was in the midst of may still
- * be written there.) */
-static u8 *open_part(u8 *memory, u64 at, u64 bytes)
+/* The same for a kernel without that. What is there is not given back first: a record that another coroutine was in the midst of may still
+ * be written there. */
+static u8 *open_part(u8 **memory, u64 at, u64 bytes)
 {
+	u8 *old = *memory;
+	*memory = 0;
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
-	if (failed(file))
+	if (failed(file)) {
+		*memory = old;
 		return 0;
-	memory = map_by(memory, file, at, bytes);
+	}
+	u8 *new = *memory = map_by(old, file, at, bytes);
 	kernel1(SYS_close, file);
-	return memory;
+	return new;
 }
 
 /* The chunk at `at` of the file, in the window of a sandbox. 0 if it lies outside. */
@@ -56,14 +60,14 @@ static u8 *chunk_memory(u8 **memory, u64 at)
 	u64 bytes = session->chunk_bytes;
 	if (session_file >= 0)
 		return *memory = map_by(0, session_file, at, bytes);
+	if (descriptors)
+		return open_part(memory, at, bytes);
 	u8 *old = *memory;
 	*memory = 0;
-	if (descriptors)
-		return *memory = open_part(old, at, bytes);
 	if ((*memory = map_part(old, at, bytes)) != 0)
 		return *memory;
 	descriptors = 1;
-	return *memory = open_part(0, at, bytes);
+	return open_part(memory, at, bytes);
 }
 
 static int is_in_file(u64 at, u64 bytes)

@@ -152,13 +152,14 @@ struct state {
 	u32 level;
 	struct stream streams[LEVELS];
 	u64 flight; /* where the frame of the call in flight is, and what that is (KINDS); 0: none */
-	const struct place *writers[LEVELS]; /* who was the last to begin a record on each, but for the stub */
+	u64 writers[LEVELS]; /* where the frame is of who was the last to begin a record on each */
 	u32 crowded; /* calls since all levels were taken */
 	u32 tid, pid;
 	u32 depth; /* how many places of `pending` to look at */
 	u32 orders; /* given to these so far */
 	u32 number; /* its place in the blocks */
 	u32 owner; /* the process; pid may be a vfork's child */
+	u8 turns[LEVELS]; /* of the streams: how many chunks were begun, also in vain, up to 255 and round */
 	struct confinement confinement;
 	u8 *memory[LEVELS]; /* where the streams' chunks are mapped */
 	/* Full chunks of the first stream that stay mapped (0: none), their numbers, and whose turn it is to be given up; the number of that
@@ -188,6 +189,7 @@ HOT(streams[0].last_size, STATE_SIZE);
 HOT(streams[0].next_offset, STATE_OFFSET);
 HOT(streams[0].last_fd, STATE_FD);
 HOT(flight, STATE_FLIGHT);
+HOT(writers[0], STATE_WRITER);
 #define HOT_CHUNK(field, at) _Static_assert(__builtin_offsetof(struct chunk, field) == at, "as in hot.h")
 HOT_CHUNK(used, CHUNK_USED);
 HOT_CHUNK(flight, CHUNK_FLIGHT);

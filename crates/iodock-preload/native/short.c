@@ -63,12 +63,11 @@ static inline ALWAYS int begin_brief(struct brief *brief, u64 bytes)
 static inline ALWAYS u64 end_brief(const struct brief *brief, int is_recorded)
 {
 	struct state *state = brief->state;
-	/* (By now another coroutine's call may be in flight, and its record be written: see is_next.) */
-	if (likely(flight_now(state) == (u64)brief->plain)) {
+	/* (By now another coroutine's record may be written, and its call be in flight: see is_next.) */
+	if (likely(writer_on(state, 0) == (u64)brief->plain))
 		leave_level(state, 0);
-		if (is_recorded)
-			state->flight = 0;
-	}
+	if (is_recorded && likely(state->flight == (u64)brief->plain))
+		state->flight = 0;
 	return is_recorded ? 0 : brief->end;
 }
 

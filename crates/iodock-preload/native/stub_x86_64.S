@@ -108,14 +108,18 @@ iodock_plain:
 	movq	%rdx, STATE_FLIGHT(%r11)
 	/* From here on a handler does not touch the chunk. */
 	movl	$1, STATE_LEVEL(%r11)
+	movq	%rdx, STATE_WRITER(%r11)
 	movq	STATE_CHUNK(%r11), %rcx
 	testq	%rcx, %rcx
 	jz	.Lno_chunk
-	movl	8(%rsp), %edx
-	incl	%edx
 	movl	%edi, CHUNK_FLIGHT_FD(%rcx)
 	movq	%rax, CHUNK_FLIGHT_START(%rcx)
-	movl	%edx, CHUNK_FLIGHT(%rcx)
+	movl	8(%rsp), %eax
+	incl	%eax
+	movl	%eax, CHUNK_FLIGHT(%rcx)
+	/* As leave() in levels.c. */
+	cmpq	%rdx, STATE_WRITER(%r11)
+	jne	.Lbegun
 	movl	$0, STATE_LEVEL(%r11)
 .Lbegun:
 	movq	32(%rsp), %rdx
@@ -137,6 +141,7 @@ iodock_plain:
 	jne	.Learly
 	/* From here on a handler's calls go elsewhere. */
 	movl	$1, STATE_LEVEL(%r11)
+	movq	%rsp, STATE_WRITER(%r11)
 	movq	STATE_CHUNK(%r11), %r8
 	testq	%r8, %r8
 	jz	.Lother_early
@@ -272,11 +277,15 @@ iodock_plain:
 	jz	.Lrecorded
 	jmp	.Lany
 .Lother:
-	movl	$0, STATE_LEVEL(%r11)
 	movq	%r9, %rax
 	shlq	$TIME_SHIFT, %rax
+	cmpq	%rsp, STATE_WRITER(%r11)
+	jne	.Lany
+	movl	$0, STATE_LEVEL(%r11)
 	jmp	.Lany
 .Lother_early:
+	cmpq	%rsp, STATE_WRITER(%r11)
+	jne	.Learly
 	movl	$0, STATE_LEVEL(%r11)
 .Learly:
 	rdtsc
@@ -295,6 +304,8 @@ iodock_plain:
 	.cfi_restore_state
 	.cfi_def_cfa_offset 208
 .Lno_chunk:
+	cmpq	%rdx, STATE_WRITER(%r11)
+	jne	.Lbegin
 	movl	$0, STATE_LEVEL(%r11)
 	movq	$0, STATE_FLIGHT(%r11)
 .Lbegin:

@@ -99,6 +99,7 @@ static u64 written(u32 way)
 			/* As the stub has it. */
 			state->flight = (u64)&call;
 			state->level = 1;
+			state->writers[0] = (u64)&call;
 			u64 left = iodock_record_short(state, &call, end << TIME_SHIFT);
 			state->flight = 0;
 			if (!left) {
