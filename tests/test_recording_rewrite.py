@@ -177,12 +177,19 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("name", "loss"), [("hostile", "stopped-processes"), ("own_calls", "own-system-calls")]
+    ("name", "define", "loss"),
+    [
+        ("hostile", "NOTHING", "stopped-processes"),
+        ("own_calls", "NOTHING", "own-system-calls"),
+        ("own_calls", "TOLD", "own-system-calls"),
+    ],
 )
-def test_what_the_library_can_not_record_is_named(tmp_path: Path, name: str, loss: str) -> None:
+def test_what_the_library_can_not_record_is_named(tmp_path: Path, name: str, define: str, loss: str) -> None:
     source = Path(__file__).parent.parent / "crates" / "iodock-preload" / "tests" / "programs" / f"{name}.c"
     program, store = tmp_path / name, tmp_path / "s.iodock"
-    subprocess.run(["cc", "-O2", "-w", "-pthread", "-o", program, source], check=True, timeout=120)
+    subprocess.run(
+        ["cc", "-O2", "-w", "-pthread", f"-D{define}", "-o", program, source], check=True, timeout=120
+    )
     command = [*IODOCK, "record", "--backend", "rewrite", "-q", "-o", str(store), "--"]
     # As people type it; only the program knows from where.
     command += [f"./{name}", "strict"]

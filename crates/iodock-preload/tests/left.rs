@@ -69,3 +69,14 @@ fn coroutines_that_a_handler_switches_go_on() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "900000\n");
 }
+
+/// The kernel gives a process's signal to its first thread, unless that one holds it back: the library never does.
+#[test]
+fn signals_come_to_the_thread_that_they_would_come_to() {
+    let folder = Folder::new();
+    let session = session(&folder);
+    let output = run(&session, &compiled("timeouts", &folder), &["2000"]);
+    assert!(output.status.success(), "{output:?}");
+    let elsewhere: usize = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a number");
+    assert!(elsewhere < 6, "{elsewhere}");
+}
