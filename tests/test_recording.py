@@ -51,6 +51,17 @@ def test_the_programs_end_is_passed_on(tmp_path: Path, command: list[str], statu
         assert done.stderr.startswith("error: ") and "hint: " in done.stderr
 
 
+@pytest.mark.parametrize("backend", ["auto", "rewrite", "ptrace"])
+def test_a_script_without_its_interpreter_is_told(tmp_path: Path, backend: str) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    done = record(tmp_path, "--backend", backend, "--", "./script")
+    assert done.returncode == 127
+    assert "error: ./script: no such program" in done.stderr and "interpreter" in done.stderr
+    assert not (tmp_path / "run.iodock").exists()
+
+
 # By default each would end the recorder.
 SWALLOWED = ("ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR")
 

@@ -178,6 +178,10 @@ pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
             format!("{name}: no such program"),
             "check the name, PATH, and the interpreter that a script's first line names",
         )),
+        Some(libc::ETXTBSY) => RecordError::NotExecutable(Refusal::new(
+            format!("{name}: can't be executed: {}", plain(error)),
+            "somebody has it open for writing: wait until it is whole",
+        )),
         _ => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),
             "is it a program, and executable for you (chmod +x)?",
@@ -385,8 +389,7 @@ unsafe fn start(plan: &Plan) -> ! {
     if *libc::__errno_location() == libc::ENOEXEC {
         libc::execve(SHELL.as_ptr(), plan.shell_arguments, plan.environment);
     }
-    let missing = matches!(*libc::__errno_location(), libc::ENOENT | libc::ENOTDIR);
-    libc::_exit(if missing { 127 } else { 126 })
+    report(plan.report)
 }
 
 /// Tells the recorder what went wrong, and ends.
@@ -394,7 +397,8 @@ unsafe fn start(plan: &Plan) -> ! {
 /// # Safety
 /// In the forked child only.
 unsafe fn report(descriptor: libc::c_int) -> ! {
-    let errno = (*libc::__errno_location()).to_ne_bytes();
-    libc::write(descriptor, errno.as_ptr().cast(), 4);
-    libc::_exit(126)
+    let errno = *libc::__errno_location();
+    libc::write(descriptor, errno.to_ne_bytes().as_ptr().cast(), 4);
+    let missing = matches!(errno, libc::ENOENT | libc::ENOTDIR);
+    libc::_exit(if missing { 127 } else { 126 })
 }

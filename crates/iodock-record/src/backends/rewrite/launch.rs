@@ -107,7 +107,10 @@ pub fn run(
             following.follow();
         })
     });
-    Ok(following.finish(traced))
+    match child.failure() {
+        Some(error) => Err(launch::launch_error(&program.path.to_string_lossy(), &error)),
+        None => Ok(following.finish(traced)),
+    }
 }
 
 /// Does `work`, and meanwhile begins to watch the page faults of processes that have mapped a large file.
