@@ -62,6 +62,16 @@ def test_a_script_without_its_interpreter_is_told(tmp_path: Path, backend: str) 
     assert not (tmp_path / "run.iodock").exists()
 
 
+@pytest.mark.parametrize("environment", [{}, {"A": "b"}, {"LC_CTYPE": "C.UTF-8"}])
+def test_the_environment_is_the_programs_own(tmp_path: Path, environment: dict[str, str]) -> None:
+    """Python puts LC_CTYPE there for itself where no locale is set."""
+    command = [*IODOCK, "record", "-q", "--backend", "ptrace", "-o", "run.iodock", "--", "/usr/bin/env"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "".join(f"{name}={value}\n" for name, value in environment.items())
+
+
 # By default each would end the recorder.
 SWALLOWED = ("ALRM", "VTALRM", "PROF", "IO", "XCPU", "PWR")
 

@@ -84,8 +84,8 @@ extern "C" {
 /// Ours, entry by entry and in its order, as a program would find it without us. Python itself has put `LC_CTYPE` there
 /// where no locale was set (PEP 538); another locale changes what programs do.
 fn environment() -> Vec<CString> {
-    let own = process::read_short("/proc/self/environ").unwrap_or_default();
-    let was_given = own.is_empty() || own.split(|&byte| byte == 0).any(|pair| pair.starts_with(b"LC_CTYPE="));
+    let names_it = |own: Vec<u8>| own.split(|&byte| byte == 0).any(|pair| pair.starts_with(b"LC_CTYPE="));
+    let was_given = process::read_short("/proc/self/environ").map_or(true, names_it);
     let coerced = [&b"LC_CTYPE=C.UTF-8"[..], b"LC_CTYPE=C.utf8", b"LC_CTYPE=UTF-8"];
     let mut found = Vec::new();
     // SAFETY: a list of NUL-terminated texts that ends with NULL; nobody changes it while a recording begins.
