@@ -127,6 +127,9 @@ def test_an_existing_store_is_refused(tmp_path: Path) -> None:
     again = record(tmp_path, "true")
     assert again.returncode == 1 and "exists already" in again.stderr and "--force" in again.stderr
     assert record(tmp_path, "--force", "true").returncode == 0
+    (tmp_path / "run.iodock" / "manifest.json").unlink()
+    other = record(tmp_path, "--force", "true")
+    assert other.returncode == 1 and "is no iodock store" in other.stderr
 
 
 def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> None:

@@ -66,6 +66,10 @@ impl Part {
         };
         let mut part = Part { store: store.to_path_buf(), name, ranks, created: false, folder: None };
         part.make(force).map_err(|error| match error {
+            Claim::Taken if force => RecordError::Store(Refusal::new(
+                format!("{}: is no iodock store, and --force replaces nothing else", store.display()),
+                "give another name with -o",
+            )),
             Claim::Taken => RecordError::Store(Refusal::new(
                 format!("{}: exists already", store.display()),
                 "give another name with -o, or replace it with --force",
