@@ -164,6 +164,18 @@ static inline u64 flight_now(const struct state *state)
 	return *(const volatile u64 *)&state->flight;
 }
 
+/* Who writes a record is in flight, or interrupts what is. So where nothing is, who had the level does not go on, and nobody has given it back: a
+ * coroutine that was taken to be left has taken its sign away. */
+static int is_level_left(struct state *state)
+{
+	u32 level = state->level;
+	if (flight_now(state))
+		return 0;
+	__atomic_fetch_add(&session->lost_calls, level, __ATOMIC_RELAXED);
+	abandon(state, 0);
+	return 1;
+}
+
 /* A call begins whose stack ends at `stack`. */
 static void take_off(struct state *state, const struct frame *frame, u64 stack, u64 start)
 {
@@ -173,7 +185,7 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 		if (flight_now(state) == flight)
 			return;
 	write_no_return(state, now);
-	if (state->level)
+	if (unlikely(state->level) && !is_level_left(state))
 		return;
 	state->flight = stack;
 	barrier();

@@ -61,9 +61,10 @@ static void leave_to_nobody(struct state *state)
 		struct chunk *chunk = state->streams[level].chunk;
 		long memory = !chunk ? -1 : kernel(SYS_mmap, (long)chunk, (long)session->chunk_bytes, PROT_READ | PROT_WRITE,
 						   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		/* What goes on finds it as it was: nothing is lost. */
+		/* What goes on finds it as it was: nothing is lost. (A chunk that is being begun has no place yet.) */
+		const u8 *at = state->streams[level].at;
 		if (!failed(memory))
-			chunk->used = (u32)(state->streams[level].at - (u8 *)chunk);
+			chunk->used = at ? (u32)(at - (const u8 *)chunk) : sizeof(*chunk);
 	}
 	forget_interrupted(0);
 }

@@ -36,8 +36,7 @@ static u8 *map_by(u8 *memory, long file, u64 at, u64 bytes)
  * be written there. */
 static u8 *open_part(u8 **memory, u64 at, u64 bytes)
 {
-	u8 *old = *memory;
-	*memory = 0;
+	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	long file = kernel3(SYS_open, session->session, O_RDWR | O_CLOEXEC, 0);
 	if (failed(file)) {
 		*memory = old;
@@ -62,8 +61,7 @@ static u8 *chunk_memory(u8 **memory, u64 at)
 		return *memory = map_by(0, session_file, at, bytes);
 	if (descriptors)
 		return open_part(memory, at, bytes);
-	u8 *old = *memory;
-	*memory = 0;
+	u8 *old = __atomic_exchange_n(memory, 0, __ATOMIC_RELAXED);
 	if ((*memory = map_part(old, at, bytes)) != 0)
 		return *memory;
 	descriptors = 1;

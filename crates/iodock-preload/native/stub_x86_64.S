@@ -237,6 +237,8 @@ iodock_plain:
 	/* With it the call is no longer in flight: zeros stand above. */
 	subl	%ecx, %r8d
 	movq	%r8, CHUNK_USED(%rcx)
+	cmpq	%rsp, STATE_FLIGHT(%r11)
+	jne	.Llate
 	cmpl	$1, STATE_LEVEL(%r11)
 	jne	.Llate
 	movl	$0, STATE_LEVEL(%r11)

@@ -178,6 +178,10 @@ pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
             format!("{name}: no such program"),
             "check the name, PATH, and the interpreter that a script's first line names",
         )),
+        Some(libc::E2BIG) => RecordError::NotExecutable(Refusal::new(
+            format!("{name}: can't be executed: {}", plain(error)),
+            "its arguments and environment are too large (rewrite adds two variables): see ulimit -s, or choose --backend ptrace",
+        )),
         Some(libc::ETXTBSY) => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),
             "somebody has it open for writing: wait until it is whole",
@@ -254,11 +258,17 @@ impl Waiting {
         self.gate = -1;
     }
 
-    /// Why the child ended before it could exec, if it did. Waits for the child's exec or end.
+    /// Why the child, which has ended, did so before it could exec; `None` if it did exec.
     pub fn failure(&self) -> Option<io::Error> {
         let mut errno = [0u8; 4];
-        // SAFETY: reads into a buffer of that size from a pipe that we own.
-        let count = unsafe { libc::read(self.report, errno.as_mut_ptr().cast(), 4) };
+        let mut wanted = libc::pollfd { fd: self.report, events: libc::POLLIN, revents: 0 };
+        // SAFETY: reads into a buffer of that size from a pipe that we own. (A child that another thread makes may have its other end.)
+        let count = unsafe {
+            match libc::poll(&mut wanted, 1, 0) {
+                1 => libc::read(self.report, errno.as_mut_ptr().cast(), 4),
+                _ => 0,
+            }
+        };
         (count == 4).then(|| io::Error::from_raw_os_error(i32::from_ne_bytes(errno)))
     }
 
