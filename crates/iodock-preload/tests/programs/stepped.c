@@ -94,7 +94,7 @@ static void on_step(int number, siginfo_t *info, void *context)
 		registers[REG_EFL] &= ~TRAP_FLAG;
 		return;
 	}
-	/* Signals come mostly when a system call returns. (This one an instruction later.) */
+	/* Signals come mostly when a system call returns. The processor says so an instruction later, so what stood next is kept. */
 	int is_behind_call = is_call;
 	is_call = next[0] == 0x0f && next[1] == 0x05;
 	if (--steps_left && !(is_behind_call && !any(4)))
