@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Goes up with every change of what is searched, of how tables are written, and of what a text is made of.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// A library whose calls are to be seen.
 pub struct Library {

@@ -98,7 +98,7 @@ fn numbers(code: &[u8]) -> impl Iterator<Item = Number> + '_ {
             .filter(|&start| {
                 matches!(
                     code[start..],
-                    [0xb8, ..] | [0x31 | 0x33, 0xc0, ..] | [0x48..=0x4d, 0x63 | 0x89 | 0x8b, ..]
+                    [0xb8, ..] | [0x31 | 0x33, 0xc0, ..] | [0x48..=0x4d, 0x63 | 0x89 | 0x8b | 0xc7, ..]
                 )
             })
             .find_map(|start| number_from(&code[start..at + 2]))
@@ -122,11 +122,15 @@ fn number_from(code: &[u8]) -> Option<Number> {
 }
 
 fn number_of(instruction: &Instruction) -> Option<Number> {
+    let to = instruction.op0_register();
+    if full(to) != Register::RAX {
+        return None;
+    }
     let is_on_stack = matches!(instruction.memory_base(), Register::RSP | Register::RBP);
+    let from = instruction.op1_kind();
     let copies = matches!(instruction.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd)
-        && instruction.op0_register() == Register::RAX
-        && (instruction.op1_kind() == OpKind::Register
-            || instruction.op1_kind() == OpKind::Memory && is_on_stack);
+        && to == Register::RAX
+        && (from == OpKind::Register || from == OpKind::Memory && is_on_stack);
     constant(instruction).map(Number::Constant).or(copies.then_some(Number::Copied))
 }
 
@@ -333,6 +337,10 @@ mod tests {
         assert_eq!(found(&[0x31, 0xc0, 0x48, 0x89, 0xf2, 0x0f, 0x05]), [Number::Constant(0)]);
         // mov $257,%eax; xor %ecx,%ecx; syscall
         assert_eq!(found(&[0xb8, 1, 1, 0, 0, 0x31, 0xc9, 0x0f, 0x05]), [Number::Constant(257)]);
+        // mov $1,%rax; syscall
+        assert_eq!(found(&[0x48, 0xc7, 0xc0, 1, 0, 0, 0, 0x0f, 0x05]), [Number::Constant(1)]);
+        // mov $1,%rcx; syscall
+        assert_eq!(found(&[0x48, 0xc7, 0xc1, 1, 0, 0, 0, 0x0f, 0x05]), []);
         // mov $0,%eax; mov %r9,%rax; syscall; mov 8(%rsp),%rax; mov %rsi,%rdx; syscall
         assert_eq!(found(&[0xb8, 0, 0, 0, 0, 0x4c, 0x89, 0xc8, 0x0f, 0x05]), [Number::Copied]);
         assert_eq!(found(&[0x48, 0x8b, 0x44, 0x24, 8, 0x48, 0x89, 0xf2, 0x0f, 0x05]), [Number::Copied]);
