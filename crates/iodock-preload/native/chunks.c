@@ -102,6 +102,58 @@ static inline int is_turn(const struct state *state, u32 level, u8 turn)
 	return *(const volatile u8 *)&state->turns[level] == turn;
 }
 
+/* It ends with the magic number, behind which a reader finds the rest. */
+static void write_header(struct state *state, u32 level, struct chunk *chunk, u64 now)
+{
+	struct stream *stream = &state->streams[level];
+	stream->task = task_of(state);
+	chunk->tid = state->tid;
+	chunk->pid = state->pid;
+	chunk->base = now;
+	chunk->stream = stream->first;
+	chunk->sequence = stream->sequence++;
+	chunk->level = level;
+	chunk->owner = state->owner;
+	chunk->over = 0;
+	chunk->flight = 0;
+	if (level == 0)
+		take_flight(state, chunk);
+	chunk->used = sizeof(*chunk);
+	barrier();
+	chunk->magic = CHUNK_MAGIC;
+}
+
+/* A chunk is read alone: what its first records are told by. */
+static void predict_nothing(struct state *state, u32 level, u64 now)
+{
+	struct stream *stream = &state->streams[level];
+	stream->last_end = now;
+	stream->last_size = 0;
+	stream->next_offset = 0;
+	stream->last_fd = -1;
+	stream->last_directory = AT_FDCWD;
+	stream->last_opened = 0;
+	stream->paths = 0;
+	if (level == 0)
+		forget_calls(state);
+}
+
+/* The stream's records are written there from here on, if no other coroutine has begun a chunk since. */
+static int go_on_in(struct state *state, u32 level, u8 turn, struct chunk *chunk, u8 *limit)
+{
+	struct stream *stream = &state->streams[level];
+	if (!is_turn(state, level, turn))
+		return 0;
+	stream->at = (u8 *)(chunk + 1);
+	barrier();
+	stream->limit = limit;
+	barrier();
+	if (is_turn(state, level, turn))
+		return 1;
+	stream->limit = 0;
+	return 0;
+}
+
 static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 now)
 {
 	if (session->closed || !state->taken)
@@ -140,40 +192,9 @@ static int new_chunk(struct state *state, struct stream *stream, u32 level, u64 
 	chunk->generation = generation;
 	if (!stream->sequence)
 		stream->first = (u32)index;
-	stream->task = task_of(state);
-	chunk->tid = state->tid;
-	chunk->pid = state->pid;
-	chunk->base = now;
-	chunk->stream = stream->first;
-	chunk->sequence = stream->sequence++;
-	chunk->level = level;
-	chunk->owner = state->owner;
-	chunk->over = 0;
-	chunk->flight = 0;
-	if (level == 0)
-		take_flight(state, chunk);
-	chunk->used = sizeof(*chunk);
-	barrier();
-	chunk->magic = CHUNK_MAGIC;
-	stream->last_end = now;
-	stream->last_size = 0;
-	stream->next_offset = 0;
-	stream->last_fd = -1;
-	stream->last_directory = AT_FDCWD;
-	stream->last_opened = 0;
-	stream->paths = 0;
-	if (level == 0)
-		forget_calls(state);
-	if (!is_turn(state, level, turn))
-		return 0;
-	stream->at = memory + sizeof(*chunk);
-	barrier();
-	stream->limit = memory + first_bytes;
-	barrier();
-	if (is_turn(state, level, turn))
-		return 1;
-	stream->limit = 0;
-	return 0;
+	write_header(state, level, chunk, now);
+	predict_nothing(state, level, now);
+	return go_on_in(state, level, turn, chunk, memory + first_bytes);
 }
 
 /* A page of shared memory takes longer to make than to ask for. */
@@ -193,8 +214,8 @@ static __attribute__((noinline)) int extend(struct state *state, u32 level, u64 
 	struct chunk *chunk = chunk_of(stream);
 	u8 *before = *(u8 *volatile *)&stream->limit, *at = *(u8 *volatile *)&stream->at;
 	u64 have = (u64)(before - (u8 *)chunk);
-	/* An abandoned one has no limit. */
-	if (chunk && before && have <= session->chunk_bytes) {
+	/* An abandoned one has no limit. (Nor do they belong together if another coroutine has begun a chunk since the first was read.) */
+	if (chunk && before && have <= session->chunk_bytes && at >= (u8 *)chunk && at <= before) {
 		u8 *end = (u8 *)chunk + session->chunk_bytes;
 		u64 need = ((u64)(at + bytes - before) + 4095) & ~4095ul;
 		u64 grow = have < GROW_MOST ? have : GROW_MOST;

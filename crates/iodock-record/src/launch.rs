@@ -180,7 +180,7 @@ pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
         )),
         Some(libc::E2BIG) => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),
-            "its arguments and environment are too large (rewrite adds two variables): see ulimit -s, or choose --backend ptrace",
+            "its arguments and environment are too large, perhaps with the variables that rewrite adds: see ulimit -s, or choose --backend ptrace",
         )),
         Some(libc::ETXTBSY) => RecordError::NotExecutable(Refusal::new(
             format!("{name}: can't be executed: {}", plain(error)),

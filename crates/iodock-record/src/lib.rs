@@ -162,7 +162,7 @@ fn run(
     warnings.extend(silent.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
     warnings.extend(faults.failure);
     if killed > 0 {
-        warnings.push(format!("{killed} processes were killed: a program that was started under recording can't go on without it"));
+        warnings.push(format!("{killed} processes were killed: a recording ends when all that its program has started has ended"));
     }
     let mut closing = closing(exit, clock.now(), places::on_measured_file_system(&part.store));
     closing.extra.insert("page_faults".into(), faults.state.into());
