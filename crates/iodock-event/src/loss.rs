@@ -42,7 +42,7 @@ losses! {
     AsyncUnmatched "async-unmatched" "completions of asynchronous I/O whose submission is not in the log, or can't be told apart",
     AmbiguousParent "ambiguous-parent" "several processes forked at once and the log does not say whose child this is",
     ForeignCalls "foreign-calls" "calls of a 32-bit or other foreign program, which this recorder does not decode",
-    DroppedRecords "dropped-records" "the recorder could not keep up or could not write: give it a faster place with -o",
+    DroppedRecords "dropped-records" "the recorder could not keep up, or could not write: give it a place with -o that is faster or has more room",
     JournalCut "journal-cut" "the recording ended without closing (kill -9, full disk, power cut): what was flushed is here",
     UnreadableMemory "unreadable-memory" "the program's memory could not be read at that moment: the name is not known",
     TooManyRequests "too-many-requests" "these requests, completions or messages were more in one call than the recorder looks into: --backend ptrace records them all",

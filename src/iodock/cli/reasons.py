@@ -6,9 +6,13 @@ from iodock.language import N_, Language
 
 _REASONS = {
     "cheapest": N_("recorded by {backend}: the cheapest way that sees this program's calls"),
-    "machine": N_("recorded by {backend}: rewriting calls, which is cheaper, does not work on this machine"),
+    "machine": N_(
+        "recorded by {backend}: rewriting calls, which is cheaper, does not work on this machine "
+        "(--backend rewrite says why)"
+    ),
     "no-buffers": N_(
-        "recorded by {backend}: the buffers of rewriting calls, which is cheaper, can't be made (no room?)"
+        "recorded by {backend}: the buffers of rewriting calls, which is cheaper, can't be made "
+        "(--backend rewrite says why)"
     ),
     "static": N_("recorded by {backend}: the program is static, so it can't load the recorder's library"),
     "go": N_("recorded by {backend}: a Go program makes its calls itself, past the recorder's library"),

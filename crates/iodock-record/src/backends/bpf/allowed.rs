@@ -91,6 +91,7 @@ pub fn load_refusal(error: &iodock_bpf::error::LoadError) -> Refusal {
         }
         Some(libc::EPERM | libc::EACCES) => "a container's filter or kernel lockdown forbids it",
         Some(libc::ENOMEM | libc::E2BIG) => "there is no memory for the buffers",
+        Some(libc::EMFILE | libc::ENFILE) => "more files must be open at once than is allowed (ulimit -n)",
         _ => "Linux 5.12 or newer is needed",
     };
     Refusal::new(format!("bpf: {error}"), format!("{hint}; {INSTEAD}"))

@@ -39,7 +39,12 @@ pub fn refusal() -> Option<Refusal> {
     let error = made.and_then(|()| launch::may_open(DESCRIPTORS)).err()?;
     let message =
         format!("{}: the shared buffers can't be made there: {}", file.display(), launch::plain(&error));
-    Some(Refusal::new(message, "choose --backend ptrace"))
+    let first = match error.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => "allow more files to be open at once (ulimit -n), or ",
+        Some(libc::EFBIG) => "allow larger files (ulimit -f), or ",
+        _ => "",
+    };
+    Some(Refusal::new(message, format!("{first}choose --backend ptrace")))
 }
 
 fn may_hold_programs(folder: &Path) -> bool {

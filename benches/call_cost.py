@@ -1,0 +1,88 @@
+"""What `rewrite` costs one call, kind by kind, in the program that makes it.
+
+    .venv/bin/python benches/call_cost.py [--runs 100] [--calls 20000] [--only KIND,...]
+
+Loops of one kind of call (`benches/programs/one_kind.c`) are run alone and in a recording that goes on
+beside them, single runs in turn. ns of CPU a call as the program's own thread counts them; of each way the
+mean of the middle half of its runs, and how much more a recorded call takes: by these means, by the medians,
+and the median of the pairs. "same" are four paths by turns, "new" 4,096: more than are remembered, each is
+written anew. small-file opens one of these, asks for its size, reads it in two reads and closes it. What the
+recorder takes beside the program, on another core, is in backends.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from backends import built_tools
+from measure import table
+from record_cost import compiled
+from short_cost import middle, recording
+
+KINDS = (
+    "pread", "pwrite", "lseek", "fstat", "stat-same", "open-close-same", "small-file", "open-close-new",
+    "stat-new",
+)  # fmt: skip
+
+
+def nanoseconds(command: list[str], environment: Mapping[str, str]) -> float:
+    done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True)
+    return float(done.stdout)
+
+
+def row_of(kind: str, command: list[str], runs: int, ours: Mapping[str, str]) -> list[str]:
+    ways: dict[str, Mapping[str, str]] = {"alone": {}, "recorded": ours}
+    found: dict[str, list[float]] = {way: [] for way in ways}
+    for number in range(runs):
+        for way in random.Random(number).sample(list(ways), len(ways)):
+            found[way].append(nanoseconds(command, ways[way]))
+    alone, recorded = found["alone"], found["recorded"]
+    more = [
+        middle(recorded) - middle(alone),
+        statistics.median(recorded) - statistics.median(alone),
+        statistics.median(one - other for one, other in zip(recorded, alone, strict=True)),
+    ]
+    return [kind, *(f"{value:.1f}" for value in (middle(alone), middle(recorded), *more))]
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=100, help="of each way")
+    parser.add_argument("--calls", type=int, default=20000, help="in a run")
+    parser.add_argument("--only", default=",".join(KINDS), help="kinds, separated by commas")
+    found = parser.parse_args()
+    found.kinds = found.only.split(",")
+    if unknown := set(found.kinds) - set(KINDS):
+        parser.error(f"no such kind: {', '.join(unknown)}; there are {', '.join(KINDS)}")
+    if found.runs < 4 or found.calls < 1:
+        parser.error("needs 4 runs or more, and a call or more")
+    return found
+
+
+def main() -> None:
+    wanted = options()
+    built_tools()
+    program = compiled("one_kind")
+    with tempfile.TemporaryDirectory(prefix="iodock-bench-", dir="/dev/shm") as folder:
+        files = Path(folder) / "files"
+        files.mkdir()
+        with recording(Path(folder) / "store.iodock") as ours:
+            rows = [
+                row_of(kind, [program, str(files), kind, str(wanted.calls)], wanted.runs, ours)
+                for kind in wanted.kinds
+            ]
+    header = ["ns of CPU a call", "alone", "recorded", "more", "by medians", "by pairs"]
+    table(f"{wanted.runs} runs of {wanted.calls:,} calls each in turn", header, rows)
+
+
+if __name__ == "__main__":
+    main()
