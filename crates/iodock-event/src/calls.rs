@@ -199,6 +199,8 @@ impl CallSpec {
             "pwritev2" | "pwritev64v2" => {
                 &[Role::Fd, Role::Vector, Role::Skip, Role::Offset, Role::Skip, Role::Flags]
             }
+            // Flags stand in logs of other systems.
+            "pipe" => &[Role::NewPair],
             _ => self.roles,
         }
     }

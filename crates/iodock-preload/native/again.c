@@ -62,8 +62,8 @@ static u8 *use_again(struct state *state, u64 *index)
 /* Memory beside that of the full chunk, for the one at `at` of the file. 0 where a program might want the room itself, or there is none. */
 static u8 *map_beside(u64 at)
 {
-	u64 bytes = session->chunk_bytes, limit[2];
-	if (failed(kernel(SYS_prlimit64, 0, RLIMIT_AS, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY)
+	u64 bytes = session->chunk_bytes;
+	if (is_limited(RLIMIT_AS))
 		return 0;
 	u8 *memory = 0;
 	if (__atomic_fetch_add(&spent_in_process, 1, __ATOMIC_RELAXED) < SPENT_MOST)

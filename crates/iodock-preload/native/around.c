@@ -1,6 +1,7 @@
 /* Calls that are made outside of the stub: what is told of them before and after. A part of record.c, kept apart for reading. */
 
-static const struct shape *shape_of(u64 number)
+/* (Of the register the kernel reads 32 bits.) */
+static const struct shape *shape_of(u32 number)
 {
 	return number < CALL_NUMBERS ? &session->shapes[number] : &session->shapes[CALL_NUMBERS - 1];
 }
@@ -15,8 +16,8 @@ static u64 clone3_word(const u64 *arguments, u64 at)
 		return 0;
 	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
 		return *(const unaligned_u64 *)word;
-	copy_in(&copy, word, sizeof(copy));
-	return copy;
+	long got = ask_for(&copy, word, sizeof(copy));
+	return got == -EPERM || got == -ENOSYS ? *(const unaligned_u64 *)word : copy;
 }
 
 static u64 clone_flags(u64 number, const u64 *arguments)
@@ -39,7 +40,9 @@ static int has_own_word(u64 number, const u64 *arguments)
 {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	__asm__("movq %%fs:0, %0" : "=r"(here));
-	return copy_in(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word)) == sizeof(word) && !word;
+	long got = ask_for(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word));
+	/* Where the kernel may not be asked (a container's filter) there is, as in a sandbox. */
+	return got == -EPERM || got == -ENOSYS || (got == sizeof(word) && !word);
 }
 
 /* Where a call that is made from here would have the frame of one that the stub makes. */
@@ -156,25 +159,26 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 		update_lent(state);
 }
 
-__attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
+static inline ALWAYS void record_before(struct frame *frame)
 {
 	u64 stack = stack_of(frame);
 	struct state *state;
-	if (!session)
-		return;
 	const struct shape *shape = shape_of(frame->number);
 	u32 told = shape->roles[0] == ROLE_PATH ? 2 : 3; /* which argument is the environment, of exec */
 	if (shape->kind == KIND_EXEC && (confined || stopped))
 		hide_session(&frame->arguments[told]);
 	/* A sandbox may forbid the clock. */
-	if (stopped)
+	if (stopped) {
+		confine_unrecorded(shape, frame);
 		return;
+	}
 	u64 now = ticks() >> TIME_SHIFT;
 	if (!(state = mine(now, stack))) {
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
 		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
 		if (made)
 			make_environment(made, &frame->arguments[told]);
+		confine_unrecorded(shape, frame);
 		return;
 	}
 	end_left_at(state, stack, now);
@@ -212,12 +216,21 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	begin(state, shape, frame, made);
 }
 
-__attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
+__attribute__((visibility("hidden"))) void iodock_record_before(struct frame *frame)
+{
+	if (!session)
+		return;
+	frame->number = (u32)frame->number;
+	/* A thread that it has stopped for may have no storage for `own`. */
+	struct state *calling = stopped ? 0 : begin_calling();
+	record_before(frame);
+	if (calling)
+		end_calling(calling);
+}
+
+static inline ALWAYS void record_after(struct frame *frame)
 {
 	s64 result = (s64)frame->number;
-	/* A thread that it has stopped for may have no storage for `own`. */
-	if (!session || (stopped && !confining_now))
-		return;
 	struct state *state = own;
 	if (!state)
 		return;
@@ -278,4 +291,14 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 		record_general(state, level, shape, done.arguments, lands, done.start, end, result);
 	}
 	land(state, level, &here, lands ? flight_around(frame) : 0);
+}
+
+__attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
+{
+	/* (See above.) */
+	if (!session || (stopped && !confining_now))
+		return;
+	struct state *calling = begin_calling();
+	record_after(frame);
+	end_calling(calling);
 }

@@ -9,7 +9,8 @@ enum confining { CONFINES_NOTHING, CONFINES_CALLS, CONFINES_CLOCK };
  * forbid nothing. */
 static enum confining confining(const struct frame *frame)
 {
-	u64 what = frame->arguments[0], value = frame->arguments[1], pointer = frame->arguments[2];
+	/* (As the kernel takes them: of the first argument, flags and the clock's value 32 bits.) */
+	u64 what = (u32)frame->arguments[0], value = frame->arguments[1], pointer = frame->arguments[2];
 	if (frame->number == SYS_seccomp) {
 		/* Strict mode forbids the clock too. */
 		if (what == SECCOMP_SET_MODE_STRICT)
@@ -17,7 +18,7 @@ static enum confining confining(const struct frame *frame)
 		return what == SECCOMP_SET_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
 	}
 	if (what == PR_SET_TSC)
-		return value == PR_TSC_SIGSEGV ? CONFINES_CLOCK : CONFINES_NOTHING;
+		return (u32)value == PR_TSC_SIGSEGV ? CONFINES_CLOCK : CONFINES_NOTHING;
 	if (what != PR_SET_SECCOMP)
 		return CONFINES_NOTHING;
 	if (value == SECCOMP_MODE_STRICT)
@@ -28,16 +29,18 @@ static enum confining confining(const struct frame *frame)
 /* Maps where the next chunks will be. */
 static void open_window(void)
 {
-	if (window)
+	if (window || confined)
 		return;
 	/* Where all memory is locked this would be too, every page of it. */
 	kernel2(SYS_munlock, session, session->head_bytes);
 	u64 next = session->chunks_at + __atomic_load_n(&session->next_chunk, __ATOMIC_RELAXED) * session->chunk_bytes;
 	window_at = next;
 	window_bytes = WINDOW_MOST;
-	if (!descriptors && (window = map_part(0, next, window_bytes)) != 0)
+	/* A program may want the room itself. */
+	int is_narrow = is_limited(RLIMIT_AS);
+	if (!is_narrow && !descriptors && (window = map_part(0, next, window_bytes)) != 0)
 		return;
-	window_bytes = WINDOW_LEAST;
+	window_bytes = is_narrow ? WINDOW_NARROW : WINDOW_LEAST;
 	window = descriptors ? open_part(&window, next, window_bytes) : map_part(0, next, window_bytes);
 }
 
@@ -53,6 +56,33 @@ static void populate_chunk(struct state *state)
 	leave(state, level, &here);
 }
 
+#define OTHERS_TRIES 1000
+
+/* Until it makes no calls of ours, or there were too many tries: they are fewer by those that it took. */
+static u32 wait_for(const struct state *other, u32 tries)
+{
+	struct { long seconds, ns; } moment = {0, 500000};
+	for (; tries && *(const volatile u16 *)&other->confinement.calling; tries--)
+		kernel2(SYS_nanosleep, &moment, 0);
+	return tries;
+}
+
+/* Other threads may not have seen `confined` yet, and be about to make calls of ours: each is waited for once, all of them for half a second
+ * at most. (The barrier is theirs: from here on who begins sees it.) */
+static void wait_for_others(const struct state *state)
+{
+	u32 tries = OTHERS_TRIES;
+	kernel2(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0);
+	for (u32 index = 0; index < BLOCKS && blocks[index]; index++) {
+		u64 *taken = (u64 *)blocks[index];
+		for (u32 number = 1; number < BLOCK_STATES; number++)
+			if (taken[number / 64] >> number % 64 & 1 && state_in(taken, number) != state)
+				tries = wait_for(state_in(taken, number), tries);
+	}
+	for (; tries && *(volatile u32 *)&adopting; tries--)
+		kernel0(SYS_sched_yield);
+}
+
 /* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
 static void confine(struct state *state, const struct frame *frame)
 {
@@ -63,8 +93,7 @@ static void confine(struct state *state, const struct frame *frame)
 	__atomic_fetch_add(&confining_now, 1, __ATOMIC_RELAXED);
 	before->stack = (u64)(frame + 1);
 	before->tid = state->tid;
-	before->was_confined = (u16)confined;
-	before->was_stopped = (u16)stopped;
+	before->what = (u16)what;
 	prepare_lists();
 	if (what == CONFINES_CLOCK) {
 		stop();
@@ -75,7 +104,19 @@ static void confine(struct state *state, const struct frame *frame)
 	know_oneself(state);
 	if (!confined || !is_lent(state))
 		confined_by = state->tid;
-	confined = 1;
+	int is_first = !__atomic_fetch_add(&confined, 1, __ATOMIC_SEQ_CST);
+	if (is_first && frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
+		wait_for_others(state);
+}
+
+/* The same where nothing is recorded, or no longer: of what is executed later, and of the clock. (If the call fails it stays so.) */
+static void confine_unrecorded(const struct shape *shape, const struct frame *frame)
+{
+	enum confining what = shape->kind == KIND_CONFINE ? confining(frame) : CONFINES_NOTHING;
+	if (what == CONFINES_NOTHING)
+		return;
+	prepare_lists();
+	__atomic_fetch_add(what == CONFINES_CLOCK ? &stopped : &confined, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The call has come back. One that failed has forbidden nothing. */
@@ -88,7 +129,8 @@ static void confine_after(struct state *state, const struct frame *frame)
 	__atomic_fetch_sub(&confining_now, 1, __ATOMIC_RELAXED);
 	if (!failed((s64)frame->number))
 		return;
-	confined = before->was_confined;
-	if (stopped && !before->was_stopped)
+	if (before->what == CONFINES_CLOCK)
 		go_on();
+	else
+		__atomic_fetch_sub(&confined, 1, __ATOMIC_RELAXED);
 }

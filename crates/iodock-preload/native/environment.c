@@ -76,14 +76,6 @@ static int are_there(struct environment *environment, const u64 *list, u64 count
 	return result == (long)pages;
 }
 
-static int begins(const u8 *text, const char *with)
-{
-	while (*with)
-		if (*text++ != (u8)*with++)
-			return 0;
-	return 1;
-}
-
 static u8 *put_text(u8 *at, const char *text)
 {
 	while (*text)
@@ -105,11 +97,6 @@ static long place_of_library(const u8 *value)
 		if (!value[at])
 			return -1;
 	}
-}
-
-static int is_same(const u8 *text, const char *as, u64 most)
-{
-	return begins(text, as) && !text[length((const u8 *)as, most)];
 }
 
 /* `with` is shorter than HEAD. The variable's page is there; what comes behind it may not be. */
@@ -303,12 +290,14 @@ static s64 exec_without_ours(struct environment *environment, const struct pendi
 
 #define LISTS 8 /* threads that execute at once */
 static u64 (*lists)[MOST_VARIABLES + 1];
-static u32 next_list;
+static u32 lists_are_tried, next_list;
 
 /* While calls are still allowed. */
 static void prepare_lists(void)
 {
-	long memory = lists ? -1 : kernel(SYS_mmap, 0, sizeof(*lists) * LISTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (__atomic_exchange_n(&lists_are_tried, 1, __ATOMIC_RELAXED))
+		return;
+	long memory = kernel(SYS_mmap, 0, sizeof(*lists) * LISTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!failed(memory))
 		lists = (u64(*)[MOST_VARIABLES + 1])memory;
 }

@@ -1,9 +1,11 @@
 /* What a call says: its arguments by their roles, what they point to, and how all that is written. A part of record.c, kept apart for reading. */
 
+#define MOST_VECTORS 1024
+
 static u64 vector_sum(const u64 *vector, u64 count)
 {
 	u64 sum = 0;
-	for (u64 i = 0; i < count && i < 1024; i++)
+	for (u64 i = 0; i < count && i < MOST_VECTORS; i++)
 		sum += vector[2 * i + 1];
 	return sum;
 }
@@ -30,6 +32,33 @@ static u64 passing(const u8 *message, const u8 **control)
 			break;
 	}
 	return 0;
+}
+
+#define SOME_PIECES 8
+
+/* Each page of so many bytes that is not `known`, as pieces of one byte. */
+static u32 pages_of(u64 (*pieces)[2], u64 from, u64 bytes, u64 known)
+{
+	u32 count = 0;
+	u64 page = from >> 12, end = page + (bytes ? ((from & 4095) + bytes + 4095) >> 12 : 0);
+	for (; page < end; page++)
+		if (page != known)
+			pieces[count][0] = page << 12, pieces[count++][1] = 1;
+	return count;
+}
+
+/* Is there what a received message points to? What was received may have been written over it. Mostly it lies beside the message. */
+static int is_message_there(const u8 *message)
+{
+	u64 vector = *(const u64 *)(message + 16), count = *(const u64 *)(message + 24), known = (u64)message >> 12;
+	u64 control = *(const u64 *)(message + 32), size = *(const u64 *)(message + 40), pieces[SOME_PIECES][2];
+	u8 bytes[SOME_PIECES];
+	if (count > MOST_VECTORS)
+		return 0;
+	u32 pages = pages_of(pieces, vector, 16 * count, known);
+	pages += pages_of(pieces + pages, control, control ? size < CONTROL_LIMIT ? size : CONTROL_LIMIT : 0, known);
+	u64 into[2] = {(u64)bytes, pages};
+	return !pages || (!confined && kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, pages, 0) == pages);
 }
 
 /* What the roles of a call say. */
@@ -61,7 +90,8 @@ static inline void pointed(struct fields *f, u32 role, const u8 *pointer, const 
 		f->more |= MORE_FLAGS, f->flags = *(const u64 *)pointer;
 		break;
 	case ROLE_VECTOR:
-		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, *next_argument);
+		/* (What its register has above 32 bits is nobody's.) */
+		f->has |= HAS_SIZE, f->size = vector_sum((const u64 *)pointer, (u32)*next_argument);
 		break;
 	case ROLE_MESSAGE:
 		f->has |= HAS_SIZE, f->size = vector_sum(*(const u64 *const *)(pointer + 16), *(const u64 *)(pointer + 24));
@@ -137,8 +167,10 @@ static inline ALWAYS void gather_one(struct fields *f, u32 role, const u64 *argu
 static void gather(struct fields *f, const struct shape *shape, const u64 *arguments, s64 result)
 {
 	/* One byte a role, behind kind and code. */
-	u64 roles = *(const u64 *)shape >> 16;
-	int readable = path_was_read((u64)(shape - session->shapes), arguments, result);
+	u64 roles = *(const u64 *)shape >> 16, number = (u64)(shape - session->shapes);
+	int readable = path_was_read(number, arguments, result);
+	if (unlikely(number == SYS_recvmsg && result > 0 && !is_message_there((const u8 *)arguments[1])))
+		roles &= 255;
 	for (; roles; roles >>= 8, arguments++)
 		gather_one(f, roles & 255, arguments, readable, result);
 	f->more |= f->always;

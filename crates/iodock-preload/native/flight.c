@@ -211,9 +211,9 @@ static void take_off(struct state *state, const struct frame *frame, u64 stack, 
 /* Called by the stub before a call, where a thread has no chunk yet or has a call in flight already. */
 __attribute__((visibility("hidden"))) void iodock_begin(const u64 *begun)
 {
-	struct state *state = own;
-	if (confined && (!state || !state->taken))
-		return;
-	if ((state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
+	struct state *calling = begin_calling(), *state = calling;
+	int is_known = state && state->taken;
+	if ((is_known || !confined) && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
 		take_off(state, (const struct frame *)(begun + 1), (u64)(begun - 1), begun[0]);
+	end_calling(calling);
 }

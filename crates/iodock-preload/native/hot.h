@@ -7,7 +7,7 @@
 #define LAST_DATA_NUMBER 18
 /* A unit of time is 2^4 ticks of the TSC. */
 #define TIME_SHIFT 4
-/* No record is longer but for its texts: 2 codes, 1 mask, at most 12 numbers of 9 bytes, and a little. */
+/* No record is longer but for its texts: 1 code, 2 masks, at most 12 numbers of 9 bytes, and a little. */
 #define RECORD_MOST 160
 
 /* What a record has. */

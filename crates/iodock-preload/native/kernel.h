@@ -2,8 +2,6 @@
 #ifndef IODOCK_KERNEL_H
 #define IODOCK_KERNEL_H
 
-#define SYS_read 0
-#define SYS_write 1
 #define SYS_open 2
 #define SYS_close 3
 #define SYS_stat 4
@@ -18,7 +16,6 @@
 #define SYS_madvise 28
 #define SYS_getpid 39
 #define SYS_vfork 58
-#define SYS_fork 57
 #define SYS_clone 56
 #define SYS_exit 60
 #define SYS_getcwd 79
@@ -35,8 +32,12 @@
 #define RLIMIT_AS 9
 #define RLIM_INFINITY (~0ul)
 #define SYS_prctl 157
+#define SYS_sched_yield 24
+#define SYS_recvmsg 47
 #define SYS_getxattr 191
 #define SYS_lgetxattr 192
+#define SYS_listxattr 194
+#define SYS_llistxattr 195
 #define SYS_remap_file_pages 216
 #define SYS_exit_group 231
 #define SYS_openat 257
@@ -47,10 +48,17 @@
 #define SYS_faccessat 269
 #define SYS_process_vm_readv 310
 #define SYS_seccomp 317
+#define SYS_utimensat 280
+#define SYS_name_to_handle_at 303
+#define SYS_membarrier 324
 #define SYS_statx 332
 #define SYS_pidfd_open 434
 #define SYS_clone3 435
 #define SYS_faccessat2 439
+#define SYS_mount_setattr 442
+#define SYS_getxattrat 464
+#define SYS_listxattrat 465
+#define SYS_nanosleep 35
 
 #define PROT_READ 1
 #define PROT_WRITE 2
@@ -61,7 +69,6 @@
 #define MAP_FIXED_NOREPLACE 0x100000
 #define MAP_ANONYMOUS 0x20
 #define MAP_DENYWRITE 0x800 /* how the dynamic linker maps */
-#define MAP_NORESERVE 0x4000
 #define MAP_NONBLOCK 0x10000
 #define MREMAP_MAYMOVE 1
 #define MADV_WIPEONFORK 18
@@ -87,6 +94,7 @@
 #define AT_EACCESS 0x200
 #define R_OK 4
 #define EAGAIN 11
+#define ENOMEM 12
 #define EFAULT 14
 #define EEXIST 17
 #define ENOTDIR 20
@@ -94,8 +102,10 @@
 #define EINVAL 22
 #define ENOTEMPTY 39
 #define ELOOP 40
+#define ENOSYS 38
 #define ENODATA 61
 #define EOPNOTSUPP 95
+#define EHWPOISON 133
 #define RUSAGE_SELF 0
 #define RUSAGE_THREAD 1
 #define PR_SET_SECCOMP 22
@@ -105,6 +115,9 @@
 #define SECCOMP_MODE_FILTER 2
 #define SECCOMP_SET_MODE_STRICT 0
 #define SECCOMP_SET_MODE_FILTER 1
+#define SECCOMP_FILTER_FLAG_TSYNC 1
+#define MEMBARRIER_CMD_GLOBAL 1
+#define UTIME_OMIT 0x3ffffffel
 
 static inline long kernel(long number, long a, long b, long c, long d, long e, long f)
 {

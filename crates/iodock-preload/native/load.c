@@ -70,11 +70,11 @@ static const char *program_name(char **environment, char *room, u64 bytes)
 static int map_session(void)
 {
 	long at = kernel(SYS_mmap, 0, HEAD_LEAST, PROT_READ | PROT_WRITE, MAP_SHARED, session_file, 0);
-	if (failed(at))
+	struct header *mapped = (struct header *)at;
+	if (failed(at) || mapped->magic != SESSION_MAGIC || mapped->version != SESSION_VERSION || mapped->time_shift != TIME_SHIFT ||
+	    mapped->closed)
 		return 0;
-	session = (struct header *)at;
-	if (session->magic != SESSION_MAGIC || session->version != SESSION_VERSION || session->time_shift != TIME_SHIFT || session->closed)
-		return 0;
+	session = mapped;
 	if (session->head_bytes > HEAD_LEAST) {
 		at = kernel(SYS_mremap, at, HEAD_LEAST, (long)session->head_bytes, MREMAP_MAYMOVE, 0, 0);
 		if (failed(at))
@@ -94,19 +94,21 @@ static int names_rank(const char *pair)
 	return 0;
 }
 
-/* Bytes of the texts that are wanted, each with its NUL, as many as fit into `most`; written to `at` unless that is 0. */
+/* Bytes of the texts that are wanted, each with its NUL, as many as fit into `most`; written to `at` unless that is 0. Of arguments the one
+ * that does not fit is cut. (A number that is cut would be another.) */
 static u64 put_texts(u8 *at, char **texts, u64 most, int (*wanted)(const char *))
 {
 	u64 bytes = 0;
-	for (; *texts; texts++) {
-		u64 count = length((const u8 *)*texts, most) + 1;
+	for (; *texts && bytes < most; texts++) {
 		if (wanted && !wanted(*texts))
 			continue;
-		if (bytes + count > most)
+		u64 left = most - bytes - 1, count = length((const u8 *)*texts, left + 1);
+		if (count > left && wanted)
 			break;
+		count = count < left ? count : left;
 		if (at)
-			put_bytes(at + bytes, (const u8 *)*texts, count);
-		bytes += count;
+			*put_bytes(at + bytes, (const u8 *)*texts, count) = 0;
+		bytes += count + 1;
 	}
 	return bytes;
 }
@@ -175,11 +177,13 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
 	/* Where no site is known (another libc) nothing would be seen. */
 	u32 works = !failed(session_file) && map_session() &&
-		    patch_all(modules(environment), program_name(environment, room, sizeof(room)));
-	if (answer == 0)
+		    patch_all(modules(environment), program_name(environment, room, sizeof(room))), is_traced = answer == 0;
+	if (is_traced)
 		mark(works ? MARK_LOADED : MARK_FAILED);
+	else if (!works && session)
+		stop();
 	if (works)
-		write_process(arguments, environment, answer == 0);
+		write_process(arguments, environment, is_traced);
 	else
 		session = 0;
 	if (!failed(session_file))

@@ -7,8 +7,15 @@ static int populate(u8 *from, u8 *end)
 	if (confined)
 		return 1;
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
-	/* Before Linux 5.14 there is no such advice: trust. */
-	return result != -EFAULT;
+	/* Before Linux 5.14 there is no such advice, and a filter that was there before us may forbid it: trust. */
+	return result != -EFAULT && result != -ENOMEM && result != -EHWPOISON;
+}
+
+/* A program that may have so much and no more wants it for itself. */
+static int is_limited(u64 resource)
+{
+	u64 limit[2];
+	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
 }
 
 /* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. No descriptor is needed, nor the right or the way to

@@ -63,3 +63,16 @@ static u64 length(const u8 *text, u64 limit)
 	u64 bytes = (u64)word - (u64)text + (u64)__builtin_ctzl(zeros | 1ul << 63) / 8;
 	return zeros && bytes < limit ? bytes : limit;
 }
+
+static int begins(const u8 *text, const char *with)
+{
+	while (*with)
+		if (*text++ != (u8)*with++)
+			return 0;
+	return 1;
+}
+
+static int is_same(const u8 *text, const char *as, u64 most)
+{
+	return begins(text, as) && !text[length((const u8 *)as, most)];
+}

@@ -6,7 +6,7 @@ static void note_other(const char *name)
 {
 	struct path path;
 	look_at(&path, (const u8 *)name);
-	if (name[0] != '/' || path.bytes > MODULE_NAME)
+	if (path.bytes > MODULE_NAME)
 		return;
 	for (u32 i = 0; i < MODULES; i++) {
 		struct other *other = &session->others[((path.hash >> 1) + i) % MODULES];
@@ -18,6 +18,29 @@ static void note_other(const char *name)
 		if (there == path.hash)
 			return;
 	}
+}
+
+/* What is loaded by a path from where the program begins. (Another name without a folder is the kernel's own.) */
+static __attribute__((noinline)) void note_relative(const char *name)
+{
+	u8 path[2 * PATH_LIMIT];
+	u64 bytes = length((const u8 *)name, PATH_LIMIT), folders = 0;
+	for (u64 i = 0; i < bytes; i++)
+		folders += name[i] == '/';
+	long folder = folders && bytes < PATH_LIMIT ? kernel2(SYS_getcwd, path, PATH_LIMIT) : 0;
+	if (folder <= 0)
+		return;
+	path[folder - 1] = '/';
+	*put_bytes(path + folder, (const u8 *)name, bytes) = 0;
+	note_other((const char *)path);
+}
+
+static void note_loaded(const char *name)
+{
+	if (name[0] == '/')
+		note_other(name);
+	else
+		note_relative(name);
 }
 
 /* mmap has returned. The dynamic linker loads what the program asks for later (dlopen; also a libc of its own: dlmopen). */

@@ -248,7 +248,7 @@ static u32 patch_all(struct link *link, const char *program)
 		if (id_bytes && (module = module_of(id, id_bytes)) != 0)
 			done += patch(link, module, pagemap);
 		else
-			note_other(link->name[0] ? link->name : program);
+			note_loaded(link->name[0] ? link->name : program);
 	}
 	if (!failed(pagemap))
 		kernel1(SYS_close, pagemap);

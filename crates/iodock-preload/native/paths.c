@@ -7,12 +7,49 @@ static inline int is_of_lookup(s64 result)
 	       result == -ENOTEMPTY;
 }
 
+/* Is nothing left of a path, for the call has written over it? Handles and values have no zero at their end, as structures do. */
+static inline int is_overwritten(const u64 *arguments, u32 path, u64 buffer, u64 bytes)
+{
+	return arguments[path] < buffer + bytes && buffer < arguments[path] + PATH_LIMIT;
+}
+
+#define HANDLE_BYTES 136
+
+/* Of a call that has succeeded: has the kernel read what it was given, and is that there still? */
+static inline int is_there_still(u64 number, const u64 *arguments, s64 result)
+{
+	switch (number) {
+	case SYS_readlink: case SYS_listxattr: case SYS_llistxattr:
+		return !is_overwritten(arguments, 0, arguments[1], (u64)result);
+	case SYS_getxattr: case SYS_lgetxattr:
+		return !is_overwritten(arguments, 0, arguments[2], (u64)result);
+	case SYS_readlinkat:
+		return !is_overwritten(arguments, 1, arguments[2], (u64)result);
+	case SYS_listxattrat:
+		return !is_overwritten(arguments, 1, arguments[3], (u64)result);
+	case SYS_getxattrat:
+		return !result || !is_overwritten(arguments, 1, *(const u64 *)arguments[4], (u64)result);
+	case SYS_name_to_handle_at:
+		return !is_overwritten(arguments, 1, arguments[2], HANDLE_BYTES);
+	case SYS_utimensat: {
+		/* With nothing to change it looks for nothing. */
+		const s64 *times = (const s64 *)arguments[2];
+		return !times || times[1] != UTIME_OMIT || times[3] != UTIME_OMIT;
+	}
+	case SYS_mount_setattr:
+		/* The same: whether there was anything is not looked at. */
+		return 0;
+	default:
+		return 1;
+	}
+}
+
 /* A call that failed may have done so before the kernel read the path, and then the pointer may be bad. These read it first of all, and
  * are often asked for what is not there or not such: a path, a link, or an attribute, is looked for; a folder is made that is there. */
 static inline int path_was_read(u64 number, const u64 *arguments, s64 result)
 {
 	if (result >= 0)
-		return 1;
+		return is_there_still(number, arguments, result);
 	switch (number) {
 	case SYS_readlink:
 		/* What is no link. Without room for it the path is not read. */
@@ -161,13 +198,17 @@ static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const 
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
-/* Reads what may not be there, as the kernel does: returns the bytes that could be read. */
-static u64 copy_in(void *to, const void *from, u64 count)
+/* Reads what may not be there, as the kernel does: the bytes that could be read, or why the kernel reads none. */
+static long ask_for(void *to, const void *from, u64 count)
 {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
-	if (confined)
-		return 0;
-	long result = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+	return confined ? -EPERM : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+}
+
+/* 0 where it can't be asked. */
+static u64 copy_in(void *to, const void *from, u64 count)
+{
+	long result = ask_for(to, from, count);
 	return failed(result) ? 0 : (u64)result;
 }
 

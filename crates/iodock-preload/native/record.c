@@ -1,5 +1,5 @@
-/* The in-process recorder. Loaded by LD_PRELOAD; needs no library, calls none, allocates nothing while
- * recording, and uses integer registers only.
+/* The in-process recorder. Loaded by LD_PRELOAD; needs no library, calls none, and uses integer registers only. Of what is frequent
+ * it records most calls without one of its own: it asks the kernel where a chunk is full, and before and behind fork, exec and their like.
  *
  * Per thread there is a `struct state` in private memory that a fork wipes (so that a child never writes
  * into its parent's chunk, whichever way it was made), and streams of chunks in the session file, which all
@@ -110,11 +110,12 @@ struct pending {
 	u32 tid, pid;
 };
 
-/* A call that may forbid us something, until it comes back: where the stack was, and what it was like before. */
+/* A call that may forbid us something, until it comes back: where the stack was, and what it forbids. */
 struct confinement {
 	u64 stack;
 	u32 tid;
-	u16 was_confined, was_stopped;
+	u16 what;    /* enum confining */
+	u16 calling; /* how often this thread is where it may make calls of ours: see begin_calling() */
 };
 
 /* The call that a thread is in. */
@@ -147,7 +148,7 @@ _Static_assert(__builtin_offsetof(struct place, start) == __builtin_offsetof(str
 #define KINDS (NO_FRAME | WRITES | WRITES_LEFT)
 
 struct state {
-	/* All that recording a read touches is in the first 64 bytes. */
+	/* What recording a read touches is in the first 64 bytes, but for flight and writers. */
 	u32 taken; /* enum taken, by a thread */
 	u32 level;
 	struct stream streams[LEVELS];
@@ -196,6 +197,7 @@ HOT_CHUNK(flight, CHUNK_FLIGHT);
 HOT_CHUNK(flight_start, CHUNK_FLIGHT_START);
 HOT_CHUNK(flight_fd, CHUNK_FLIGHT_FD);
 _Static_assert(__builtin_offsetof(struct state, streams[0].paths) == 60, "what is hot is on one line");
+_Static_assert(HEAD_WRITE == HEAD_READ + 8, "the stub multiplies");
 
 __attribute__((visibility("hidden"))) __thread struct state *iodock_own;
 #define own iodock_own
@@ -209,13 +211,14 @@ static u32 descriptors;
 /* The part of the file that is mapped for when we may map no more: 36 million reads, or four times as many where there is the room,
  * for other processes take chunks of it, too. */
 #define WINDOW_LEAST (256ul << 20)
+#define WINDOW_NARROW (16ul << 20)
 #define WINDOW_MOST (1ul << 30)
 static u8 *window;
 static u64 window_at, window_bytes;
-/* Recording stopped for good in this process and its children by fork. */
+/* Recording stopped for good in this process and its children by fork: how many had a reason, or may have one. */
 __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
-/* A seccomp filter may forbid our own calls: from here on we make none. */
+/* Seccomp filters that may forbid our own calls, also those that are about to be set: as long as there are any we make none. */
 static u32 confined;
 /* By which thread, or which child of vfork in its parent's memory. */
 static u32 confined_by;
@@ -223,14 +226,14 @@ static u32 confined_by;
 /* In this process, and what it makes by fork. */
 static void stop(void)
 {
-	stopped = 1;
+	__atomic_fetch_add(&stopped, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&session->stopped_processes, 1, __ATOMIC_RELAXED);
 }
 
 /* It need not have stopped. */
 static void go_on(void)
 {
-	stopped = 0;
+	__atomic_fetch_sub(&stopped, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&session->stopped_processes, 1, __ATOMIC_RELAXED);
 }
 
@@ -244,6 +247,8 @@ static inline u64 ticks(void)
 }
 
 #include "numbers.c"
+
+#include "calling.c"
 
 #include "mapping.c"
 
@@ -304,12 +309,8 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 
 #include "short.c"
 
-/* Called by the stub behind a call that is not recorded yet: the stub itself writes data calls, the short way what is frequent. */
-__attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
+static inline ALWAYS void record_plain(struct state *state, struct plain_frame *plain, u64 end)
 {
-	struct state *state = mine(end >> TIME_SHIFT, (u64)plain);
-	if (unlikely(!state || stopped))
-		return;
 	int lands = come_back(state, (u64)plain);
 	if (unlikely(state->level >= LEVELS) && is_crowded(state))
 		return;
@@ -321,6 +322,15 @@ __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *pla
 	record_general(state, level, shape, plain->frame.arguments, lands, plain->start >> TIME_SHIFT, end >> TIME_SHIFT,
 		       plain->result);
 	land(state, level, &here, lands ? (u64)plain : 0);
+}
+
+/* Called by the stub behind a call that is not recorded yet: the stub itself writes data calls, the short way what is frequent. */
+__attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
+{
+	struct state *calling = begin_calling(), *state = mine(end >> TIME_SHIFT, (u64)plain);
+	if (likely(state && !stopped))
+		record_plain(state, plain, end);
+	end_calling(calling);
 }
 
 #include "around.c"

@@ -5,7 +5,6 @@
  * process left of a ring after a fork, and rings whose kernel thread looks for requests by itself, are not followed. */
 
 #define SYS_io_uring_setup 425
-#define SYS_io_uring_enter 426
 
 #define RINGS 64
 #define RING_IS_SHOWN 1 /* the argument that io_uring_setup is written with */
@@ -86,11 +85,28 @@ static int ring_is_made(const struct state *state, const u64 *arguments, s64 res
 	return 1;
 }
 
+/* Who registers a ring may close its descriptor, and the number be another file's. (Where nothing tells, it is a ring.) */
+static int is_ring(s32 fd)
+{
+	static const char of_ring[] = "anon_inode:[io_uring]";
+	u8 link[LINK_BYTES], name[NAME_BYTES];
+	put_descriptor(link, fd);
+	long bytes = confined ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
+	if (failed(bytes))
+		return 1;
+	name[bytes] = 0;
+	return is_same(name, of_ring, sizeof(of_ring));
+}
+
 static void ring_is_mapped(const struct state *state, const u64 *arguments, s64 result)
 {
 	struct ring *ring = ring_of(state, (s32)arguments[4], 0);
 	if (!ring || failed(result))
 		return;
+	if (!is_ring(ring->fd)) {
+		ring->fd = -1;
+		return;
+	}
 	u64 at = arguments[5];
 	if (at == MAP_AT_SUBMISSIONS)
 		ring->submission_map = (const u8 *)result;

@@ -218,7 +218,7 @@ static __attribute__((noinline)) u64 record_path(struct state *state, const stru
 	struct pointers pointers;
 	u64 bytes;
 	if (unlikely(!find_pointers(&pointers, shape, plain->frame.arguments) ||
-		     (result < 0 && !path_was_read(plain->frame.number, plain->frame.arguments, result)) ||
+		     (result && !(opens && result > 0) && !path_was_read(plain->frame.number, plain->frame.arguments, result)) ||
 		     !begin_brief(&brief, 2 * PLAIN_LIMIT)))
 		return end_brief(&brief, 0);
 	u8 *at = put_path_at_once(state, put_span(brief.begin + 3, &brief), pointers.path, &bytes);
@@ -263,7 +263,7 @@ __attribute__((visibility("hidden"))) u64 iodock_record_short(struct state *stat
 		return record_descriptor(state, plain, end, shape, COMMAND_AND_ARGUMENT);
 	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_ARGUMENT, 0) << ROLES_SHIFT: /* lseek */
 		return record_descriptor(state, plain, end, shape, ARGUMENT);
-	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_SIZE, 0) << ROLES_SHIFT: /* getdents64 */
+	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_NONE, ROLE_SIZE, 0) << ROLES_SHIFT: /* sendto, recvfrom */
 		return record_descriptor(state, plain, end, shape, SIZE);
 	case KIND_GENERAL | ROLES(ROLE_FD, ROLE_STAT, 0, 0) << ROLES_SHIFT: /* fstat, before glibc 2.33 */
 		return record_descriptor(state, plain, end, shape, STAT);

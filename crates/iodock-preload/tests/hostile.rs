@@ -9,17 +9,9 @@ use iodock_preload::reader::Entry;
 use iodock_preload::session::{self, Session};
 use std::process::{Command, Output};
 
-/// Runs `hostile WHAT` both ways and compares; returns what was recorded and the output.
 fn same(what: &str) -> (Session, Output, Folder) {
-    let folder = Folder::new();
-    let program = compiled("hostile", &folder);
-    let alone = Command::new(&program).arg(what).output().expect("the program starts");
-    let session = common::session(&folder);
-    let recorded = run(&session, &program, &[what]);
-    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!((text(&recorded), recorded.status), (text(&alone), alone.status), "{what}");
-    assert!(session.counter(header::SITES_PATCHED).expect("counter") > 0, "{what} was recorded at all");
-    (session, recorded, folder)
+    let (session, folder, output) = common::same("hostile", &[what]);
+    (session, output, folder)
 }
 
 fn all_of_them(what: &str) {
@@ -215,6 +207,53 @@ fn what_is_loaded_later_is_looked_at_too() {
     // A libc beside that of the program, which only its library knows.
     assert!(run(&session, &program, &["apart", "libm.so.6"]).status.success());
     assert_eq!(own().len(), 2, "{:?}", own());
+}
+
+#[test]
+fn what_is_loaded_by_a_path_from_where_the_program_begins_is_looked_at_too() {
+    let folder = Folder::new();
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/own_calls.c");
+    let (program, library) = (folder.0.join("program"), folder.0.join("libown.so"));
+    std::fs::write(folder.0.join("main.c"), "int main(void) { return 0; }").expect("written");
+    let made = |arguments: &[&std::ffi::OsStr]| {
+        assert!(Command::new("cc")
+            .args(["-O2", "-w"])
+            .args(arguments)
+            .status()
+            .expect("a C compiler")
+            .success());
+    };
+    let shared = ["-shared", "-fPIC", "-Wl,-soname,./libown.so", "-o"].map(std::ffi::OsStr::new);
+    made(&[&shared[..], &[library.as_ref(), source.as_ref()]].concat());
+    let main = folder.0.join("main.c");
+    made(&["-Wl,--no-as-needed".as_ref(), "-o".as_ref(), program.as_ref(), main.as_ref(), library.as_ref()]);
+    let session = common::session(&folder);
+    let recorded = Command::new(&program)
+        .current_dir(&folder.0)
+        .env("LD_PRELOAD", session.library())
+        .env("IODOCK_SESSION", session.path())
+        .status();
+    assert!(recorded.expect("the program starts").success());
+    let found = session::with_calls_of_their_own(&session).expect("read");
+    assert_eq!(found.iter().map(|path| path.canonicalize().expect("there")).collect::<Vec<_>>(), [library]);
+}
+
+#[test]
+fn an_argument_that_is_too_long_is_cut() {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let long = "x".repeat(9000);
+    assert!(run(&session, "/bin/true".as_ref(), &[&long, "second"]).status.success());
+    let command = entries(&session).into_iter().find_map(|entry| match entry {
+        Entry::Process(process) => Some(process.command),
+        _ => None,
+    });
+    let command = command.expect("the process");
+    assert!(
+        command.len() == 8191 && command.starts_with(b"/bin/true\0xxx") && command.ends_with(b"xxx"),
+        "{}",
+        command.len()
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Running a program under the preloaded library, and counting what it recorded.
 #![allow(dead_code)]
 
+use iodock_preload::format::header;
 use iodock_preload::reader::{ChunkReader, Entry, Part};
 use iodock_preload::session::{self, Session};
 use iodock_preload::shapes::Shapes;
@@ -55,10 +56,30 @@ pub fn run(session: &Session, program: &Path, arguments: &[&str]) -> Output {
         .expect("the program starts")
 }
 
+/// Runs tests/programs/NAME.c both ways, each in a folder of its own, and compares; returns what was recorded and the output.
+pub fn same(name: &str, arguments: &[&str]) -> (Session, Folder, Output) {
+    let folder = Folder::new();
+    let program = compiled(name, &folder);
+    let session = session(&folder);
+    let places = ["alone", "recorded"].map(|place| folder.0.join(place));
+    let [alone, recorded] = places.map(|place| {
+        let mut command = Command::new(&program);
+        std::fs::create_dir(&place).expect("a folder");
+        if place.ends_with("recorded") {
+            command.env("LD_PRELOAD", session.library()).env("IODOCK_SESSION", session.path());
+        }
+        command.args(arguments).current_dir(&place).output().expect("the program starts")
+    });
+    let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!((text(&recorded), recorded.status), (text(&alone), alone.status), "{name} {arguments:?}");
+    assert!(session.counter(header::SITES_PATCHED).expect("counter") > 0, "{name} was recorded at all");
+    (session, folder, recorded)
+}
+
 pub fn entries(session: &Session) -> Vec<Entry> {
     let shapes = Shapes::of_this_machine();
     let (mut entries, mut bytes) = (Vec::new(), Vec::new());
-    let chunks = session.counter(iodock_preload::format::header::NEXT_CHUNK).expect("counter");
+    let chunks = session.counter(header::NEXT_CHUNK).expect("counter");
     for index in 0..chunks {
         session.chunk(index, &mut bytes).expect("chunk");
         // A thread may have ended between claiming a chunk and writing its header.

@@ -54,8 +54,11 @@ static u64 argument(u32 role)
 
 static int is_possible(const struct shape *shape)
 {
-	if (shape == &header.shapes[SYS_io_uring_setup])
-		return 0;
+	/* (Of some more is read than their roles say.) */
+	static const u32 read_otherwise[] = {SYS_io_uring_setup, SYS_recvmsg, SYS_utimensat, SYS_getxattrat};
+	for (u32 i = 0; i < sizeof(read_otherwise) / sizeof(*read_otherwise); i++)
+		if (shape == &header.shapes[read_otherwise[i]])
+			return 0;
 	if (shape->kind != KIND_GENERAL && shape->kind != KIND_OPEN && shape->kind != KIND_MAP)
 		return 0;
 	for (u32 i = 0; i < MOST_ROLES; i++)

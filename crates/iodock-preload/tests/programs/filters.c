@@ -1,0 +1,183 @@
+/* Programs that forbid themselves what a recorder does, beside others that do it just then, or that nobody records any more.
+ * filters WHAT [OFFSET], the latter of the word in the session's file that says that the recorder has gone.
+ * filters without-advice LIBRARY SESSION PROGRAM...: a container that refuses a call that the recorder needs, and what is recorded in it. */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define THREADS 8
+#define COUNT(of) (sizeof(of) / sizeof(*of))
+
+/* What no program here calls by itself, nor its C library. */
+static const int ours[] = {SYS_mremap, SYS_remap_file_pages, SYS_munlock, SYS_process_vm_readv, SYS_getcwd, SYS_getppid};
+static volatile int over;
+static int file;
+
+static long set_filter(unsigned flags)
+{
+	struct sock_filter rules[2 * COUNT(ours) + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+	size_t count = 1;
+	for (size_t i = 0; i < COUNT(ours); i++) {
+		rules[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)ours[i], 0, 1);
+		rules[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	rules[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = {(unsigned short)count, rules};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
+}
+
+static void *read_on(void *unused)
+{
+	char bytes[10];
+	while (!over)
+		pread(file, bytes, sizeof(bytes), rand());
+	return unused;
+}
+
+static void *rename_on(void *unused)
+{
+	while (!over)
+		rename("/nowhere/a", "/nowhere/b");
+	return unused;
+}
+
+/* One that the kernel refuses, again and again. */
+static void *filter_on(void *unused)
+{
+	struct sock_filter rule = {0xffff, 0, 0, 0};
+	struct sock_fprog filter = {1, &rule};
+	while (!over)
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	return unused;
+}
+
+static long beside(void *(*others)(void *), int count, unsigned flags)
+{
+	pthread_t threads[THREADS];
+	file = open("/proc/self/exe", O_RDONLY);
+	for (int i = 0; i < count; i++)
+		pthread_create(&threads[i], 0, others, 0);
+	usleep(5000 + (getpid() * 7919) % 5000);
+	long result = set_filter(flags);
+	for (int i = 0; i < 60; i++) {
+		rename("/nowhere/a", "/nowhere/b");
+		usleep(50);
+	}
+	over = 1;
+	for (int i = 0; i < count; i++)
+		pthread_join(threads[i], 0);
+	return result;
+}
+
+static void execute(void)
+{
+	execl("/bin/echo", "echo", "executed", NULL);
+	_exit(3);
+}
+
+static int nothing(void *unused)
+{
+	return unused != 0;
+}
+
+/* A child that shares memory and thread-local storage: nobody could tell the two apart. */
+static void end_recording(void)
+{
+	static char stack[65536];
+	int child = clone(nothing, stack + sizeof(stack), CLONE_VM | SIGCHLD, 0);
+	waitpid(child, 0, __WALL);
+}
+
+static void say_that_recorder_has_gone(long offset)
+{
+	const char *session = getenv("IODOCK_SESSION");
+	int one = 1, at = session ? open(session, O_RDWR) : -1;
+	if (at >= 0)
+		pwrite(at, &one, sizeof(one), offset), close(at);
+}
+
+static int in_child(void (*what)(void))
+{
+	int status = -1;
+	fflush(stdout);
+	if (!fork()) {
+		what();
+		_exit(4);
+	}
+	wait(&status);
+	return status;
+}
+
+static void filter_and_execute(void)
+{
+	set_filter(0);
+	execute();
+}
+
+static void forbid_clock(void)
+{
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	_exit(open("/proc/self/exe", O_RDONLY) < 0);
+}
+
+static long in_narrow_space(void)
+{
+	struct rlimit limit = {1400ul << 20, 1400ul << 20};
+	setrlimit(RLIMIT_AS, &limit);
+	long result = set_filter(0);
+	void *memory = mmap(0, 900ul << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	return memory == MAP_FAILED ? 1 : result;
+}
+
+static void refuse_advice(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 22), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {4, rules};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+}
+
+int main(int count, char **arguments)
+{
+	if (count > 4 && !strcmp(arguments[1], "without-advice")) {
+		refuse_advice();
+		setenv("LD_PRELOAD", arguments[2], 1), setenv("IODOCK_SESSION", arguments[3], 1);
+		execv(arguments[4], arguments + 4);
+		return 3;
+	}
+	const char *what = count > 1 ? arguments[1] : "";
+	long result = 2, offset = count > 2 ? atol(arguments[2]) : 0;
+	if (!strcmp(what, "readers"))
+		result = beside(read_on, THREADS, SECCOMP_FILTER_FLAG_TSYNC);
+	if (!strcmp(what, "renamers"))
+		result = beside(rename_on, THREADS, SECCOMP_FILTER_FLAG_TSYNC);
+	if (!strcmp(what, "refused"))
+		result = beside(filter_on, 1, 0);
+	if (!strcmp(what, "stopped"))
+		end_recording(), filter_and_execute();
+	if (!strcmp(what, "gone"))
+		say_that_recorder_has_gone(offset), result = in_child(filter_and_execute);
+	if (!strcmp(what, "gone-clock"))
+		say_that_recorder_has_gone(offset), result = in_child(forbid_clock);
+	if (!strcmp(what, "narrow"))
+		result = in_narrow_space();
+	printf("%ld\n", result);
+	return 0;
+}
