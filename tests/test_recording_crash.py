@@ -132,3 +132,14 @@ def test_a_cut_store_on_a_full_disk_opens(killed: tuple[Path, int], small_disk: 
             fill.write(bytes(1024))
     assert count(store, "call = 'write'") > 500
     assert sorted(path.name for path in store.iterdir()) == ["journal", "manifest.json"]
+
+
+@needs_root
+def test_a_disk_that_is_full_beforehand_gets_no_half_a_store(small_disk: Path, tmp_path: Path) -> None:
+    with (small_disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+        while True:
+            filler.write(bytes(4096))
+    for _ in range(2):
+        done = run([*IODOCK, "record", "-q", "-o", small_disk / "run.iodock", "--", "/bin/true"], tmp_path)
+        assert (done.returncode, done.stderr.count("can't be made")) == (1, 1), done.stderr
+        assert not (small_disk / "run.iodock").exists()

@@ -136,6 +136,19 @@ def test_attach_and_leave_running(tmp_path: Path) -> None:
     assert count(store, "call = 'execve'") >= 5
 
 
+def test_attach_to_what_makes_no_calls(tmp_path: Path) -> None:
+    with subprocess.Popen(["/bin/true"]) as ended:
+        # Not waited for, so that it stays.
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+        done = record(tmp_path, "--backend", "ptrace", "-p", ended.pid)
+    assert done.returncode == 1 and f"process {ended.pid} has ended already" in done.stderr
+
+
+def test_complete_is_of_a_start(tmp_path: Path) -> None:
+    done = record(tmp_path, "--complete", "-p", os.getpid())
+    assert done.returncode == 2 and "--complete is for a program that iodock starts" in done.stderr
+
+
 def test_attach_refusals(tmp_path: Path) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()

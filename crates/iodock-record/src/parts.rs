@@ -65,7 +65,12 @@ impl Part {
             None => "main".into(),
         };
         let mut part = Part { store: store.to_path_buf(), name, ranks, created: false, folder: None };
-        part.make(force).map_err(|error| match error {
+        let made = part.make(force);
+        // Nobody is to find half a store. (Ranks leave it to each other.)
+        if matches!(made, Err(Claim::Failed(_))) && part.created && ranks.is_none() {
+            part.abandon();
+        }
+        made.map_err(|error| match error {
             Claim::Taken if force => RecordError::Store(Refusal::new(
                 format!("{}: is no iodock store, and --force replaces nothing else", store.display()),
                 "give another name with -o",

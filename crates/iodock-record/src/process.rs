@@ -24,6 +24,17 @@ pub fn tracer_of(tid: u32) -> Option<u32> {
     status_field(tid, "TracerPid:")
 }
 
+/// Has it ended, and nobody waited for it?
+pub fn is_zombie(pid: u32) -> bool {
+    let status = read_short(&format!("/proc/{pid}/status")).unwrap_or_default();
+    status.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"State:\tZ"))
+}
+
+/// Is it a thread of the kernel?
+pub fn is_of_kernel(pid: u32) -> bool {
+    status_field(pid, "Kthread:") == Some(1)
+}
+
 pub fn tgid_of(tid: u32) -> Option<u32> {
     status_field(tid, "Tgid:")
 }

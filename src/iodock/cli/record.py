@@ -72,6 +72,11 @@ def command(
     pids = _pids(pid)
     if sum(map(bool, (pids, command, cgroup))) != 1:
         raise RequestError("give a command, or -p PID, or --cgroup PATH", "iodock record -- CMD ARG...")
+    if complete and not command:
+        raise RequestError(
+            "--complete is for a program that iodock starts: of one that runs already the start is over",
+            "leave it out",
+        )
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
         complete=complete, force=force, quiet=quiet, lang=lang,

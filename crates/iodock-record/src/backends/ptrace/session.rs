@@ -143,6 +143,18 @@ fn seize_refusal(pid: u32, error: &io::Error) -> Refusal {
             "a process has one tracer at a time: end that one first, or start iodock outside of it",
         );
     }
+    if process::is_zombie(pid) {
+        return Refusal::new(
+            format!("process {pid} has ended already, and its parent has not waited for it"),
+            "ps -e lists the processes that run",
+        );
+    }
+    if process::is_of_kernel(pid) {
+        return Refusal::new(
+            format!("process {pid} is a thread of the kernel, which makes no calls"),
+            "ps -e lists the processes that run",
+        );
+    }
     match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT) => {
             Refusal::new(format!("there is no process {pid}"), "ps -e lists the processes that run")
