@@ -16,8 +16,8 @@ static u64 clone3_word(const u64 *arguments, u64 at)
 		return 0;
 	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
 		return *(const unaligned_u64 *)word;
-	long got = ask_for(&copy, word, sizeof(copy));
-	return got == -EPERM || got == -ENOSYS ? *(const unaligned_u64 *)word : copy;
+	ask_for_word(&copy, word);
+	return copy;
 }
 
 static u64 clone_flags(u64 number, const u64 *arguments)
@@ -40,9 +40,7 @@ static int has_own_word(u64 number, const u64 *arguments)
 {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	__asm__("movq %%fs:0, %0" : "=r"(here));
-	long got = ask_for(&word, (const void *)(storage + ((u64)&own - here)), sizeof(word));
-	/* Where the kernel may not be asked (a container's filter) there is, as in a sandbox. */
-	return got == -EPERM || got == -ENOSYS || (got == sizeof(word) && !word);
+	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
 
 /* Where a call that is made from here would have the frame of one that the stub makes. */
@@ -169,7 +167,8 @@ static inline ALWAYS void record_before(struct frame *frame)
 		hide_session(&frame->arguments[told]);
 	/* A sandbox may forbid the clock. */
 	if (stopped) {
-		confine_unrecorded(shape, frame);
+		if (shape->kind == KIND_CONFINE)
+			confine_unrecorded(frame);
 		return;
 	}
 	u64 now = ticks() >> TIME_SHIFT;
@@ -178,7 +177,8 @@ static inline ALWAYS void record_before(struct frame *frame)
 		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
 		if (made)
 			make_environment(made, &frame->arguments[told]);
-		confine_unrecorded(shape, frame);
+		if (shape->kind == KIND_CONFINE)
+			confine_unrecorded(frame);
 		return;
 	}
 	end_left_at(state, stack, now);
@@ -222,10 +222,13 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		return;
 	frame->number = (u32)frame->number;
 	/* A thread that it has stopped for may have no storage for `own`. */
-	struct state *calling = stopped ? 0 : begin_calling();
+	if (stopped) {
+		record_before(frame);
+		return;
+	}
+	struct state *calling = begin_calling();
 	record_before(frame);
-	if (calling)
-		end_calling(calling);
+	end_calling(calling);
 }
 
 static inline ALWAYS void record_after(struct frame *frame)

@@ -84,12 +84,12 @@ static u8 *put_events(u8 *at, const u64 *event, u64 count)
 
 #define MESSAGE_BYTES 64 /* struct mmsghdr: the message, and at 56 its bytes */
 
-/* Bytes, and the control data where it passes descriptors and there is room. */
-static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count)
+/* Bytes, and the control data where it passes descriptors and there is room. What was received may have been written over `came`. */
+static u8 *put_messages(u8 *at, u8 *limit, const u8 *message, u64 count, int came)
 {
 	for (; count; count--, message += MESSAGE_BYTES) {
 		const u8 *control;
-		u64 bytes = passing(message, &control);
+		u64 bytes = came && !is_message_there(message) ? 0 : passing(message, &control);
 		if (bytes > (u64)(limit - at) - count * ITEM_BYTES)
 			bytes = 0;
 		at = put(put(at, *(const u32 *)(message + 56)), bytes);
@@ -114,7 +114,7 @@ static __attribute__((noinline)) void gather_items(struct state *state, u32 leve
 		return;
 	u8 *first = at + PLAIN_LIMIT, *end;
 	if (shape->roles[1] == ROLE_MESSAGES)
-		end = put_messages(first, first + bytes, (const u8 *)arguments[1], count);
+		end = put_messages(first, first + bytes, (const u8 *)arguments[1], count, shape == &session->shapes[SYS_recvmmsg]);
 	else if (shape->roles[2] == ROLE_BLOCKS)
 		end = put_blocks(first, (struct blocks *)(((u64)first + bytes + 7) & ~7ul), arguments[2], count);
 	else

@@ -56,31 +56,33 @@ static void populate_chunk(struct state *state)
 	leave(state, level, &here);
 }
 
-#define OTHERS_TRIES 1000
+/* In ticks: until what a thread has said is seen by all, and some tenths of a second. */
+#define SEEN_AFTER (1ul << 18)
+#define OTHERS_MOST (1ul << 30)
 
-/* Until it makes no calls of ours, or there were too many tries: they are fewer by those that it took. */
-static u32 wait_for(const struct state *other, u32 tries)
+/* Until it is 0. Where it is not by then, for it was left by longjmp, nobody is to wait for it again. */
+static void wait_for(u16 *calling, u64 begin)
 {
-	struct { long seconds, ns; } moment = {0, 500000};
-	for (; tries && *(const volatile u16 *)&other->confinement.calling; tries--)
-		kernel2(SYS_nanosleep, &moment, 0);
-	return tries;
+	while (*(volatile u16 *)calling && ticks() - begin < OTHERS_MOST)
+		__builtin_ia32_pause();
+	*calling = 0;
 }
 
-/* Other threads may not have seen `confined` yet, and be about to make calls of ours: each is waited for once, all of them for half a second
- * at most. (The barrier is theirs: from here on who begins sees it.) */
-static void wait_for_others(const struct state *state)
+/* Other threads may not have seen `confined` yet, and be about to make calls of ours: each is waited for once. Not by a call, for
+ * one of them may be about to forbid it; and none comes of this thread from here on. */
+static void wait_for_others(struct state *state)
 {
-	u32 tries = OTHERS_TRIES;
-	kernel2(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0);
+	u64 begin = ticks();
+	state->confinement.calling = 0;
+	while (ticks() - begin < SEEN_AFTER)
+		__builtin_ia32_pause();
 	for (u32 index = 0; index < BLOCKS && blocks[index]; index++) {
 		u64 *taken = (u64 *)blocks[index];
 		for (u32 number = 1; number < BLOCK_STATES; number++)
-			if (taken[number / 64] >> number % 64 & 1 && state_in(taken, number) != state)
-				tries = wait_for(state_in(taken, number), tries);
+			if (taken[number / 64] >> number % 64 & 1 && state_in(taken, number)->confinement.calling)
+				wait_for(&state_in(taken, number)->confinement.calling, begin);
 	}
-	for (; tries && *(volatile u32 *)&adopting; tries--)
-		kernel0(SYS_sched_yield);
+	wait_for(&newcomers, begin);
 }
 
 /* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
@@ -90,10 +92,10 @@ static void confine(struct state *state, const struct frame *frame)
 	if (what == CONFINES_NOTHING)
 		return;
 	struct confinement *before = &state->confinement;
-	__atomic_fetch_add(&confining_now, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&confining_now, 1, __ATOMIC_SEQ_CST);
 	before->stack = (u64)(frame + 1);
 	before->tid = state->tid;
-	before->what = (u16)what;
+	before->what = (u8)what;
 	prepare_lists();
 	if (what == CONFINES_CLOCK) {
 		stop();
@@ -102,21 +104,57 @@ static void confine(struct state *state, const struct frame *frame)
 	populate_chunk(state);
 	open_window();
 	know_oneself(state);
-	if (!confined || !is_lent(state))
-		confined_by = state->tid;
-	int is_first = !__atomic_fetch_add(&confined, 1, __ATOMIC_SEQ_CST);
-	if (is_first && frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
+	before->of_child += is_lent(state);
+	__atomic_fetch_add(&confined, 1, __ATOMIC_SEQ_CST);
+	if (frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
 		wait_for_others(state);
 }
 
-/* The same where nothing is recorded, or no longer: of what is executed later, and of the clock. (If the call fails it stays so.) */
-static void confine_unrecorded(const struct shape *shape, const struct frame *frame)
+static int is_confining(void)
 {
-	enum confining what = shape->kind == KIND_CONFINE ? confining(frame) : CONFINES_NOTHING;
+	return __atomic_load_n(&confining_now, __ATOMIC_SEQ_CST) != 0;
+}
+
+/* Recording may only have stopped for another thread's call that will fail. Who begins such a call says so before it stops recording, and who
+ * ends goes on before it says so. Who has no state yet waits for that. 0: it has stopped for good. */
+static struct state *state_to_confine(u64 stack)
+{
+	if (!is_confining() && __atomic_load_n(&stopped, __ATOMIC_SEQ_CST) && !is_confining())
+		return 0;
+	if (own && own->taken == TAKEN)
+		return own;
+	struct state *state = 0;
+	for (u64 begin = ticks(), now = begin; !state && now - begin < OTHERS_MOST; now = ticks()) {
+		__builtin_ia32_pause();
+		state = stopped ? 0 : mine(now >> TIME_SHIFT, stack);
+	}
+	return state;
+}
+
+/* The same where nothing is recorded, or no longer: of what is executed later, and of the clock. If the call fails it stays so. (A thread
+ * that it has stopped for may have no storage for `own`.) */
+static void confine_unrecorded(const struct frame *frame)
+{
+	enum confining what = confining(frame);
+	struct state *state = what == CONFINES_NOTHING ? 0 : state_to_confine(stack_of(frame));
+	if (state) {
+		confine(state, frame);
+		return;
+	}
 	if (what == CONFINES_NOTHING)
 		return;
 	prepare_lists();
 	__atomic_fetch_add(what == CONFINES_CLOCK ? &stopped : &confined, 1, __ATOMIC_SEQ_CST);
+}
+
+static void undo(struct confinement *before)
+{
+	if (before->what == CONFINES_CLOCK) {
+		go_on();
+		return;
+	}
+	before->of_child -= before->of_child > 0;
+	__atomic_fetch_sub(&confined, 1, __ATOMIC_RELAXED);
 }
 
 /* The call has come back. One that failed has forbidden nothing. */
@@ -126,11 +164,7 @@ static void confine_after(struct state *state, const struct frame *frame)
 	if (before->stack != (u64)(frame + 1) || before->tid != state->tid)
 		return;
 	before->stack = 0;
-	__atomic_fetch_sub(&confining_now, 1, __ATOMIC_RELAXED);
-	if (!failed((s64)frame->number))
-		return;
-	if (before->what == CONFINES_CLOCK)
-		go_on();
-	else
-		__atomic_fetch_sub(&confined, 1, __ATOMIC_RELAXED);
+	if (failed((s64)frame->number))
+		undo(before);
+	__atomic_fetch_sub(&confining_now, 1, __ATOMIC_SEQ_CST);
 }

@@ -5,7 +5,6 @@
 #define SS_ONSTACK 1
 /* No stack is larger: farther up is another one. */
 #define STACK_MOST (1ul << 30)
-#define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
 
 /* Whether the call at `stack`, which has returned, is the one in flight. If it is, what came in between is over, and what of that is not
  * written was left. (A handler's calls, while another is in flight, are not noted.) */

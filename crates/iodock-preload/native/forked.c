@@ -56,6 +56,7 @@ static void leave_to_nobody(struct state *state)
 		return;
 	put_bytes((u8 *)state, (const u8 *)&interrupted->state, sizeof(*state));
 	state->taken = 0;
+	state->confinement.calling = 0;
 	set_taken(state->number);
 	for (u32 level = 0; level < LEVELS; level++) {
 		struct chunk *chunk = state->streams[level].chunk;

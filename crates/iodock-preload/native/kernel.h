@@ -48,9 +48,11 @@
 #define SYS_faccessat 269
 #define SYS_process_vm_readv 310
 #define SYS_seccomp 317
+#define SYS_splice 275
+#define SYS_futex 202
 #define SYS_utimensat 280
+#define SYS_recvmmsg 299
 #define SYS_name_to_handle_at 303
-#define SYS_membarrier 324
 #define SYS_statx 332
 #define SYS_pidfd_open 434
 #define SYS_clone3 435
@@ -58,7 +60,6 @@
 #define SYS_mount_setattr 442
 #define SYS_getxattrat 464
 #define SYS_listxattrat 465
-#define SYS_nanosleep 35
 
 #define PROT_READ 1
 #define PROT_WRITE 2
@@ -116,7 +117,7 @@
 #define SECCOMP_SET_MODE_STRICT 0
 #define SECCOMP_SET_MODE_FILTER 1
 #define SECCOMP_FILTER_FLAG_TSYNC 1
-#define MEMBARRIER_CMD_GLOBAL 1
+#define FUTEX_CMP_REQUEUE_PRIVATE (4 | 128)
 #define UTIME_OMIT 0x3ffffffel
 
 static inline long kernel(long number, long a, long b, long c, long d, long e, long f)

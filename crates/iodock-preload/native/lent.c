@@ -71,10 +71,10 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 }
 
 /* What the child has forbidden itself in our memory does not hold for its parent. */
-static void leave_sandbox_of(const struct state *child)
+static void leave_sandbox_of(struct state *child)
 {
-	if (confined && confined_by == child->tid)
-		confined = 0;
+	__atomic_fetch_sub(&confined, child->confinement.of_child, __ATOMIC_RELAXED);
+	child->confinement.of_child = 0;
 }
 
 /* What the child of vfork, which has gone, has left unfinished in its parent's state. */

@@ -114,7 +114,8 @@ struct pending {
 struct confinement {
 	u64 stack;
 	u32 tid;
-	u16 what;    /* enum confining */
+	u8 what;     /* enum confining */
+	u8 of_child; /* filters that a child of vfork has put on in our memory */
 	u16 calling; /* how often this thread is where it may make calls of ours: see begin_calling() */
 };
 
@@ -140,8 +141,16 @@ struct place {
 _Static_assert(__builtin_offsetof(struct place, start) == __builtin_offsetof(struct plain_frame, start), "looked at alike");
 #define MARKED (1ul << 63)
 
-/* In the lowest bits of state.flight: there is no such frame, for the call's trampoline makes it; no call is in flight, that is who writes a
- * record of another one; or who writes that of a call that was left, which is noted in the chunk until it is written. */
+/* state.flight says what a thread is in, by an address on its stack and by its lowest bits:
+ *
+ *   0                     nothing
+ *   a plain_frame         a call that the stub makes: set before it (stub, take_off), taken away with its record (stub, commit_landing, land)
+ *   a place | NO_FRAME    the same of a call that a trampoline makes: there would be its frame if the stub made it
+ *   a place | WRITES      no call, who writes a record (enter, leave)
+ *   a place | WRITES_LEFT who writes that of a call that was left: this one is noted in the chunk until it is written
+ *
+ * A handler that comes then looks whether what stands there is still there (was_left in flight.c), and leaves a chunk alone whose level is
+ * taken. What the call is (its number, start and descriptor) stands in the chunk, or in state.kept while the next chunk is begun. */
 #define NO_FRAME 1ul
 #define WRITES 2ul
 #define WRITES_LEFT 4ul
@@ -220,8 +229,6 @@ __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
 /* Seccomp filters that may forbid our own calls, also those that are about to be set: as long as there are any we make none. */
 static u32 confined;
-/* By which thread, or which child of vfork in its parent's memory. */
-static u32 confined_by;
 
 /* In this process, and what it makes by fork. */
 static void stop(void)
@@ -245,6 +252,10 @@ static inline u64 ticks(void)
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return (u64)high << 32 | low;
 }
+
+/* The parts, each after what it needs: what is written (numbers), where (mapping to threads, forked), what of a call (paths to watch), the
+ * call in flight and the frequent ones (flight, short), calls that are told before and behind (around, with sight to confine in its
+ * midst), and what happens once, as the library is loaded (patch, load). */
 
 #include "numbers.c"
 

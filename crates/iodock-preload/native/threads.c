@@ -169,9 +169,11 @@ static void know_oneself(const struct state *state)
 	process = state->owner;
 }
 
-/* The same while `adopting` says so. */
-static struct state *adopt_one(u64 now)
+/* A thread's first call, which begins or ended at `now`: what it is told before must not be later. */
+static __attribute__((noinline)) struct state *adopt(u64 now)
 {
+	if (!session || stopped || session->closed)
+		return 0;
 	/* A child has what its maker had here, and a new thread nothing. */
 	struct state *before = own;
 	if (before)
@@ -209,7 +211,7 @@ static struct state *adopt_one(u64 now)
 	state->pid = state->owner = confined ? process : pid;
 	state->depth = 0;
 	state->flight = 0;
-	state->confinement.calling = 0;
+	state->confinement.calling = state->confinement.of_child = 0;
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);
@@ -221,17 +223,6 @@ static struct state *adopt_one(u64 now)
 	leave(state, level, &here);
 	/* (In the child of a handler's fork it has another one.) */
 	return own;
-}
-
-/* A thread's first call, which begins or ended at `now`: what it is told before must not be later. */
-static __attribute__((noinline)) struct state *adopt(u64 now)
-{
-	if (!session || stopped || session->closed)
-		return 0;
-	__atomic_fetch_add(&adopting, 1, __ATOMIC_SEQ_CST);
-	struct state *state = adopt_one(now);
-	__atomic_fetch_sub(&adopting, 1, __ATOMIC_RELAXED);
-	return state;
 }
 
 static __attribute__((noinline)) struct state *adopted_or_settled(struct state *state, u64 now, u64 stack)

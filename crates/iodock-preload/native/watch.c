@@ -4,7 +4,6 @@
  * A process that has mapped a large file says so in the header, one at a time, and waits until the recorder has begun to watch it; not
  * for longer than a moment, since the recorder may be gone. A child inherits being watched with the memory that says so. */
 
-#define SYS_futex 202
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 #define WAIT_NS 50000000l

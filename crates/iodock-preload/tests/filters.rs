@@ -62,3 +62,19 @@ fn a_program_whose_filter_leaves_the_recorder_no_memory_is_counted() {
     assert!(status.expect("the program starts").success());
     assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
 }
+
+#[test]
+fn recording_goes_on_behind_what_was_refused() {
+    for _ in 0..RUNS {
+        let (session, ..) = unharmed(&["strict"]);
+        assert_eq!(counts(&session)["mkdir"], 500);
+    }
+}
+
+#[test]
+fn the_filters_of_children_in_their_parents_memory_are_each_their_own() {
+    for _ in 0..RUNS {
+        let (.., output) = unharmed(&["twins"]);
+        assert_eq!(output.stdout, b"0\n");
+    }
+}

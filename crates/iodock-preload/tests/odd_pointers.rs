@@ -23,6 +23,22 @@ fn paths_that_the_call_has_written_over_are_not_looked_at() {
 }
 
 #[test]
+fn a_path_that_lies_before_what_the_call_writes_is_there() {
+    let (session, ..) = same("odd_pointers", &["link-beside-path"]);
+    let path = entries(&session).into_iter().find_map(|entry| match entry {
+        Entry::Call(call) if call.call.name() == "readlink" => Some(call.path),
+        _ => None,
+    });
+    assert_eq!(path, Some(Some(b"beside".to_vec())));
+}
+
+#[test]
+fn offsets_of_what_moves_nothing_are_not_looked_at() {
+    let (session, ..) = same("odd_pointers", &["splice-of-nothing"]);
+    assert_eq!(counts(&session)["splice"], 1);
+}
+
+#[test]
 fn paths_that_no_call_has_read_are_not_looked_at() {
     let (session, ..) = same("odd_pointers", &["times-without-path"]);
     assert_eq!(counts(&session)["utimensat"], 1);

@@ -107,7 +107,11 @@ impl Part {
         }
         self.folder = shared(&self.store)?;
         // Another one may have replaced the folder before we had its lock: whoever makes this one has the store.
-        make_folder(&self.store.join("journal"))?;
+        if let Err(error) = make_folder(&self.store.join("journal")) {
+            // It stays if there is anything in it.
+            let _ = fs::remove_dir(&self.store);
+            return Err(error.into());
+        }
         self.created = true;
         let manifest = concat!(
             "{\"schema\": 1, \"state\": \"recording\", \"writer\": \"iodock ",

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,6 +64,59 @@ static void *filter_on(void *unused)
 	while (!over)
 		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 	return unused;
+}
+
+/* Strict mode, which the kernel refuses where there is a filter. */
+static void *refuse_strictness(void *unused)
+{
+	for (int i = 0; i < 300; i++)
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	return unused;
+}
+
+static long strict(void)
+{
+	struct sock_filter rule = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = {1, &rule};
+	pthread_t threads[THREADS];
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	for (int i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], 0, refuse_strictness, 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], 0);
+	for (int i = 0; i < 500; i++)
+		mkdir("/nowhere/at-all", 0700);
+	return 0;
+}
+
+/* Two threads whose children in their memory forbid themselves what recording does, one behind the other's exec. */
+static void *make_child(void *first)
+{
+	int status = -1;
+	pid_t child = vfork();
+	if (!child) {
+		set_filter(0);
+		if (first)
+			usleep(3000), execl("/bin/true", "true", NULL);
+		usleep(30000);
+		for (int i = 0; i < 60; i++)
+			rename("/nowhere/a", "/nowhere/b");
+		_exit(0);
+	}
+	waitpid(child, &status, 0);
+	return (void *)(long)status;
+}
+
+static long twins(void)
+{
+	pthread_t threads[2];
+	void *status[2];
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], 0, make_child, i ? 0 : &threads);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], &status[i]);
+	return (long)status[0] | (long)status[1];
 }
 
 static long beside(void *(*others)(void *), int count, unsigned flags)
@@ -170,6 +224,10 @@ int main(int count, char **arguments)
 		result = beside(rename_on, THREADS, SECCOMP_FILTER_FLAG_TSYNC);
 	if (!strcmp(what, "refused"))
 		result = beside(filter_on, 1, 0);
+	if (!strcmp(what, "strict"))
+		result = strict();
+	if (!strcmp(what, "twins"))
+		result = twins();
 	if (!strcmp(what, "stopped"))
 		end_recording(), filter_and_execute();
 	if (!strcmp(what, "gone"))

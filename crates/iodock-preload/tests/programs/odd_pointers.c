@@ -43,6 +43,19 @@ static long link_over_path(void)
 	return readlink(path, path, 16);
 }
 
+static long link_beside_path(void)
+{
+	struct { char path[16], found[64]; } both = {"beside", ""};
+	symlink("elsewhere", "beside");
+	return readlink(both.path, both.found, sizeof(both.found));
+}
+
+static long splice_of_nothing(void)
+{
+	int ends[2];
+	return pipe(ends) ? -1 : syscall(SYS_splice, open("/proc/self/exe", O_RDONLY), (loff_t *)1, ends[1], 0, 0, 0);
+}
+
 static long attribute_over_path(void)
 {
 	char value[64], *path = before_nothing(64);
@@ -129,7 +142,7 @@ static long ring_without_descriptor(void)
 static const struct { const char *name; long (*call)(void); } all[] = {
 	{"vector-with-half", vector_with_half}, {"link-over-path", link_over_path}, {"attribute-over-path", attribute_over_path},
 	{"times-without-path", times_without_path}, {"message-over-itself", message_over_itself},
-	{"filter-with-half", filter_with_half}, {"pipe-without-flags", pipe_without_flags}, {"number-with-half", number_with_half},
+	{"filter-with-half", filter_with_half}, {"pipe-without-flags", pipe_without_flags}, {"number-with-half", number_with_half}, {"link-beside-path", link_beside_path}, {"splice-of-nothing", splice_of_nothing},
 	{"ring-without-descriptor", ring_without_descriptor},
 };
 
