@@ -115,6 +115,8 @@ static int is_confining(void)
 	return __atomic_load_n(&confining_now, __ATOMIC_SEQ_CST) != 0;
 }
 
+#define STATE_TRIES 3
+
 /* Recording may only have stopped for another thread's call that will fail. Who begins such a call says so before it stops recording, and who
  * ends goes on before it says so. Who has no state yet waits for that. 0: it has stopped for good. */
 static struct state *state_to_confine(u64 stack)
@@ -124,9 +126,14 @@ static struct state *state_to_confine(u64 stack)
 	if (own && own->taken == TAKEN)
 		return own;
 	struct state *state = 0;
-	for (u64 begin = ticks(), now = begin; !state && now - begin < OTHERS_MOST; now = ticks()) {
+	u32 tries = STATE_TRIES;
+	for (u64 begin = ticks(), now = begin; !state && tries && now - begin < OTHERS_MOST; now = ticks()) {
 		__builtin_ia32_pause();
-		state = stopped ? 0 : mine(now >> TIME_SHIFT, stack);
+		if (stopped)
+			continue;
+		state = mine(now >> TIME_SHIFT, stack);
+		/* There is none, or recording had just stopped again. */
+		tries -= !is_confining();
 	}
 	return state;
 }

@@ -2,9 +2,10 @@
 //! dynamic linker are made to jump to, the session file that it shares with the recorder, and the reader
 //! of what it writes there.
 //!
-//! The library (native/, C and assembly) needs no other library, uses integer registers only and makes a
-//! system call of its own only where a chunk is full and around fork, exec and their like. All that needs thought is done here, ahead of time: which instructions
-//! are safe to patch ([`sites`]), what a call's arguments are ([`shapes`]).
+//! The library (native/, C and assembly) needs no other library and uses integer registers only. For a
+//! frequent call it makes no system call of its own unless a chunk is full; it does around fork, exec and
+//! their like, in signal handlers, and where memory must be asked for. All that needs thought is done here,
+//! ahead of time: which instructions are safe to patch ([`sites`]), what a call's arguments are ([`shapes`]).
 
 pub mod asking;
 pub mod cache;
