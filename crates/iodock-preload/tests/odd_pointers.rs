@@ -6,7 +6,18 @@ mod common;
 
 use common::{counts, entries, same};
 use iodock_event::UNKNOWN;
-use iodock_preload::reader::Entry;
+use iodock_preload::reader::{CallRecord, Entry};
+use iodock_preload::session::Session;
+
+/// The one call of that name.
+fn only(session: &Session, name: &str) -> Box<CallRecord> {
+    let calls = entries(session).into_iter().filter_map(|entry| match entry {
+        Entry::Call(call) if call.call.name() == name => Some(call),
+        _ => None,
+    });
+    let [call] = <[Box<CallRecord>; 1]>::try_from(calls.collect::<Vec<_>>()).expect("there is one");
+    call
+}
 
 #[test]
 fn vectors_are_counted_by_half_a_register() {
@@ -16,20 +27,20 @@ fn vectors_are_counted_by_half_a_register() {
 
 #[test]
 fn paths_that_the_call_has_written_over_are_not_looked_at() {
-    for (what, call) in [("link-over-path", "readlink"), ("attribute-over-path", "getxattr")] {
-        let (session, ..) = same("odd_pointers", &[what]);
-        assert_eq!(counts(&session)[call], 1, "{what}");
+    let (session, ..) = same("odd_pointers", &["link-over-path"]);
+    assert_eq!(only(&session, "readlink").path, None);
+    let (session, _folder, output) = same("odd_pointers", &["attribute-over-path"]);
+    if output.stdout == b"-1\n" {
+        println!("files have no attributes here");
+        return;
     }
+    assert_eq!(only(&session, "getxattr").path, None);
 }
 
 #[test]
 fn a_path_that_lies_before_what_the_call_writes_is_there() {
     let (session, ..) = same("odd_pointers", &["link-beside-path"]);
-    let path = entries(&session).into_iter().find_map(|entry| match entry {
-        Entry::Call(call) if call.call.name() == "readlink" => Some(call.path),
-        _ => None,
-    });
-    assert_eq!(path, Some(Some(b"beside".to_vec())));
+    assert_eq!(only(&session, "readlink").path, Some(b"beside".to_vec()));
 }
 
 #[test]
@@ -59,11 +70,7 @@ fn filters_are_known_by_half_a_register() {
 #[test]
 fn a_pipe_has_no_flags() {
     let (session, ..) = same("odd_pointers", &["pipe-without-flags"]);
-    let pipe = entries(&session).into_iter().find_map(|entry| match entry {
-        Entry::Call(call) if call.call.name() == "pipe" => Some(call.flags),
-        _ => None,
-    });
-    assert_eq!(pipe, Some(0));
+    assert_eq!(only(&session, "pipe").flags, 0);
 }
 
 #[test]
@@ -79,11 +86,7 @@ fn a_ring_is_not_looked_for_in_a_file_with_its_number() {
         println!("rings can't be made or registered here");
         return;
     }
-    let found = entries(&session).into_iter().find_map(|entry| match entry {
-        Entry::Call(call) if call.call.name() == "io_uring_enter" => Some(call),
-        _ => None,
-    });
-    let enter = found.expect("it was made");
+    let enter = only(&session, "io_uring_enter");
     assert_eq!((enter.fd, enter.argument), (-1, UNKNOWN));
     // As it was asked for, and as it is done.
     assert_eq!(enter.items.iter().map(|item| item.bytes).collect::<Vec<_>>(), [50, 50]);
