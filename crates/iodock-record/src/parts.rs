@@ -110,7 +110,7 @@ impl Part {
         if let Err(error) = make_folder(&self.store.join("journal")) {
             // It stays if there is anything in it.
             let _ = fs::remove_dir(&self.store);
-            return Err(error.into());
+            return Err(error);
         }
         self.created = true;
         let manifest = concat!(
