@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{compiled, counts, same, Folder};
+use common::{counts, same, Folder};
 use iodock_preload::format::header;
 use iodock_preload::session::Session;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Often enough to meet what happens now and then.
 const RUNS: usize = 12;
@@ -47,20 +47,6 @@ fn what_is_executed_in_a_sandbox_is_left_alone_where_nothing_is_recorded_any_mor
 fn a_sandbox_leaves_a_limited_address_space_to_the_program() {
     let (.., output) = unharmed(&["narrow"]);
     assert_eq!(output.stdout, b"0\n");
-}
-
-#[test]
-fn a_program_whose_filter_leaves_the_recorder_no_memory_is_counted() {
-    let folder = Folder::new();
-    let session = common::session(&folder);
-    let (library, path) = (session.library(), session.path());
-    let status = Command::new(compiled("filters", &folder))
-        .arg("without-advice")
-        .args([&library, &path])
-        .arg("/bin/true")
-        .status();
-    assert!(status.expect("the program starts").success());
-    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
 }
 
 #[test]

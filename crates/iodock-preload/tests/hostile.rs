@@ -43,53 +43,14 @@ fn threads_cancelled_in_a_call_run_their_cleanup() {
 }
 
 #[test]
-fn a_thousand_threads_with_small_stacks() {
-    let (session, ..) = same("threads");
-    assert_eq!(counts(&session)["pread64"], 10_000);
-    assert_eq!(counts(&session)["exit"], 1000);
-}
-
-#[test]
-fn a_thousand_threads_at_once() {
-    let (session, ..) = same("threads-at-once");
-    assert_eq!(counts(&session)["pread64"], 20_000);
-    assert_eq!(session.counter(header::LOST_STREAMS).expect("counter"), 0);
-}
-
-#[test]
 fn programs_that_close_everything() {
     let (session, ..) = same("close-all");
     assert_eq!(counts(&session)["read"], 2);
 }
 
 #[test]
-fn exec_in_a_thread() {
-    let (session, ..) = same("exec-in-thread");
-    assert_eq!(programs(&session), 2);
-}
-
-#[test]
 fn bad_pointers_and_fault_handlers() {
     same("faults");
-}
-
-#[test]
-fn a_program_in_a_sandbox() {
-    let (session, ..) = same("sandbox");
-    assert_eq!(counts(&session)["pread64"], 100_000);
-}
-
-#[test]
-fn a_sandbox_without_a_clock_is_left_alone() {
-    let (session, ..) = same("strict");
-    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
-}
-
-#[test]
-fn questions_about_sandboxes_forbid_nothing() {
-    let (session, ..) = same("probes");
-    assert_eq!(counts(&session)["pread64"], 300);
-    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 0);
 }
 
 #[test]
@@ -135,49 +96,6 @@ fn an_address_space_that_was_small_before() {
     let output = run(&session, "/bin/bash".as_ref(), &["-c", &shell]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "done\n", "{output:?}");
     assert_eq!(counts(&session)["pread64"], 50_000 + 3 * 101 + 3);
-}
-
-#[test]
-fn spawned_programs_and_their_environment() {
-    let (session, ..) = same("spawns");
-    assert_eq!(counts(&session)["execve"], 5);
-    // Though they get an empty environment.
-    assert_eq!(programs(&session), 6);
-}
-
-fn programs(session: &Session) -> usize {
-    entries(session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count()
-}
-
-#[test]
-fn programs_with_other_libraries_to_preload() {
-    let (session, ..) = same("others");
-    assert_eq!(programs(&session), 4);
-}
-
-#[test]
-fn programs_that_can_not_open_the_library() {
-    let (session, ..) = same("out-of-reach");
-    assert_eq!((programs(&session), counts(&session)["execve"]), (1, 3));
-}
-
-#[test]
-fn programs_executed_in_a_sandbox() {
-    let (session, ..) = same("sandboxed-exec");
-    assert_eq!(programs(&session), 1);
-}
-
-#[test]
-fn every_kind_of_clone() {
-    same("clones");
-}
-
-#[test]
-fn threads_made_by_hand() {
-    for what in ["raw-threads", "raw-threads-with-storage"] {
-        let (session, ..) = same(what);
-        assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1, "{what}");
-    }
 }
 
 #[test]
@@ -277,10 +195,4 @@ fn a_killed_program_leaves_all_but_its_last_call() {
 #[test]
 fn libraries_that_come_and_go() {
     same("libraries");
-}
-
-#[test]
-fn many_short_processes() {
-    let (session, ..) = same("bomb");
-    assert_eq!(counts(&session)["exit_group"], 501);
 }

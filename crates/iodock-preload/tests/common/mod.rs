@@ -105,3 +105,8 @@ pub fn counts(session: &Session) -> Counts {
     }
     counts
 }
+
+/// How many programs were executed under the library.
+pub fn programs(session: &Session) -> usize {
+    entries(session).into_iter().filter(|entry| matches!(entry, Entry::Process(_))).count()
+}

@@ -1,6 +1,5 @@
 /* Programs that forbid themselves what a recorder does, beside others that do it just then, or that nobody records any more.
- * filters WHAT [OFFSET], the latter of the word in the session's file that says that the recorder has gone.
- * filters without-advice LIBRARY SESSION PROGRAM...: a container that refuses a call that the recorder needs, and what is recorded in it. */
+ * filters WHAT [OFFSET], the latter of the word in the session's file that says that the recorder has gone. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -197,25 +196,8 @@ static long in_narrow_space(void)
 	return memory == MAP_FAILED ? 1 : result;
 }
 
-static void refuse_advice(void)
-{
-	struct sock_filter rules[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 22), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog filter = {4, rules};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
-}
-
 int main(int count, char **arguments)
 {
-	if (count > 4 && !strcmp(arguments[1], "without-advice")) {
-		refuse_advice();
-		setenv("LD_PRELOAD", arguments[2], 1), setenv("IODOCK_SESSION", arguments[3], 1);
-		execv(arguments[4], arguments + 4);
-		return 3;
-	}
 	const char *what = count > 1 ? arguments[1] : "";
 	long result = 2, offset = count > 2 ? atol(arguments[2]) : 0;
 	if (!strcmp(what, "readers"))

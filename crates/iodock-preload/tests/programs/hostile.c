@@ -134,39 +134,6 @@ static int cancellation(void)
 	return 0;
 }
 
-static void *many(void *what)
-{
-	(void)what;
-	for (int i = 0; i < 10; i++)
-		pread(zero, (char[16]){0}, 16, i);
-	return NULL;
-}
-
-static pthread_barrier_t all_are_there;
-
-static void *many_at_once(void *what)
-{
-	many(what);
-	pthread_barrier_wait(&all_are_there);
-	return many(what);
-}
-
-static int threads(int count, void *(*each)(void *))
-{
-	pthread_t *all = calloc(count, sizeof *all);
-	pthread_attr_t small;
-	pthread_barrier_init(&all_are_there, NULL, count);
-	pthread_attr_init(&small);
-	pthread_attr_setstacksize(&small, 16384);
-	for (int i = 0; i < count; i++)
-		if (pthread_create(&all[i], &small, each, NULL))
-			return 1;
-	for (int i = 0; i < count; i++)
-		pthread_join(all[i], NULL);
-	printf("%d threads\n", count);
-	return 0;
-}
-
 static int close_all(void)
 {
 	printf("%d\n", close_range(3, ~0u, 0));
@@ -181,22 +148,6 @@ static int close_all(void)
 	waitpid(child, &status, 0);
 	printf("%d\n", WEXITSTATUS(status));
 	return 0;
-}
-
-static void *exec_here(void *what)
-{
-	char *arguments[] = {"echo", "from a thread", NULL};
-	(void)what;
-	execv("/bin/echo", arguments);
-	return NULL;
-}
-
-static int exec_in_thread(void)
-{
-	pthread_t thread;
-	pthread_create(&thread, NULL, exec_here, NULL);
-	pause();
-	return 1;
 }
 
 static void on_fault(int signal, siginfo_t *info, void *context)
@@ -239,71 +190,6 @@ static int faults(void)
 	printf("%ld", syscall(SYS_clone3, pages + 2 * 4096 - 4, 88)), printf(" %d\n", errno);
 	printf("%ld", syscall(SYS_clone3, pages + 2 * 4096 - 8, 88)), printf(" %d\n", errno);
 	return 0;
-}
-
-static int sandbox(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 3, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {6, code};
-	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
-	printf("in the sandbox\n");
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		return 1;
-	char mine[16];
-	for (int i = 0; i < 100000; i++)
-		pread(zero, mine, 16, i);
-	fflush(stdout);
-	_exit(0);
-}
-
-static int strict(void)
-{
-	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
-	for (int i = 0; i < 50000; i++)
-		read(zero, buffer, 16);
-	if (write(1, "strict\n", 7) != 7)
-		syscall(SYS_exit, 1);
-	syscall(SYS_exit, 0);
-	return 0;
-}
-
-static void *reads(void *what)
-{
-	for (int i = 0; i < 100; i++)
-		pread(zero, (char[16]){0}, 16, i);
-	return what;
-}
-
-/* What libraries ask to learn what the kernel can: nothing is forbidden by it. Then threads and children go on. */
-static int probes(void)
-{
-	unsigned action = SECCOMP_RET_ALLOW;
-	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL)), printf("%d\n", errno);
-	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL)), printf("%d\n", errno);
-	printf("%ld\n", syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action));
-	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), printf("%d\n", errno);
-	/* These might have worked. */
-	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
-	printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
-	fflush(stdout);
-	pthread_t thread;
-	int status;
-	reads(NULL);
-	pthread_create(&thread, NULL, reads, NULL);
-	pthread_join(thread, NULL);
-	pid_t child = fork();
-	if (child == 0)
-		reads(NULL), _exit(0);
-	waitpid(child, &status, 0);
-	return WEXITSTATUS(status);
 }
 
 static void told(long result)
@@ -373,128 +259,6 @@ static int given_up(void)
 	return 0;
 }
 
-static int spawns(void)
-{
-	char *arguments[] = {"sh", "-c", "exit 7", NULL};
-	char *none[] = {NULL};
-	for (int i = 0; i < 5; i++) {
-		pid_t child;
-		int status;
-		if (posix_spawn(&child, "/bin/sh", NULL, NULL, arguments, none))
-			return 1;
-		waitpid(child, &status, 0);
-		printf("%d\n", WEXITSTATUS(status));
-	}
-	return 0;
-}
-
-/* With another library to preload, ours out of reach, or no rights to it: cat, and what the dynamic linker has to say. */
-static int executes(const char *how)
-{
-	char *arguments[] = {"cat", "/proc/version", NULL};
-	char *session = getenv("IODOCK_SESSION");
-	char *environment[] = {"A=1", "LD_PRELOAD=libm.so.6", "B=2", session ? session - 15 : "S=", "C=3", NULL};
-	int status;
-	for (int i = 0; i < 3; i++) {
-		pid_t child = fork();
-		if (child == 0) {
-			dup2(1, 2);
-			if (!strcmp(how, "others"))
-				execve("/bin/cat", arguments, i ? environment : environment + 1);
-			if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
-				_exit(1);
-			execv("/bin/cat", arguments);
-		}
-		waitpid(child, &status, 0);
-		printf("%d\n", WEXITSTATUS(status));
-		fflush(stdout);
-	}
-	return 0;
-}
-
-/* Executes a program under a filter that kills for what only a preloaded library would ask. */
-static int sandboxed_exec(void)
-{
-	int forbidden[] = {SYS_prctl, SYS_madvise, SYS_getcwd, SYS_getppid, SYS_gettid, SYS_mremap, SYS_process_vm_readv};
-	struct sock_filter code[20] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
-	int count = 1;
-	for (int i = 0; i < 7; i++) {
-		code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], 0, 1);
-		code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	}
-	code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog program = {count, code};
-	char *arguments[] = {"cat", "/proc/version", NULL};
-	int status;
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
-		return 1;
-	pid_t child = fork();
-	if (child == 0)
-		execv("/bin/cat", arguments), _exit(9);
-	waitpid(child, &status, 0);
-	execv("/bin/cat", arguments);
-	return 1;
-}
-
-static int child_of_clone(void *what)
-{
-	(void)what;
-	pread(zero, buffer, 16, 0);
-	return 9;
-}
-
-static int clones(void)
-{
-	char *stack = malloc(65536);
-	int kinds[] = {0, CLONE_VM | CLONE_VFORK, CLONE_VM, CLONE_VM | CLONE_FILES | CLONE_FS};
-	for (int i = 0; i < 4; i++) {
-		int status;
-		pid_t child = clone(child_of_clone, stack + 65536, kinds[i] | SIGCHLD, NULL);
-		waitpid(child, &status, 0);
-		printf("%d\n", WEXITSTATUS(status));
-	}
-	pid_t child = syscall(SYS_fork);
-	if (child == 0)
-		_exit(3);
-	int status;
-	waitpid(child, &status, 0);
-	printf("%d\n", WEXITSTATUS(status));
-	child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
-	if (child == 0)
-		_exit(4);
-	waitpid(child, &status, 0);
-	printf("%d\n", WEXITSTATUS(status));
-	return 0;
-}
-
-static volatile int finished;
-
-static int raw_thread(void *what)
-{
-	pread(zero, (char[16]){0}, 16, 0);
-	__sync_fetch_and_add(&finished, 1);
-	syscall(SYS_exit, 0);
-	return 0;
-}
-
-/* Threads made by hand: without thread-local storage, or with one that nothing is below of. */
-static int raw_threads(int has_storage)
-{
-	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
-	for (int i = 0; i < 4; i++) {
-		char *stack = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		char *storage = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		munmap(storage, 4096);
-		*(void **)(storage + 4096) = storage + 4096;
-		clone(raw_thread, stack + 65536, flags | (has_storage ? CLONE_SETTLS : 0), NULL, NULL, storage + 4096, NULL);
-	}
-	while (finished < 4)
-		usleep(1000);
-	printf("%d\n", finished);
-	return 0;
-}
-
 static int killed(void)
 {
 	for (long i = 0;; i++) {
@@ -516,21 +280,6 @@ static int libraries(void)
 	return 0;
 }
 
-static int bomb(int count)
-{
-	int wrong = 0;
-	for (int i = 0; i < count; i++) {
-		pid_t child = fork();
-		if (child == 0)
-			_exit(i & 127);
-		int status;
-		waitpid(child, &status, 0);
-		wrong += WEXITSTATUS(status) != (i & 127);
-	}
-	printf("%d wrong\n", wrong);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -543,22 +292,10 @@ int main(int argc, char **argv)
 		return jumps();
 	if (!strcmp(what, "cancellation"))
 		return cancellation();
-	if (!strcmp(what, "threads"))
-		return threads(1000, many);
-	if (!strcmp(what, "threads-at-once"))
-		return threads(1000, many_at_once);
 	if (!strcmp(what, "close-all"))
 		return close_all();
-	if (!strcmp(what, "exec-in-thread"))
-		return exec_in_thread();
 	if (!strcmp(what, "faults"))
 		return faults();
-	if (!strcmp(what, "sandbox"))
-		return sandbox();
-	if (!strcmp(what, "strict"))
-		return strict();
-	if (!strcmp(what, "probes"))
-		return probes();
 	if (!strcmp(what, "bad-paths"))
 		return bad_paths();
 	if (!strcmp(what, "locked"))
@@ -569,23 +306,9 @@ int main(int argc, char **argv)
 		return given_up();
 	if (!strcmp(what, "little-memory"))
 		return little_memory();
-	if (!strcmp(what, "spawns"))
-		return spawns();
-	if (!strcmp(what, "others") || !strcmp(what, "out-of-reach"))
-		return executes(what);
-	if (!strcmp(what, "sandboxed-exec"))
-		return sandboxed_exec();
-	if (!strcmp(what, "raw-threads"))
-		return raw_threads(0);
-	if (!strcmp(what, "raw-threads-with-storage"))
-		return raw_threads(1);
-	if (!strcmp(what, "clones"))
-		return clones();
 	if (!strcmp(what, "killed"))
 		return killed();
 	if (!strcmp(what, "libraries"))
 		return libraries();
-	if (!strcmp(what, "bomb"))
-		return bomb(500);
 	return 64;
 }

@@ -1,0 +1,140 @@
+/* Programs in a sandbox, their own or a container's, that does not change meanwhile.
+ * sandboxes WHAT
+ * sandboxes refused CALL ERRNO LIBRARY SESSION PROGRAM...: a container that refuses a call by its number, and what is recorded in it */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char buffer[4096];
+static int zero;
+
+static int sandbox(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pread64, 3, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {6, code};
+	setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+	printf("in the sandbox\n");
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 1;
+	char mine[16];
+	for (int i = 0; i < 100000; i++)
+		pread(zero, mine, 16, i);
+	fflush(stdout);
+	_exit(0);
+}
+
+static int strict(void)
+{
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0);
+	for (int i = 0; i < 50000; i++)
+		read(zero, buffer, 16);
+	if (write(1, "strict\n", 7) != 7)
+		syscall(SYS_exit, 1);
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+static void *reads(void *what)
+{
+	for (int i = 0; i < 100; i++)
+		pread(zero, (char[16]){0}, 16, i);
+	return what;
+}
+
+/* What libraries ask to learn what the kernel can: nothing is forbidden by it. Then threads and children go on. */
+static int probes(void)
+{
+	unsigned action = SECCOMP_RET_ALLOW;
+	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL)), printf("%d\n", errno);
+	printf("%ld ", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL)), printf("%d\n", errno);
+	printf("%ld\n", syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action));
+	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL)), printf("%d\n", errno);
+	/* These might have worked. */
+	printf("%d ", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (void *)8)), printf("%d\n", errno);
+	printf("%d\n", prctl(PR_SET_TSC, PR_TSC_ENABLE));
+	fflush(stdout);
+	pthread_t thread;
+	int status;
+	reads(NULL);
+	pthread_create(&thread, NULL, reads, NULL);
+	pthread_join(thread, NULL);
+	pid_t child = fork();
+	if (child == 0)
+		reads(NULL), _exit(0);
+	waitpid(child, &status, 0);
+	return WEXITSTATUS(status);
+}
+
+/* Executes a program under a filter that kills for what only a preloaded library would ask. */
+static int sandboxed_exec(void)
+{
+	int forbidden[] = {SYS_prctl, SYS_madvise, SYS_getcwd, SYS_getppid, SYS_gettid, SYS_mremap, SYS_process_vm_readv};
+	struct sock_filter code[20] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+	int count = 1;
+	for (int i = 0; i < 7; i++) {
+		code[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, forbidden[i], 0, 1);
+		code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	code[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = {count, code};
+	char *arguments[] = {"cat", "/proc/version", NULL};
+	int status;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		return 1;
+	pid_t child = fork();
+	if (child == 0)
+		execv("/bin/cat", arguments), _exit(9);
+	waitpid(child, &status, 0);
+	execv("/bin/cat", arguments);
+	return 1;
+}
+
+static int in_container(unsigned refused, unsigned error, char **recorded)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog filter = {4, rules};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	setenv("LD_PRELOAD", recorded[0], 1), setenv("IODOCK_SESSION", recorded[1], 1);
+	execv(recorded[2], recorded + 2);
+	return 3;
+}
+
+int main(int count, char **arguments)
+{
+	const char *what = count > 1 ? arguments[1] : "";
+	zero = open("/dev/zero", O_RDONLY);
+	if (!strcmp(what, "sandbox"))
+		return sandbox();
+	if (!strcmp(what, "strict"))
+		return strict();
+	if (!strcmp(what, "probes"))
+		return probes();
+	if (!strcmp(what, "sandboxed-exec"))
+		return sandboxed_exec();
+	if (!strcmp(what, "refused") && count > 6)
+		return in_container(atoi(arguments[2]), atoi(arguments[3]), arguments + 4);
+	return 64;
+}

@@ -1,0 +1,77 @@
+//! Programs in sandboxes, which kill or refuse what a recorder calls, go on as they do alone.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod common;
+
+use common::{compiled, counts, programs, Counts, Folder};
+use iodock_preload::format::header;
+use iodock_preload::session::Session;
+use std::process::{Command, Output};
+
+fn same(what: &str) -> (Session, Folder, Output) {
+    common::same("sandboxes", &[what])
+}
+
+#[test]
+fn a_program_in_a_sandbox() {
+    let (session, ..) = same("sandbox");
+    assert_eq!(counts(&session)["pread64"], 100_000);
+}
+
+#[test]
+fn a_sandbox_without_a_clock_is_left_alone() {
+    let (session, ..) = same("strict");
+    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1);
+}
+
+#[test]
+fn questions_about_sandboxes_forbid_nothing() {
+    let (session, ..) = same("probes");
+    assert_eq!(counts(&session)["pread64"], 300);
+    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 0);
+}
+
+#[test]
+fn programs_executed_in_a_sandbox() {
+    let (session, ..) = same("sandboxed-exec");
+    assert_eq!(programs(&session), 1);
+}
+
+/// What is recorded of 300 preads by two threads and a child, in a container that refuses a call with EPERM.
+fn recorded_where_refused(call: u32) -> (Session, Counts) {
+    let folder = Folder::new();
+    let session = common::session(&folder);
+    let (program, library) = (compiled("sandboxes", &folder), session.library());
+    let alone = Command::new(&program).arg("probes").output().expect("the program starts");
+    let recorded = Command::new(&program)
+        .args(["refused", &call.to_string(), "1"])
+        .args([library.as_os_str(), session.path().as_os_str(), program.as_os_str(), "probes".as_ref()])
+        .output()
+        .expect("the program starts");
+    assert_eq!((recorded.status, recorded.stdout), (alone.status, alone.stdout), "call {call} is refused");
+    let counts = counts(&session);
+    (session, counts)
+}
+
+#[test]
+fn a_container_that_refuses_what_recording_can_do_without_loses_no_call() {
+    for (name, call) in [
+        ("mremap", 25),
+        ("getcwd", 79),
+        ("getppid", 110),
+        ("munlock", 150),
+        ("gettid", 186),
+        ("process_vm_readv", 310),
+    ] {
+        let (session, counts) = recorded_where_refused(call);
+        assert_eq!(counts["pread64"], 300, "{name} is refused");
+        assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 0, "{name} is refused");
+    }
+}
+
+#[test]
+fn a_container_that_leaves_the_recorder_no_memory_is_counted() {
+    let (session, counts) = recorded_where_refused(28);
+    assert_eq!(counts.get("pread64"), None);
+    assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1, "madvise is refused");
+}
