@@ -64,7 +64,7 @@ pub fn doctor() -> Vec<Fact> {
         (Some("1"), false) => "programs can be started under recording; attaching with -p needs root",
         _ => "programs can be started under recording, and own processes attached to with -p",
     };
-    let root = crate::launch::is_root();
+    let root = crate::program::is_root();
     let privileges = if root {
         "set-user-id programs keep their rights while recorded"
     } else {

@@ -1,6 +1,6 @@
 //! Why nothing could be recorded, and what to do about it.
 
-use std::fmt;
+use std::{fmt, io};
 
 /// The machine or the system's settings don't allow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,3 +59,31 @@ impl fmt::Display for RecordError {
 }
 
 impl std::error::Error for RecordError {}
+
+/// What a shell says when a program can't be started.
+pub fn launch_error(name: &str, error: &io::Error) -> RecordError {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::ENOTDIR) => RecordError::NotFound(Refusal::new(
+            format!("{name}: no such program"),
+            "check the name, PATH, and the interpreter that a script's first line names",
+        )),
+        Some(libc::E2BIG) => RecordError::NotExecutable(Refusal::new(
+            format!("{name}: can't be executed: {}", plain(error)),
+            "its arguments and environment are too large, perhaps with the variables that rewrite adds: see ulimit -s, or choose --backend ptrace",
+        )),
+        Some(libc::ETXTBSY) => RecordError::NotExecutable(Refusal::new(
+            format!("{name}: can't be executed: {}", plain(error)),
+            "somebody has it open for writing: wait until it is whole",
+        )),
+        _ => RecordError::NotExecutable(Refusal::new(
+            format!("{name}: can't be executed: {}", plain(error)),
+            "is it a program, and executable for you (chmod +x)?",
+        )),
+    }
+}
+
+/// The error's words without "(os error N)".
+pub fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
+}

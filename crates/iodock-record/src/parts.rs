@@ -50,7 +50,7 @@ fn job() -> String {
 
 fn store_error(store: &Path, error: &std::io::Error) -> RecordError {
     RecordError::Store(Refusal::new(
-        format!("{}: the store can't be made: {}", store.display(), crate::launch::plain(error)),
+        format!("{}: the store can't be made: {}", store.display(), crate::error::plain(error)),
         "give it another place: -o PATH",
     ))
 }

@@ -4,7 +4,8 @@ use super::reach::blind_to;
 use super::reason::Reason;
 use super::{bpf, Backend, BACKENDS};
 use crate::error::{RecordError, Refusal};
-use crate::launch::{may_open, Program};
+use crate::launch::may_open;
+use crate::program::Program;
 
 /// A back end and the reason to take it.
 #[derive(Clone, Copy)]

@@ -10,7 +10,7 @@ pub mod rewrite;
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::error::{RecordError, Refusal};
-use crate::launch::Program;
+use crate::program::Program;
 use iodock_event::Losses;
 use iodock_journal::JournalWriter;
 use std::path::PathBuf;

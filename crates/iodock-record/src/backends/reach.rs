@@ -1,7 +1,7 @@
 //! Which programs load a library of ours at all.
 
 use super::reason::Reason;
-use crate::launch::privilege;
+use crate::program::privilege;
 use iodock_preload::{elf, session};
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -83,7 +83,7 @@ impl Watch {
 
     fn refuse(&mut self, error: &io::Error) {
         self.rings.clear();
-        self.refusal = Some(crate::launch::plain(error));
+        self.refusal = Some(crate::error::plain(error));
     }
 
     fn open_rings(&mut self) -> io::Result<()> {

@@ -8,8 +8,7 @@ use super::round::Watch;
 use crate::backends::Ended;
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::error::{RecordError, Refusal};
-use crate::launch;
+use crate::error::{plain, RecordError, Refusal};
 use iodock_bpf::plans::Plans;
 use iodock_bpf::programs::Programs;
 use iodock_journal::JournalWriter;
@@ -49,7 +48,7 @@ fn follow(
     let mut following = Following::new(&programs, (watch, queue), clock, control, purpose);
     for &pid in pids {
         following.attach(pid).map_err(|error| {
-            let message = format!("process {pid} can't be followed: {}", launch::plain(&error));
+            let message = format!("process {pid} can't be followed: {}", plain(&error));
             RecordError::Refused(Refusal::new(message, "ps -e lists the processes that run"))
         })?;
     }

@@ -7,8 +7,9 @@ use super::round::Watch;
 use crate::backends::Ended;
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::error::{RecordError, Refusal};
-use crate::launch::{self, Program};
+use crate::error::{launch_error, plain, RecordError, Refusal};
+use crate::launch;
+use crate::program::Program;
 use iodock_bpf::error::LoadError;
 use iodock_bpf::plans::Plans;
 use iodock_bpf::programs::Programs;
@@ -28,7 +29,7 @@ pub fn run(
     let plans = Plans::of_this_machine();
     let mut programs = Programs::load(&plans.plans).map_err(|error| refused(&error))?;
     let cant_start = |error: io::Error| {
-        let message = format!("{} can't be started: {}", program.path.display(), launch::plain(&error));
+        let message = format!("{} can't be started: {}", program.path.display(), plain(&error));
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
     };
     let (keeper, queue) = Keeper::new(journal, control, &plans, (clock.epoch(), programs.shows_pages))?;
@@ -44,7 +45,7 @@ pub fn run(
     following.root(pid, &program.command_text());
     let followed = following.run(keeper, || child.release());
     if let Some(error) = &followed.exec_error {
-        return Err(launch::launch_error(&program.path.to_string_lossy(), error));
+        return Err(launch_error(&program.path.to_string_lossy(), error));
     }
     Ok(followed.told(journal))
 }

@@ -6,9 +6,10 @@ use super::tracer::Tracer;
 use super::{filter, request};
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::error::{RecordError, Refusal};
-use crate::launch::{self, Program};
+use crate::error::{launch_error, plain, RecordError, Refusal};
+use crate::launch;
 use crate::process;
+use crate::program::Program;
 use iodock_journal::JournalWriter;
 use std::collections::BTreeSet;
 use std::io;
@@ -54,7 +55,7 @@ impl Drop for Leaving<'_> {
 fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     let code = filter::program();
     let cant_start = |error: io::Error| {
-        let message = format!("{} can't be started: {}", program.path.display(), launch::plain(&error));
+        let message = format!("{} can't be started: {}", program.path.display(), plain(&error));
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
     };
     let mut child = launch::fork(program, &code).map_err(cant_start)?;
@@ -70,7 +71,7 @@ fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
     child.release();
     let ended = tracer.follow();
     if let Some(error) = tracer.exec_error() {
-        return Err(launch::launch_error(&program.path.to_string_lossy(), &error));
+        return Err(launch_error(&program.path.to_string_lossy(), &error));
     }
     match child.failure() {
         Some(error) => Err(cant_start(error)),
@@ -161,7 +162,7 @@ fn seize_refusal(pid: u32, error: &io::Error) -> Refusal {
         }
         _ => crate::doctor::ptrace_refusal().unwrap_or_else(|| {
             Refusal::new(
-                format!("process {pid} may not be traced: {}", launch::plain(error)),
+                format!("process {pid} may not be traced: {}", plain(error)),
                 "it belongs to another user, is privileged, or /proc/sys/kernel/yama/ptrace_scope forbids it: \
                  start it with iodock record, or attach as root",
             )

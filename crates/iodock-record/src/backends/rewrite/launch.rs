@@ -8,11 +8,12 @@ use crate::backends::ptrace::Requests;
 use crate::backends::{Ended, ProgramExit};
 use crate::clock::Clock;
 use crate::control::{Control, Received};
-use crate::error::{RecordError, Refusal};
+use crate::error::{launch_error, plain, RecordError, Refusal};
 use crate::faults::PageFaults;
-use crate::launch::{self, Program};
+use crate::launch;
 use crate::locks::lock;
 use crate::process;
+use crate::program::Program;
 use crate::standing::StopAlong;
 use iodock_event::{LossKind, Losses, TaskUsage};
 use iodock_journal::{JournalError, JournalWriter};
@@ -48,7 +49,7 @@ pub fn run(
     control: &Control,
 ) -> Result<Ended, RecordError> {
     let refused = |what: &str, error: io::Error| {
-        let message = format!("{what}: {}", launch::plain(&error));
+        let message = format!("{what}: {}", plain(&error));
         RecordError::Refused(Refusal::new(message, "choose --backend ptrace"))
     };
     let folder = Folder(room::place().map_err(RecordError::Refused)?);
@@ -108,7 +109,7 @@ pub fn run(
         })
     });
     match child.failure() {
-        Some(error) => Err(launch::launch_error(&program.path.to_string_lossy(), &error)),
+        Some(error) => Err(launch_error(&program.path.to_string_lossy(), &error)),
         None => Ok(following.finish(traced)),
     }
 }

@@ -1,6 +1,6 @@
 //! Where a session's folder is made.
 
-use crate::error::Refusal;
+use crate::error::{plain, Refusal};
 use crate::launch;
 use iodock_preload::{left, session};
 use std::fs;
@@ -37,8 +37,7 @@ pub fn refusal() -> Option<Refusal> {
     let made = fs::File::create_new(&file).and_then(|made| made.set_len(session::FILE_BYTES));
     let _ = fs::remove_file(&file);
     let error = made.and_then(|()| launch::may_open(DESCRIPTORS)).err()?;
-    let message =
-        format!("{}: the shared buffers can't be made there: {}", file.display(), launch::plain(&error));
+    let message = format!("{}: the shared buffers can't be made there: {}", file.display(), plain(&error));
     let first = match error.raw_os_error() {
         Some(libc::EMFILE | libc::ENFILE) => "allow more files to be open at once (ulimit -n), or ",
         Some(libc::EFBIG) => "allow larger files (ulimit -f), or ",

@@ -1,7 +1,7 @@
 //! The first process, as it is before it executes the program: what the library can't see.
 
-use crate::launch::Program;
 use crate::process;
+use crate::program::Program;
 use iodock_event::constants::O_CLOEXEC;
 use iodock_event::{Batch, CallId, Outcome, RawCall, Record, Start};
 use iodock_journal::JournalWriter;

@@ -5,7 +5,7 @@ use crate::backends::ptrace::{self, Requests};
 use crate::backends::Ended;
 use crate::clock::Clock;
 use crate::control::Control;
-use crate::{doctor, launch};
+use crate::{doctor, program};
 use iodock_journal::{Closing, JournalMeta, JournalWriter};
 use iodock_preload::asking::{Asking, TRACE};
 use iodock_preload::calls;
@@ -39,7 +39,7 @@ impl Tracing<'_> {
         }
         let unseen = trace::UNSEEN | if self.complete { trace::ALL } else { 0 };
         // A tracer without rights would take those of the program away.
-        let what = unseen | if launch::is_root() { trace::PRIVILEGED } else { 0 };
+        let what = unseen | if program::is_root() { trace::PRIVILEGED } else { 0 };
         // Where the header can't be mapped nobody asks.
         let Ok(asking) = Asking::begin(self.session, TRACE, what) else { return (work(false), None) };
         thread::scope(|scope| {

@@ -8,7 +8,7 @@ use crate::backends::ptrace::request::{self, CallInfo};
 use crate::backends::ptrace::taking::{self, Taken};
 use crate::backends::ptrace::tasks::{Call, Stage, State};
 use crate::backends::{reach::blind_to, reason::Reason, Ended};
-use crate::{launch, process};
+use crate::{process, program};
 use iodock_event::Action;
 use iodock_preload::format::mark;
 use std::ffi::OsStr;
@@ -225,7 +225,7 @@ impl Tracer<'_> {
         }
         let Some(name) = path_of(&self.tasks.get(slot).call) else { return false };
         let folder = std::fs::read_link(format!("/proc/{tid}/cwd")).unwrap_or_default();
-        launch::privilege(&folder.join(OsStr::from_bytes(name))).is_some()
+        program::privilege(&folder.join(OsStr::from_bytes(name))).is_some()
     }
 
     pub(super) fn hand_back(&mut self, slot: usize, tid: u32) {

@@ -177,7 +177,7 @@ impl Tracer<'_> {
 
     pub(super) fn warn_of_privileges(&mut self, tid: u32) {
         let Ok(path) = std::fs::read_link(format!("/proc/{tid}/exe")) else { return };
-        if let Some(what) = crate::launch::privilege(&path) {
+        if let Some(what) = crate::program::privilege(&path) {
             let text = format!("{} is {what} and ran without its privileges; record as root", path.display());
             if !self.warnings.contains(&text) {
                 self.warnings.push(text);

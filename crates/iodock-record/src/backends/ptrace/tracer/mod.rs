@@ -102,7 +102,7 @@ impl<'a> Tracer<'a> {
             early_ends: Vec::new(),
             newborn: Vec::new(),
             warnings: Vec::new(),
-            privileged: crate::launch::is_root(),
+            privileged: crate::program::is_root(),
             now: clock.now(),
         }
     }
