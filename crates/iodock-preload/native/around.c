@@ -162,9 +162,9 @@ static inline ALWAYS void record_before(struct frame *frame)
 	u64 stack = stack_of(frame);
 	struct state *state;
 	const struct shape *shape = shape_of(frame->number);
-	u32 told = shape->roles[0] == ROLE_PATH ? 2 : 3; /* which argument is the environment, of exec */
+	u32 environment_at = shape->roles[0] == ROLE_PATH ? 2 : 3; /* which argument is the environment, of exec */
 	if (shape->kind == KIND_EXEC && (confined || stopped))
-		hide_session(&frame->arguments[told]);
+		hide_session(&frame->arguments[environment_at]);
 	/* A sandbox may forbid the clock. */
 	if (stopped) {
 		if (shape->kind == KIND_CONFINE)
@@ -176,7 +176,7 @@ static inline ALWAYS void record_before(struct frame *frame)
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
 		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
 		if (made)
-			make_environment(made, &frame->arguments[told]);
+			make_environment(made, &frame->arguments[environment_at]);
 		if (shape->kind == KIND_CONFINE)
 			confine_unrecorded(frame);
 		return;
@@ -207,7 +207,7 @@ static inline ALWAYS void record_before(struct frame *frame)
 	}
 	struct environment *made = 0;
 	if (shape->kind == KIND_EXEC) {
-		made = prepare_exec(shape, frame, told);
+		made = prepare_exec(shape, frame, environment_at);
 		before_exec(state, made);
 		/* In the child of a handler's fork this state is nobody's. */
 		if (!state->taken)

@@ -108,7 +108,7 @@ static __attribute__((noinline)) void gather_items(struct state *state, u32 leve
 						   const u64 *arguments, struct fields *f, u64 now, s64 result)
 {
 	u64 count = (u64)result < MOST_ITEMS ? (u64)result : MOST_ITEMS;
-	u64 bytes = count * ITEM_BYTES + CONTROL_LIMIT;
+	u64 bytes = count * ITEM_BYTES + MOST_ANCILLARY;
 	u8 *at = room(state, level, 2 * PLAIN_LIMIT + bytes + sizeof(struct blocks), now);
 	if (!at)
 		return;

@@ -238,9 +238,9 @@ static void make_environment(struct environment *environment, u64 *argument)
 	environment->is_made = 1;
 }
 
-/* The program of an exec is looked at, and its environment, the argument `told`, made. (Shells try one folder after the other: where no
- * program is, nothing is made.) It touches nothing of the thread's: a handler may execute or fork meanwhile. */
-static struct environment *prepare_exec(const struct shape *shape, struct frame *frame, u32 told)
+/* The program of an exec is looked at, and its environment, the argument `environment_at`, made. (Shells try one folder after
+ * the other: where no program is, nothing is made.) It touches nothing of the thread's: a handler may execute or fork meanwhile. */
+static struct environment *prepare_exec(const struct shape *shape, struct frame *frame, u32 environment_at)
 {
 	if (confined)
 		return 0;
@@ -253,7 +253,7 @@ static struct environment *prepare_exec(const struct shape *shape, struct frame 
 		return 0;
 	}
 	environment->sight = sight_of(program, environment->head, &environment->is_foreign);
-	make_environment(environment, &frame->arguments[told]);
+	make_environment(environment, &frame->arguments[environment_at]);
 	return environment;
 }
 
@@ -272,7 +272,7 @@ static int is_only_for_us(struct environment *environment, u64 variable)
 }
 
 /* An exec had more to hand on than may be, with our variables in it: without them? Returns its error if not. */
-static s64 exec_without_ours(struct environment *environment, const struct pending *exec, u32 told)
+static s64 exec_without_ours(struct environment *environment, const struct pending *exec, u32 environment_at)
 {
 	u64 arguments[6], count = 0;
 	for (u32 i = 0; i < 6; i++)
@@ -281,7 +281,7 @@ static s64 exec_without_ours(struct environment *environment, const struct pendi
 		if (!is_only_for_us(environment, *variable))
 			environment->list[count++] = *variable;
 	environment->list[count] = 0;
-	arguments[told] = (u64)environment->list;
+	arguments[environment_at] = (u64)environment->list;
 	return kernel((long)exec->number, (long)arguments[0], (long)arguments[1], (long)arguments[2], (long)arguments[3],
 		      (long)arguments[4], (long)arguments[5]);
 }

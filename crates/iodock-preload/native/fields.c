@@ -10,9 +10,9 @@ static u64 vector_sum(const u64 *vector, u64 count)
 	return sum;
 }
 
-#define CONTROL_HEADER 16
+#define ANCILLARY_HEADER 16
 /* The kernel passes no more than 253 descriptors with one message. */
-#define CONTROL_LIMIT 1040
+#define MOST_ANCILLARY 1040
 #define PASSED_DESCRIPTORS (1ul << 32 | 1) /* SOL_SOCKET, SCM_RIGHTS */
 
 /* The control data of a message (struct user_msghdr: at 32, its length at 40) if it passes descriptors; how long it is, or 0. */
@@ -22,13 +22,13 @@ static u64 passing(const u8 *message, const u8 **control)
 	*control = *(const u8 *const *)(message + 32);
 	if (!*control)
 		return 0;
-	size = size < CONTROL_LIMIT ? size : CONTROL_LIMIT;
-	for (u64 at = 0; at + CONTROL_HEADER <= size; at += next) {
+	size = size < MOST_ANCILLARY ? size : MOST_ANCILLARY;
+	for (u64 at = 0; at + ANCILLARY_HEADER <= size; at += next) {
 		if (*(const u64 *)(*control + at + 8) == PASSED_DESCRIPTORS)
 			return size;
 		here = *(const u64 *)(*control + at);
 		next = (here + 7) & ~7ul;
-		if (here < CONTROL_HEADER || here > CONTROL_LIMIT)
+		if (here < ANCILLARY_HEADER || here > MOST_ANCILLARY)
 			break;
 	}
 	return 0;
@@ -56,7 +56,7 @@ static int is_message_there(const u8 *message)
 	if (count > MOST_VECTORS)
 		return 0;
 	u32 pages = pages_of(pieces, vector, 16 * count, known);
-	pages += pages_of(pieces + pages, control, control ? size < CONTROL_LIMIT ? size : CONTROL_LIMIT : 0, known);
+	pages += pages_of(pieces + pages, control, control ? size < MOST_ANCILLARY ? size : MOST_ANCILLARY : 0, known);
 	u64 into[2] = {(u64)bytes, pages};
 	if (!pages || confined)
 		return 1;
