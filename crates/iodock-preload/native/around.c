@@ -7,16 +7,17 @@ static const struct shape *shape_of(u32 number)
 }
 
 /* Of the structure that clone3 is given, 0 where the kernel will refuse it. It mostly lies on the stack, as the arguments do: what shares a
- * page with them is there, and need not be asked for. In a sandbox nothing is known before the kernel has read it. */
+ * page with them is there, and need not be asked for. In a sandbox nothing else is known before the kernel has read it. */
 static u64 clone3_word(const u64 *arguments, u64 at)
 {
 	const u64 *word = (const u64 *)(arguments[0] + at);
 	u64 here = (u64)arguments >> 12, copy = 0;
-	if (confined || arguments[1] < CLONE3_LEAST)
+	if (arguments[1] < CLONE3_LEAST)
 		return 0;
 	if ((u64)word >> 12 == here && ((u64)word + sizeof(*word) - 1) >> 12 == here)
 		return *(const unaligned_u64 *)word;
-	ask_for_word(&copy, word);
+	if (!is_confined())
+		ask_for_word(&copy, word);
 	return copy;
 }
 
@@ -39,6 +40,9 @@ static u64 clone_flags(u64 number, const u64 *arguments)
 static int has_own_word(u64 number, const u64 *arguments)
 {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
+	/* Nobody may be asked: one of glibc's, which names itself twice, has it. */
+	if (is_confined())
+		return !storage || (*(const u64 *)(storage + BLOCK_AT) == storage && *(const u64 *)(storage + BLOCK_AGAIN_AT) == storage);
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
@@ -56,10 +60,14 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 	/* A thread that will share our thread-local storage: two writers of one state. Or one that has none. (Of vfork's children their parent
 	 * waits until they are done.) */
 	if (kind == CLONE_VM ||
-	    (kind == (CLONE_VM | CLONE_SETTLS) && !confined && !has_own_word(frame->number, frame->arguments)))
+	    (kind == (CLONE_VM | CLONE_SETTLS) && !has_own_word(frame->number, frame->arguments)))
 		return 0;
 	if (flags & CLONE_THREAD)
 		map_ahead();
+	/* It inherits them, and nobody else can tell that it has. (What clone3 is told may not be known.) */
+	if (own_filters && (flags & CLONE_THREAD || !flags))
+		__atomic_fetch_add(&all_filters, 1, __ATOMIC_RELAXED);
+	forked_by = is_confined() ? state->tid : 0;
 	int interrupts = unlikely(state->level);
 	if (!interrupts)
 		forget_interrupted(0);
@@ -68,6 +76,8 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 		keep_interrupted(state);
 	return 1;
 }
+
+static void confining_is_over(struct confinement *before);
 
 #include "sight.c"
 
@@ -136,6 +146,7 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	if (forks) {
 		pending->fork.flags = flags;
 		pending->fork.level = state->level;
+		pending->fork.in_sandbox = (u32)is_confined();
 		pending->fork.flight = state->flight;
 		pending->fork.child = 0;
 		pending->fork.outer = outer;
@@ -157,16 +168,21 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 		update_lent(state);
 }
 
+/* Which argument of exec is the environment? */
+static u32 environment_place(const struct shape *shape)
+{
+	return shape->roles[0] == ROLE_PATH ? 2 : 3;
+}
+
 static inline ALWAYS void record_before(struct frame *frame)
 {
 	u64 stack = stack_of(frame);
 	struct state *state;
 	const struct shape *shape = shape_of(frame->number);
-	u32 environment_at = shape->roles[0] == ROLE_PATH ? 2 : 3; /* which argument is the environment, of exec */
-	if (shape->kind == KIND_EXEC && (confined || stopped))
-		hide_session(&frame->arguments[environment_at]);
+	u32 environment_at = environment_place(shape);
 	/* A sandbox may forbid the clock. */
 	if (stopped) {
+		passed += shape->code != 0;
 		if (shape->kind == KIND_CONFINE)
 			confine_unrecorded(frame);
 		return;
@@ -174,7 +190,7 @@ static inline ALWAYS void record_before(struct frame *frame)
 	u64 now = ticks() >> TIME_SHIFT;
 	if (!(state = mine(now, stack))) {
 		/* The recorder has gone, and perhaps the library. (The memory goes with the exec; of one that fails it is lost.) */
-		struct environment *made = shape->kind == KIND_EXEC && !confined ? new_environment() : 0;
+		struct environment *made = shape->kind == KIND_EXEC && !is_confined() ? new_environment() : 0;
 		if (made)
 			make_environment(made, &frame->arguments[environment_at]);
 		if (shape->kind == KIND_CONFINE)
@@ -221,14 +237,17 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 	if (!session)
 		return;
 	frame->number = (u32)frame->number;
-	/* A thread that it has stopped for may have no storage for `own`. */
+	/* (A thread that it has stopped for may have no storage for ours.) */
+	const struct shape *shape = shape_of(frame->number);
 	if (stopped) {
 		record_before(frame);
-		return;
+	} else {
+		struct state *calling = begin_calling();
+		record_before(frame);
+		end_calling(calling);
 	}
-	struct state *calling = begin_calling();
-	record_before(frame);
-	end_calling(calling);
+	if (shape->kind == KIND_EXEC && (stopped || is_confined()))
+		execute_unrecorded(frame, environment_place(shape));
 }
 
 static inline ALWAYS void record_after(struct frame *frame)
@@ -279,7 +298,7 @@ static inline ALWAYS void record_after(struct frame *frame)
 		if (made->sight == SEEN)
 			made->sight = BLIND;
 		before_exec(state, made);
-		result = exec_without_ours(made, &done, shape->roles[0] == ROLE_PATH ? 2 : 3);
+		result = exec_without_ours(made, &done, environment_place(shape));
 		frame->number = (u64)result;
 	}
 	end_pending(state, done.order);

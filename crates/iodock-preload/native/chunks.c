@@ -39,7 +39,7 @@ static u64 take_number(struct state *state)
 static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64 *index, u32 *generation)
 {
 	/* Another thread may change it meanwhile. */
-	u32 in_sandbox = confined;
+	u32 in_sandbox = is_confined();
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);

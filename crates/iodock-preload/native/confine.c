@@ -1,8 +1,5 @@
 /* A program forbids itself calls: what we need is made ready before. A part of record.c, kept apart for reading. */
 
-/* Calls that may be on their way to forbid something. */
-static u32 confining_now;
-
 enum confining { CONFINES_NOTHING, CONFINES_CALLS, CONFINES_CLOCK };
 
 /* What a call of prctl or seccomp would forbid if it succeeded. Libraries ask the kernel what it knows by calls that can't: those
@@ -26,22 +23,53 @@ static enum confining confining(const struct frame *frame)
 	return value == SECCOMP_MODE_FILTER && pointer ? CONFINES_CALLS : CONFINES_NOTHING;
 }
 
-/* Maps where the next chunks will be. */
-static void open_window(void)
+/* In ticks: until what a thread has said is seen by all, and some seconds: where many threads share few processors each waits that long for
+ * its turn. */
+#define SEEN_AFTER (1ul << 18)
+#define OTHERS_MOST (1ul << 33)
+
+/* Is memory filled, and locked, as it is mapped (mlockall)? */
+static int is_filled_at_once(void)
 {
-	if (window || confined)
-		return;
+	u8 is_there = 0;
+	long page = kernel(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(page))
+		return 1;
+	long asked = kernel3(SYS_mincore, page, 4096, &is_there);
+	kernel2(SYS_munmap, page, 4096);
+	return !failed(asked) && is_there & 1;
+}
+
+/* Maps where the next chunks will be: as much as there is room for. */
+static void map_window(void)
+{
+	static const u64 sizes[] = {WINDOW_MOST, WINDOW_LEAST, WINDOW_NARROW};
 	/* Where all memory is locked this would be too, every page of it. */
 	kernel2(SYS_munlock, session, session->head_bytes);
 	u64 next = session->chunks_at + __atomic_load_n(&session->next_chunk, __ATOMIC_RELAXED) * session->chunk_bytes;
-	window_at = next;
-	window_bytes = WINDOW_MOST;
+	u8 *mapped = 0;
 	/* A program may want the room itself. */
-	int is_narrow = is_limited(RLIMIT_AS);
-	if (!is_narrow && !descriptors && (window = map_part(0, next, window_bytes)) != 0)
-		return;
-	window_bytes = is_narrow ? WINDOW_NARROW : WINDOW_LEAST;
-	window = descriptors ? open_part(&window, next, window_bytes) : map_part(0, next, window_bytes);
+	for (u32 i = is_limited(RLIMIT_AS) || is_filled_at_once() ? 2 : descriptors ? 1 : 0; i < 3 && !mapped; i++) {
+		window_bytes = sizes[i];
+		mapped = descriptors ? open_part(&mapped, next, window_bytes) : map_part(0, next, window_bytes);
+	}
+	window_at = next;
+	__atomic_store_n(&window, mapped, __ATOMIC_RELEASE);
+}
+
+enum window { NO_WINDOW, IS_BEING_OPENED, IS_OPEN };
+static u32 window_is;
+
+/* Once in a process, by whoever is first; others wait for it. (Not for long: it may be who this handler interrupts.) */
+static void open_window(void)
+{
+	u32 none = NO_WINDOW;
+	if (__atomic_compare_exchange_n(&window_is, &none, IS_BEING_OPENED, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		map_window();
+		__atomic_store_n(&window_is, IS_OPEN, __ATOMIC_RELEASE);
+	}
+	for (u64 begin = ticks(); __atomic_load_n(&window_is, __ATOMIC_ACQUIRE) != IS_OPEN && ticks() - begin < OTHERS_MOST;)
+		__builtin_ia32_pause();
 }
 
 /* All of the first stream's chunk. */
@@ -56,33 +84,59 @@ static void populate_chunk(struct state *state)
 	leave(state, level, &here);
 }
 
-/* In ticks: until what a thread has said is seen by all, and some tenths of a second. */
-#define SEEN_AFTER (1ul << 18)
-#define OTHERS_MOST (1ul << 30)
-
-/* Until it is 0. Where it is not by then, for it was left by longjmp, nobody is to wait for it again. */
-static void wait_for(u16 *calling, u64 begin)
+/* Is a thread in another stretch than it was in `then`, or in none? */
+static int has_gone_on(const struct confinement *one, u16 then)
 {
-	while (*(volatile u16 *)calling && ticks() - begin < OTHERS_MOST)
-		__builtin_ia32_pause();
-	*calling = 0;
+	u16 now = *(const volatile u16 *)&one->calling;
+	return !(now & STRETCHES) || (then ^ now) > STRETCHES;
 }
 
-/* Other threads may not have seen `confined` yet, and be about to make calls of ours: each is waited for once. Not by a call, for
+static int is_taken(const u64 *taken, u32 number)
+{
+	return taken[number / 64] >> number % 64 & 1;
+}
+
+/* Until no thread of this block is in the stretch that it is in now. Where one is for so long it was left by longjmp: nobody is to wait for
+ * it again. */
+static void wait_for_block(u64 *taken)
+{
+	u16 then[BLOCK_STATES];
+	for (u32 number = 1; number < BLOCK_STATES; number++)
+		then[number] = is_taken(taken, number) ? state_in(taken, number)->confinement.calling : 0;
+	u64 begin = ticks();
+	for (u32 number = 1; number < BLOCK_STATES; number++) {
+		struct confinement *one = &state_in(taken, number)->confinement;
+		while (then[number] & STRETCHES && !has_gone_on(one, then[number]) && ticks() - begin < OTHERS_MOST)
+			__builtin_ia32_pause();
+		if (then[number] & STRETCHES && !has_gone_on(one, then[number]))
+			one->calling &= (u16)~STRETCHES;
+	}
+}
+
+/* Other threads may not have seen `all_filters` yet, and be about to make calls of ours: each is waited for once. Not by a call, for
  * one of them may be about to forbid it; and none comes of this thread from here on. */
 static void wait_for_others(struct state *state)
 {
 	u64 begin = ticks();
-	state->confinement.calling = 0;
+	state->confinement.calling &= (u16)~STRETCHES;
+	if (state->confinement.is_new)
+		state->confinement.is_new = 0, is_no_newcomer();
 	while (ticks() - begin < SEEN_AFTER)
 		__builtin_ia32_pause();
-	for (u32 index = 0; index < BLOCKS && blocks[index]; index++) {
-		u64 *taken = (u64 *)blocks[index];
-		for (u32 number = 1; number < BLOCK_STATES; number++)
-			if (taken[number / 64] >> number % 64 & 1 && state_in(taken, number)->confinement.calling)
-				wait_for(&state_in(taken, number)->confinement.calling, begin);
-	}
-	wait_for(&newcomers, begin);
+	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
+		wait_for_block((u64 *)blocks[index]);
+	while (__atomic_load_n(&newcomers, __ATOMIC_ACQUIRE) && ticks() - begin < OTHERS_MOST)
+		__builtin_ia32_pause();
+	newcomers = 0;
+}
+
+/* The clock may be forbidden this thread: its calls have no times. */
+static void stop_clock(struct state *state)
+{
+	stop();
+	state->confinement.was_taken = (u8)state->taken & 3;
+	barrier();
+	state->taken = WITHOUT_CLOCK;
 }
 
 /* The program is about to forbid itself calls: what we need is made ready, and we make none any more. */
@@ -95,19 +149,26 @@ static void confine(struct state *state, const struct frame *frame)
 	__atomic_fetch_add(&confining_now, 1, __ATOMIC_SEQ_CST);
 	before->stack = (u64)(frame + 1);
 	before->tid = state->tid;
-	before->what = (u8)what;
-	prepare_lists();
+	before->what = (u8)what & 3;
 	if (what == CONFINES_CLOCK) {
-		stop();
+		stop_clock(state);
 		return;
 	}
-	populate_chunk(state);
-	open_window();
-	know_oneself(state);
-	before->of_child += is_lent(state);
-	__atomic_fetch_add(&confined, 1, __ATOMIC_SEQ_CST);
-	if (frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC)
+	had_filters = 1;
+	if (!is_confined()) {
+		populate_chunk(state);
+		open_window();
+		know_oneself(state);
+	}
+	/* (A child of vfork has one thread, in its parent's memory.) */
+	before->is_for_all = !is_lent(state) && frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC;
+	if (before->is_for_all) {
+		__atomic_fetch_add(&all_filters, 1, __ATOMIC_SEQ_CST);
 		wait_for_others(state);
+		return;
+	}
+	own_filters++;
+	before->of_child += is_lent(state);
 }
 
 static int is_confining(void)
@@ -150,18 +211,30 @@ static void confine_unrecorded(const struct frame *frame)
 	}
 	if (what == CONFINES_NOTHING)
 		return;
-	prepare_lists();
-	__atomic_fetch_add(what == CONFINES_CLOCK ? &stopped : &confined, 1, __ATOMIC_SEQ_CST);
+	had_filters |= what == CONFINES_CALLS;
+	__atomic_fetch_add(what == CONFINES_CLOCK ? &stopped : &all_filters, 1, __ATOMIC_SEQ_CST);
 }
 
-static void undo(struct confinement *before)
+static void undo(struct state *state)
 {
+	struct confinement *before = &state->confinement;
 	if (before->what == CONFINES_CLOCK) {
+		state->taken = before->was_taken;
 		go_on();
-		return;
+	} else if (before->is_for_all) {
+		__atomic_fetch_sub(&all_filters, 1, __ATOMIC_RELAXED);
+	} else {
+		own_filters -= own_filters > 0;
+		before->of_child -= before->of_child > 0;
 	}
-	before->of_child -= before->of_child > 0;
-	__atomic_fetch_sub(&confined, 1, __ATOMIC_RELAXED);
+}
+
+static void confining_is_over(struct confinement *before)
+{
+	before->stack = 0;
+	/* (A fork in the midst of it may have said so before.) */
+	if (confining_now)
+		__atomic_fetch_sub(&confining_now, 1, __ATOMIC_SEQ_CST);
 }
 
 /* The call has come back. One that failed has forbidden nothing. */
@@ -170,8 +243,7 @@ static void confine_after(struct state *state, const struct frame *frame)
 	struct confinement *before = &state->confinement;
 	if (before->stack != (u64)(frame + 1) || before->tid != state->tid)
 		return;
-	before->stack = 0;
 	if (failed((s64)frame->number))
-		undo(before);
-	__atomic_fetch_sub(&confining_now, 1, __ATOMIC_SEQ_CST);
+		undo(state);
+	confining_is_over(before);
 }

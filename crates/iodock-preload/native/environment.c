@@ -27,7 +27,7 @@ struct environment {
 
 static void give_back_environment(struct environment *environment)
 {
-	if (environment && !confined)
+	if (environment && !is_confined())
 		kernel2(SYS_munmap, environment, ENVIRONMENT_BYTES);
 }
 
@@ -179,20 +179,25 @@ static void put_ours_in(struct environment *environment, struct variables *found
 	keep_text(environment, put_text(put_text(name, "IODOCK_SESSION="), session->session));
 }
 
-static void take_ours_out(struct environment *environment, const struct variables *found, u8 *old)
+/* The libraries without ours, which stands at `at` of them. */
+static u8 *put_others(u8 *to, const u8 *libraries, u64 at)
+{
+	u64 behind = at + length((const u8 *)session->library, sizeof(session->library));
+	/* With a separator. */
+	if (libraries[behind])
+		behind++;
+	else if (at)
+		at--;
+	return put_text(put_bytes(to, libraries, at), (const char *)libraries + behind);
+}
+
+static void take_ours_out(struct environment *environment, const struct variables *found, const u8 *old)
 {
 	long at = found->preload < 0 ? -1 : place_of_library(old);
 	if (at < 0)
 		return;
-	u8 *rest = old + at + length((const u8 *)session->library, sizeof(session->library));
-	old[at] = 0;
-	if (*rest)
-		rest++;
-	else if (at > 0)
-		old[at - 1] = 0;
 	u8 *preload = next_text(environment);
-	u8 *text = put_text(put_text(preload, "LD_PRELOAD="), (const char *)old);
-	keep_text(environment, put_text(text, (const char *)rest));
+	keep_text(environment, put_others(put_text(preload, "LD_PRELOAD="), old, (u64)at));
 	environment->list[found->preload] = (u64)preload;
 	/* The last one takes its place. */
 	if (!preload[11]) {
@@ -242,7 +247,7 @@ static void make_environment(struct environment *environment, u64 *argument)
  * the other: where no program is, nothing is made.) It touches nothing of the thread's: a handler may execute or fork meanwhile. */
 static struct environment *prepare_exec(const struct shape *shape, struct frame *frame, u32 environment_at)
 {
-	if (confined)
+	if (is_confined())
 		return 0;
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
 	if (is_not_there(&program))
@@ -286,36 +291,89 @@ static s64 exec_without_ours(struct environment *environment, const struct pendi
 		      (long)arguments[4], (long)arguments[5]);
 }
 
-/* ---- in a sandbox, where we may make no call ---- */
+/* ---- in a sandbox, where we may make no call, or where recording has stopped ---- */
 
-#define LISTS 8 /* threads that execute at once */
-static u64 (*lists)[MOST_VARIABLES + 1];
-static u32 lists_are_tried, next_list;
+/* More are left as they are: they are copied onto the stack. */
+#define MOST_COPIED 16384
+#define SYSCALL_BYTES 2
 
-/* While calls are still allowed. */
-static void prepare_lists(void)
+/* A program's environment, and what of it is ours. */
+struct ours {
+	const u64 *list;
+	u64 count;
+	u64 preload; /* the variable with our library, 0: there is none */
+	u64 preload_bytes;
+	u32 has_session;
+};
+
+/* (In a sandbox we may not ask the kernel what can be read: the list is believed to be one.) */
+static int can_be_read(const u64 *word)
 {
-	if (__atomic_exchange_n(&lists_are_tried, 1, __ATOMIC_RELAXED))
-		return;
-	long memory = kernel(SYS_mmap, 0, sizeof(*lists) * LISTS, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (!failed(memory))
-		lists = (u64(*)[MOST_VARIABLES + 1])memory;
+	u64 copy;
+	return (u64)word >= 65536 && !((u64)word >> 47) && !((u64)word & 7) && (had_filters || ask_for_word(&copy, word));
 }
 
-/* A program that is executed in a sandbox inherits it, and can't know: a call of our library may be its end. It is not told of the
- * session, so that the library makes none. (We may not ask the kernel to read the environment here: it is believed to be one.) */
-static void hide_session(u64 *argument)
+static int is_text(u64 variable)
 {
-	const u64 *from = (const u64 *)*argument;
-	if (!lists || *argument < 65536 || *argument >> 47 || *argument & 7)
+	u8 copy;
+	return had_filters || copy_in(&copy, (const void *)variable, 1) == 1;
+}
+
+/* 0: it can't be read, or there is nothing of ours in it. */
+static int find_ours(struct ours *ours, const u64 *list)
+{
+	*ours = (struct ours){list, 0, 0, 0, 0};
+	for (; can_be_read(list) && *list; list++) {
+		if (++ours->count > MOST_COPIED || !is_text(*list))
+			return 0;
+		const u8 *variable = (const u8 *)*list;
+		ours->has_session |= (u32)begins(variable, "IODOCK_SESSION=");
+		if (begins(variable, "LD_PRELOAD=") && place_of_library(variable + 11) >= 0)
+			ours->preload = *list, ours->preload_bytes = length(variable, PATH_LIMIT) + 1;
+	}
+	return can_be_read(list) && ours->preload_bytes <= PATH_LIMIT && (ours->has_session || ours->preload);
+}
+
+static s64 execute_with(const struct frame *frame, u32 environment_at, const u64 *list)
+{
+	u64 arguments[6];
+	for (u32 i = 0; i < 6; i++)
+		arguments[i] = frame->arguments[i];
+	arguments[environment_at] = (u64)list;
+	return kernel((long)frame->number, (long)arguments[0], (long)arguments[1], (long)arguments[2], (long)arguments[3],
+		      (long)arguments[4], (long)arguments[5]);
+}
+
+/* A program that is executed in a sandbox inherits it, and can't know: a call of our library may be its end. It is not told of the session, nor of
+ * the library, which may not be there for it. What is changed has to live until the kernel has read it, and other threads, whose
+ * children share this memory, do the same meanwhile: it stands on the stack, and the call is made here. */
+static __attribute__((noinline)) s64 execute_without(const struct frame *frame, u32 environment_at, const struct ours *ours)
+{
+	u64 list[ours->count + 1], count = 0;
+	u8 preload[ours->preload_bytes + 1];
+	for (u64 i = 0; i < ours->count; i++) {
+		u64 variable = ours->list[i];
+		if (begins((const u8 *)variable, "IODOCK_SESSION="))
+			continue;
+		if (variable == ours->preload) {
+			const u8 *libraries = (const u8 *)variable + 11;
+			put_others(put_text(preload, "LD_PRELOAD="), libraries, (u64)place_of_library(libraries));
+			if (!preload[11])
+				continue;
+			variable = (u64)preload;
+		}
+		list[count++] = variable;
+	}
+	list[count] = 0;
+	return execute_with(frame, environment_at, list);
+}
+
+static void execute_unrecorded(struct frame *frame, u32 environment_at)
+{
+	struct ours ours;
+	if (!find_ours(&ours, (const u64 *)frame->arguments[environment_at]))
 		return;
-	u64 *to = lists[__atomic_fetch_add(&next_list, 1, __ATOMIC_RELAXED) % LISTS];
-	u64 count = 0, kept = 0;
-	for (; count < MOST_VARIABLES && from[count]; count++)
-		if (!begins((const u8 *)from[count], "IODOCK_SESSION="))
-			to[kept++] = from[count];
-	if (from[count] || kept == count)
-		return;
-	to[kept] = 0;
-	*argument = (u64)to;
+	frame->number = (u64)execute_without(frame, environment_at, &ours);
+	/* It was made. */
+	frame->back += SYSCALL_BYTES;
 }

@@ -58,7 +58,7 @@ static int is_message_there(const u8 *message)
 	u32 pages = pages_of(pieces, vector, 16 * count, known);
 	pages += pages_of(pieces + pages, control, control ? size < MOST_ANCILLARY ? size : MOST_ANCILLARY : 0, known);
 	u64 into[2] = {(u64)bytes, pages};
-	if (!pages || confined)
+	if (!pages || is_confined())
 		return 1;
 	long got = kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)pieces, pages, 0);
 	/* Where nobody may be asked it is believed to be. */
@@ -207,7 +207,7 @@ static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
 {
 	u8 link[LINK_BYTES];
 	put_descriptor(link, fd);
-	long bytes = confined ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
+	long bytes = is_confined() ? -1 : kernel3(SYS_readlink, link, name, NAME_BYTES - 1);
 	if (failed(bytes))
 		return;
 	name[bytes] = 0;

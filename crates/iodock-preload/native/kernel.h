@@ -13,6 +13,7 @@
 #define SYS_pread64 17
 #define SYS_access 21
 #define SYS_mremap 25
+#define SYS_mincore 27
 #define SYS_madvise 28
 #define SYS_getpid 39
 #define SYS_vfork 58

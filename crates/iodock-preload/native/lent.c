@@ -1,12 +1,12 @@
 /* A state that is lent: a child of vfork uses its parent's memory and thread-local storage, and so its state, while the parent waits. A part of
  * record.c, kept apart for reading. */
 
-/* In a sandbox nobody is asked, and all is the parent's. */
+/* Where the parent was in a sandbox nobody is asked, and all is the parent's. (So it stays until that child is gone.) */
 static void update_lent(struct state *state)
 {
 	u32 taken = TAKEN;
 	for (u32 i = 0; i < state->depth; i++)
-		if (lends(&state->pending[i]) && !confined)
+		if (lends(&state->pending[i]) && !state->pending[i].fork.in_sandbox)
 			taken = LENT;
 	state->taken = taken;
 }
@@ -15,7 +15,7 @@ static void update_lent(struct state *state)
 static const struct pending *lender(const struct state *state)
 {
 	const struct pending *one = innermost(state);
-	while (one && !(lends(one) && (confined || one->tid != state->tid)))
+	while (one && !(lends(one) && (one->fork.in_sandbox || one->tid != state->tid)))
 		one = inner(state, one->order);
 	return one;
 }
@@ -55,8 +55,8 @@ static void hand_to(struct state *state, u32 tid, u32 pid, u64 now)
 static void write_fork(struct state *state, const struct pending *pending, u32 phase, u64 end, s64 result)
 {
 	u64 flags = pending->fork.flags;
-	/* In a sandbox nothing is read before the kernel has read it. */
-	if (confined && pending->number == SYS_clone3 && result > 0)
+	/* In a sandbox little is read before the kernel has read it. */
+	if (pending->fork.in_sandbox && pending->number == SYS_clone3 && result > 0)
 		flags = *(const u64 *)pending->fork.structure;
 	if (result > 0 && !(flags & CLONE_THREAD))
 		note_birth((u32)result);
@@ -73,8 +73,11 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 /* What the child has forbidden itself in our memory does not hold for its parent. */
 static void leave_sandbox_of(struct state *child)
 {
-	__atomic_fetch_sub(&confined, child->confinement.of_child, __ATOMIC_RELAXED);
+	own_filters -= child->confinement.of_child;
 	child->confinement.of_child = 0;
+	/* (The call may have been the child's end.) */
+	if (child->confinement.stack)
+		confining_is_over(&child->confinement);
 }
 
 /* What the child of vfork, which has gone, has left unfinished in its parent's state. */
@@ -141,7 +144,7 @@ static void note_child(struct state *state, u32 child)
  * either, and may leave it by longjmp. */
 static void settle(struct state *state, u64 now, u64 stack)
 {
-	u32 tid = confined ? state->tid : (u32)kernel0(SYS_gettid);
+	u32 tid = is_confined() ? state->tid : (u32)kernel0(SYS_gettid);
 	if (tid == state->tid) {
 		forget_left(state, now, stack);
 		return;

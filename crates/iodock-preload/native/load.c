@@ -182,10 +182,13 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 		mark(works ? MARK_LOADED : MARK_FAILED);
 	else if (!works && session)
 		stop();
-	if (works)
+	if (works) {
+		struct state *calling = begin_calling();
 		write_process(arguments, environment, is_traced);
-	else
+		end_calling(calling);
+	} else {
 		session = 0;
+	}
 	if (!failed(session_file))
 		kernel1(SYS_close, session_file);
 	session_file = -1;

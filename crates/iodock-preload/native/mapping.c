@@ -4,7 +4,7 @@
  * a SIGBUS at first touch. */
 static int populate(u8 *from, u8 *end)
 {
-	if (confined)
+	if (is_confined())
 		return 1;
 	long result = kernel3(SYS_madvise, from, end - from, MADV_POPULATE_WRITE);
 	/* Before Linux 5.14 there is no such advice, and a filter that was there before us may forbid it: trust. */

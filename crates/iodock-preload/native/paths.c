@@ -206,14 +206,14 @@ static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const 
 static long ask_for(void *to, const void *from, u64 count)
 {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
-	return confined ? -EPERM : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+	return is_confined() ? -EPERM : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
 }
 
 /* The same of a word, also where a container's filter forbids that: then it is asked whether it is there by waking nobody who waits for it. */
 static int ask_for_word(u64 *to, const u64 *from)
 {
 	long got = ask_for(to, from, sizeof(*to));
-	if (confined || (got != -EPERM && got != -ENOSYS))
+	if (is_confined() || (got != -EPERM && got != -ENOSYS))
 		return got == sizeof(*to);
 	got = kernel(SYS_futex, (long)from, FUTEX_CMP_REQUEUE_PRIVATE, 0, 0, (long)from, 0);
 	if ((u64)from & 7 || (got && got != -EAGAIN))

@@ -19,12 +19,13 @@ static inline int is_fork(const struct pending *pending)
 }
 
 /* May its child use the state of who makes it, if there is one? (One with a storage of its own does not. That may be its parent's, too. What
- * clone3 is told is not known in a sandbox.) */
+ * clone3 is told may not be known in a sandbox.) */
 static int lends(const struct pending *pending)
 {
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) &&
-	       ((pending->fork.flags & both) == both || (confined && pending->number == SYS_clone3));
+	       ((pending->fork.flags & both) == both ||
+		(pending->fork.in_sandbox && pending->number == SYS_clone3 && !pending->fork.flags));
 }
 
 /* Orders go round after 4 billion calls, and pending ones are not that far apart. */
@@ -127,7 +128,7 @@ static void end_left_at(struct state *state, u64 stack, u64 now)
 static void end_with_thread(struct state *state, u64 now)
 {
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order)) {
-		if (!one->stack || one->tid != state->tid || confined || one->stack & (BEGINS | NOTED))
+		if (!one->stack || one->tid != state->tid || is_confined() || one->stack & (BEGINS | NOTED))
 			continue;
 		if (is_fork(one))
 			fork_is_over(state, one, PHASE_NO_RETURN, now, 0);
@@ -157,7 +158,7 @@ static int give_one_up(struct state *state)
 {
 	struct pending *first = 0;
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
-		if (!(one->stack & (BEGINS | ENDS)) && (confined || !lends(one)))
+		if (!(one->stack & (BEGINS | ENDS)) && (!lends(one) || one->fork.in_sandbox))
 			first = one;
 	if (!first)
 		return 0;

@@ -102,7 +102,9 @@ struct pending {
 		/* What the state had then, and the child that has made a call since, 0: none has. */
 		struct {
 			u64 structure; /* of clone3 */
-			u64 flags, level, flight;
+			u64 flags, flight;
+			u32 level;
+			u32 in_sandbox; /* nothing was asked */
 			u64 child;
 			struct interrupted *outer; /* see forked.c */
 		} fork;
@@ -114,9 +116,12 @@ struct pending {
 struct confinement {
 	u64 stack;
 	u32 tid;
-	u8 what;     /* enum confining */
-	u8 of_child; /* filters that a child of vfork has put on in our memory */
-	u16 calling; /* how often this thread is where it may make calls of ours: see begin_calling() */
+	u8 what : 2;	   /* enum confining */
+	u8 is_for_all : 1; /* threads */
+	u8 was_taken : 2;  /* the state, before it said that the clock may be forbidden */
+	u8 is_new : 1;	   /* the stretch in which the thread got its state is not over: it is counted among newcomers */
+	u8 of_child;	   /* filters that a child of vfork has put on in our memory */
+	u16 calling;	   /* is this thread where it may make calls of ours? See begin_calling() */
 };
 
 /* The call that a thread is in. */
@@ -131,6 +136,8 @@ enum taken {
 	TAKEN = 1,
 	/* A child that uses our memory and storage is being made (vfork), and there may be one: before each call it is asked whose it is. */
 	LENT = 2,
+	/* The thread's clock may be forbidden: nobody is to read it any more, nor what else the state says. */
+	WITHOUT_CLOCK = 3,
 };
 
 /* Where a function that writes has its frame, as a call in flight has its own. */
@@ -227,8 +234,18 @@ static u64 window_at, window_bytes;
 /* Recording stopped for good in this process and its children by fork: how many had a reason, or may have one. */
 __attribute__((visibility("hidden"))) u32 iodock_stopped;
 #define stopped iodock_stopped
-/* Seccomp filters that may forbid our own calls, also those that are about to be set: as long as there are any we make none. */
-static u32 confined;
+/* Seccomp filters that may forbid our own calls, also those that are about to be set: as long as there are any we make none. Those of this
+ * thread, which its children by fork and vfork have too, as this memory; and those of all threads. */
+static __thread u32 own_filters;
+static u32 all_filters;
+/* Has there been one in this process, or what it came from by fork? */
+static u32 had_filters;
+/* Calls that may be on their way to forbid something. */
+static u32 confining_now;
+
+/* Calls that were made meanwhile, about: nobody waits for who counts. */
+__attribute__((visibility("hidden"))) u32 iodock_passed;
+#define passed iodock_passed
 
 /* In this process, and what it makes by fork. */
 static void stop(void)
@@ -240,8 +257,15 @@ static void stop(void)
 /* It need not have stopped. */
 static void go_on(void)
 {
+	__atomic_fetch_add(&session->lost_calls, __atomic_exchange_n(&passed, 0, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&stopped, 1, __ATOMIC_RELAXED);
 	__atomic_fetch_sub(&session->stopped_processes, 1, __ATOMIC_RELAXED);
+}
+
+/* (Not to be asked where recording has stopped: a thread that it has stopped for may have no storage for ours.) */
+static inline int is_confined(void)
+{
+	return unlikely(all_filters | own_filters);
 }
 
 extern void iodock_plain(void), iodock_before(void), iodock_after(void);
@@ -338,8 +362,11 @@ static inline ALWAYS void record_plain(struct state *state, struct plain_frame *
 /* Called by the stub behind a call that is not recorded yet: the stub itself writes data calls, the short way what is frequent. */
 __attribute__((visibility("hidden"))) void iodock_record(struct plain_frame *plain, u64 end)
 {
+	/* (A handler may have forbidden the clock meanwhile. Then there is no end either.) */
+	if (unlikely(stopped))
+		return;
 	struct state *calling = begin_calling(), *state = mine(end >> TIME_SHIFT, (u64)plain);
-	if (likely(state && !stopped))
+	if (likely(state))
 		record_plain(state, plain, end);
 	end_calling(calling);
 }

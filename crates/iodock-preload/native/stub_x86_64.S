@@ -290,6 +290,9 @@ iodock_plain:
 	jne	.Learly
 	movl	$0, STATE_LEVEL(%r11)
 .Learly:
+	/* (A handler may have forbidden the clock meanwhile: then the state is not TAKEN either.) */
+	cmpl	$0, iodock_stopped(%rip)
+	jne	.Lrecorded
 	rdtsc
 	shlq	$32, %rdx
 	orq	%rdx, %rax
@@ -322,6 +325,7 @@ iodock_plain:
 	.cfi_adjust_cfa_offset -8
 	/* Recording has stopped in this process, and the clock may be forbidden (PR_SET_TSC, strict seccomp). */
 .Lleft_alone:
+	incl	iodock_passed(%rip)
 	movq	(%rsp), %rax
 	syscall
 	leaq	8(%rsp), %rsp

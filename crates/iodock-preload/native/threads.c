@@ -15,7 +15,7 @@ static struct state *state_in(u64 *taken, u32 number)
 static u64 *block(u32 index)
 {
 	u8 *there = __atomic_load_n(&blocks[index], __ATOMIC_ACQUIRE);
-	if (likely(there) || confined)
+	if (likely(there) || is_confined())
 		return (u64 *)there;
 	long new = kernel(SYS_mmap, 0, BLOCK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (failed(new))
@@ -126,7 +126,7 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 {
 	u64 used[RUSAGE_WORDS];
 	struct stream *stream = &state->streams[level];
-	if (confined || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
+	if (is_confined() || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
 		return;
 	u8 *begin = room(state, level, PLAIN_LIMIT, now), *at = begin;
 	if (!begin)
@@ -163,10 +163,27 @@ static u32 process;
 
 static void know_oneself(const struct state *state)
 {
-	if (confined)
+	if (is_confined())
 		return;
 	number_is_known = number_by_itself() == (u32)kernel0(SYS_gettid);
 	process = state->owner;
+}
+
+/* The number of who made this process by fork, as it knew it in a sandbox; 0: there was none. */
+static __thread u32 forked_by;
+
+/* What its threads were about to do is nothing to a child, which has one. */
+static void forget_others(struct state *before)
+{
+	confining_now = newcomers = 0;
+	leave_to_nobody(before);
+}
+
+/* In a sandbox: is the number a thread knows itself by its own? Not where another libc made the thread, and not where its process was made past
+ * libc. */
+static int knows_its_number(void)
+{
+	return number_is_known && number_by_itself() && number_by_itself() != forked_by;
 }
 
 /* A thread's first call, which begins or ended at `now`: what it is told before must not be later. */
@@ -177,8 +194,8 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	/* A child has what its maker had here, and a new thread nothing. */
 	struct state *before = own;
 	if (before)
-		leave_to_nobody(before);
-	if (confined && !number_is_known) {
+		forget_others(before);
+	if (is_confined() && !knows_its_number()) {
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
@@ -191,27 +208,25 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 			__atomic_fetch_add(&session->lost_streams, 1, __ATOMIC_RELAXED);
 			return 0;
 		}
-		pid = confined ? 0 : (u32)kernel0(SYS_getpid);
-		tid = confined ? number_by_itself() : (u32)kernel0(SYS_gettid);
+		pid = is_confined() ? 0 : (u32)kernel0(SYS_getpid);
+		tid = is_confined() ? number_by_itself() : (u32)kernel0(SYS_gettid);
 	} while (!*(volatile u32 *)&state->number);
-	if (!tid) {
-		free_state(state);
-		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
-		return 0;
-	}
 	if (own != before && own->taken) {
 		/* A handler came first, and has one by now. */
 		if (own != state)
 			free_state(state);
+		own->confinement.is_new = !before;
 		return own;
 	}
-	if (confined && before)
+	if (is_confined() && before)
 		process = tid;
 	state->tid = tid;
-	state->pid = state->owner = confined ? process : pid;
+	state->pid = state->owner = is_confined() ? process : pid;
 	state->depth = 0;
 	state->flight = 0;
-	state->confinement.calling = state->confinement.of_child = 0;
+	state->confinement.calling = 0;
+	state->confinement.of_child = 0;
+	state->confinement.is_new = !before;
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

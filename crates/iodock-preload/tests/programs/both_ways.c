@@ -135,7 +135,7 @@ int main(void)
 			return 2;
 		have += (u64)more;
 	}
-	session = &header, confined = 1;
+	session = &header, all_filters = 1;
 	header.chunk_bytes = CHUNK_BYTES, header.chunks_at = 1 << 20, header.file_bytes = header.chunks_at + (u64)CHUNKS * CHUNK_BYTES;
 	seed = 1234567;
 	for (u32 i = 0; i < NAMES; i++)

@@ -1,0 +1,283 @@
+/* Threads and children beside others that forbid themselves what a recorder does: what they do is theirs, and all of it is there.
+ * beside_filters WHAT. With another first argument it is the program that is executed: see is_mine(). */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 12
+#define COUNT(of) (sizeof(of) / sizeof(*of))
+
+static const int ours[] = {SYS_mremap, SYS_remap_file_pages, SYS_munlock, SYS_process_vm_readv, SYS_getcwd, SYS_getppid};
+static char self[4096];
+static volatile int over;
+static pthread_barrier_t all_are_there;
+
+static long set_filter(unsigned flags)
+{
+	struct sock_filter rules[2 * COUNT(ours) + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
+	size_t count = 1;
+	for (size_t i = 0; i < COUNT(ours); i++) {
+		rules[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)ours[i], 0, 1);
+		rules[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	rules[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog filter = {(unsigned short)count, rules};
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
+}
+
+static void *results[1000];
+
+static long run(void *(*what)(void *), int count)
+{
+	static pthread_t threads[1000];
+	long wrong = 0;
+	pthread_barrier_init(&all_are_there, NULL, (unsigned)count);
+	for (long i = 0; i < count; i++)
+		if (pthread_create(&threads[i], NULL, what, (void *)i))
+			return 1000;
+	for (int i = 0; i < count; i++) {
+		pthread_join(threads[i], &results[i]);
+		wrong += (long)results[i];
+	}
+	return wrong;
+}
+
+static int ended_well(pid_t child)
+{
+	int status;
+	return waitpid(child, &status, 0) == child && status == 0;
+}
+
+/* The program that is executed: is the environment its own, with no word of a recorder? */
+static int is_mine(const char *number)
+{
+	const char *there = getenv("NUMBER");
+	return there && !strcmp(there, number) && !getenv("LD_PRELOAD");
+}
+
+static void *spawn_with_own(void *thread)
+{
+	long wrong = 0;
+	for (int i = 0; i < 30; i++) {
+		char number[32], variable[40];
+		snprintf(number, sizeof(number), "%ld.%d", (long)thread, i);
+		snprintf(variable, sizeof(variable), "NUMBER=%s", number);
+		char *arguments[] = {self, number, NULL}, *environment[40] = {NULL};
+		int count = 0;
+		for (char **one = environ; *one && count < 30; one++)
+			environment[count++] = *one;
+		environment[count] = variable;
+		pid_t child;
+		wrong += posix_spawn(&child, self, NULL, NULL, arguments, environment) || !ended_well(child);
+	}
+	return (void *)wrong;
+}
+
+static long execute_with_many(long count)
+{
+	char **environment = calloc((size_t)count + 100, sizeof(*environment)), *arguments[] = {self, "many", NULL};
+	long there = 0;
+	for (; there < count; there++)
+		environment[there] = "A=1";
+	for (char **one = environ; *one && there < count + 90; one++)
+		environment[there++] = *one;
+	environment[there] = "NUMBER=many";
+	pid_t child = fork();
+	if (!child)
+		execve(self, arguments, environment), _exit(9);
+	return !ended_well(child);
+}
+
+/* A child in our memory that forbids itself calls and executes something. */
+static void *vfork_with_filter(void *unused)
+{
+	(void)unused;
+	char *arguments[] = {"true", NULL};
+	for (int i = 0; i < 10; i++) {
+		pid_t child = vfork();
+		if (!child)
+			set_filter(0), execv("/bin/true", arguments), _exit(9);
+		if (!ended_well(child))
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static long then_go_on(void)
+{
+	long wrong = run(vfork_with_filter, 3);
+	for (int i = 0; i < 20; i++) {
+		wrong += system("cat /proc/version > /dev/null") != 0;
+		wrong += !rename("/nowhere/a", "/nowhere/b");
+	}
+	return wrong;
+}
+
+static void *rename_in_child(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 20; i++) {
+		pid_t child = vfork();
+		if (!child) {
+			set_filter(0);
+			rename("/nowhere/a", "/nowhere/b");
+			_exit(0);
+		}
+		if (!ended_well(child))
+			return (void *)1;
+	}
+	return NULL;
+}
+
+static void *rename_on(void *unused)
+{
+	(void)unused;
+	while (!over)
+		rename("/nowhere/a", "/nowhere/b");
+	return NULL;
+}
+
+/* Each of so many threads has to have its turn before it is out of what it is in. */
+static void *filter_for_all(void *unused)
+{
+	(void)unused;
+	usleep(20000);
+	long result = set_filter(SECCOMP_FILTER_FLAG_TSYNC);
+	usleep(20000);
+	over = 1;
+	return (void *)result;
+}
+
+static void *rename_or_filter(void *thread)
+{
+	return thread ? rename_on(NULL) : filter_for_all(NULL);
+}
+
+static void *filter_at_once(void *unused)
+{
+	(void)unused;
+	int zero = open("/dev/zero", O_RDONLY);
+	char byte;
+	pthread_barrier_wait(&all_are_there);
+	if (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || set_filter(0))
+		return (void *)1;
+	for (int i = 0; i < 40000; i++)
+		pread(zero, &byte, 1, i);
+	return NULL;
+}
+
+static void *refused_on(void *unused)
+{
+	(void)unused;
+	struct sock_filter rule = {0xffff, 0, 0, 0};
+	struct sock_fprog filter = {1, &rule};
+	while (!over)
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	return NULL;
+}
+
+static void *execute_beside(void *thread)
+{
+	long wrong = 0;
+	if (thread)
+		return refused_on(NULL);
+	for (int i = 0; i < 40; i++) {
+		pid_t child = fork();
+		if (!child)
+			execl("/bin/true", "true", NULL), _exit(9);
+		wrong += !ended_well(child);
+	}
+	over = 1;
+	return (void *)wrong;
+}
+
+/* Past libc, which then does not know the child's number. */
+static long fork_by_hand(void)
+{
+	int zero = open("/dev/zero", O_RDONLY);
+	char byte;
+	long wrong = set_filter(0);
+	pid_t child = (pid_t)syscall(SYS_fork);
+	for (int i = 0; i < 100; i++)
+		pread(zero, &byte, 1, i);
+	if (!child)
+		_exit(0);
+	return wrong + !ended_well(child);
+}
+
+static void forbid_clock(int signal)
+{
+	(void)signal;
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+}
+
+static void forbid_calls(int signal)
+{
+	(void)signal;
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+}
+
+/* A handler interrupts a call that waits, and forbids the clock. */
+static long interrupted(void (*handler)(int))
+{
+	struct sigaction action = {.sa_handler = handler};
+	struct itimerspec soon = {.it_value = {0, 30000000}};
+	timer_t timer;
+	int ends[2];
+	char byte;
+	sigaction(SIGALRM, &action, NULL);
+	if (pipe(ends) || timer_create(CLOCK_MONOTONIC, NULL, &timer) || timer_settime(timer, 0, &soon, NULL))
+		return 1;
+	long got = read(ends[0], &byte, 1);
+	const char *text = got < 0 && errno == EINTR ? "interrupted\n" : "wrong\n";
+	write(1, text, strlen(text));
+	syscall(SYS_exit, 0);
+	return 1;
+}
+
+int main(int count, char **arguments)
+{
+	const char *what = count > 1 ? arguments[1] : "";
+	long wrong = -1;
+	self[readlink("/proc/self/exe", self, sizeof(self) - 1)] = 0;
+	if (getenv("NUMBER"))
+		return !is_mine(what);
+	if (!strcmp(what, "spawners"))
+		wrong = set_filter(0) + run(spawn_with_own, THREADS);
+	if (!strcmp(what, "variables"))
+		wrong = set_filter(0) + execute_with_many(1990) + execute_with_many(5000);
+	if (!strcmp(what, "children"))
+		wrong = then_go_on();
+	if (!strcmp(what, "renaming-children"))
+		wrong = run(rename_in_child, 3);
+	if (!strcmp(what, "many"))
+		wrong = run(rename_or_filter, 100);
+	if (!strcmp(what, "at-once"))
+		wrong = run(filter_at_once, 8);
+	if (!strcmp(what, "refused"))
+		wrong = run(execute_beside, 2);
+	if (!strcmp(what, "by-hand"))
+		wrong = fork_by_hand();
+	if (!strcmp(what, "clock"))
+		wrong = interrupted(forbid_clock);
+	if (!strcmp(what, "strict"))
+		wrong = interrupted(forbid_calls);
+	printf("%ld wrong\n", wrong);
+	return wrong != 0;
+}
