@@ -22,6 +22,7 @@ from iodock.relations import faults
 from iodock.store import Store
 from iodock.store.anonymous import anonymous_copy
 from iodock.views.report.run import report_html
+from recorded import bpf_unavailable
 
 ROOT = Path(__file__).parent.parent
 IODOCK = [sys.executable, "-m", "iodock"]
@@ -174,6 +175,25 @@ def test_always_and_never(program: Path, data: Path, tmp_path: Path) -> None:
         found = opened.rows("SELECT count(*) AS n FROM faults JOIN files USING (file_id) "
                             "WHERE name LIKE '%libc.so.6'")  # fmt: skip
     assert found[0]["n"] > 0
+
+
+@live
+def test_by_bpf_a_map_that_was_gone_is_said_and_always_misses_none(tmp_path: Path) -> None:
+    if reason := bpf_unavailable():
+        pytest.skip(reason)
+    file = tmp_path / "data"
+    file.write_bytes(bytes(MIB))
+    command = [sys.executable, "-S", "-c", f"""
+import mmap
+with open({str(file)!r}, "rb") as data, mmap.mmap(data.fileno(), 0, prot=mmap.PROT_READ) as map:
+    sum(map[page] for page in range(0, {MIB}, 4096))
+"""]  # fmt: skip
+    store, _ = record(tmp_path, command, "--backend", "bpf")
+    # Unless the recorder was there in time.
+    assert state(store) in ("too-late", "recorded")
+    store, _ = record(tmp_path, command, "--backend", "bpf", "--page-faults", "always")
+    (row,) = shown(store, file)
+    assert (state(store), row["touched_bytes"]) == ("recorded", MIB)
 
 
 def faults_found(store: Path) -> list[str]:

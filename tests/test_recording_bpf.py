@@ -113,6 +113,14 @@ def test_without_rights_it_says_what_to_do(tmp_path: Path) -> None:
     assert not (tmp_path / "s").exists()
 
 
+def test_where_few_files_may_be_open_it_says_so(tmp_path: Path) -> None:
+    command = [*IODOCK, "record", "--backend", "bpf", "-o", str(tmp_path / "s"), "--", "true"]
+    limited = ["bash", "-c", 'ulimit -n 16; exec "$@"', "bash", *command]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1 and "(ulimit -n)" in done.stderr, done.stderr
+    assert "verifier" not in done.stderr and not (tmp_path / "s").exists()
+
+
 def test_the_committed_programs_are_those_of_the_sources() -> None:
     check = [sys.executable, str(ROOT / "tools" / "bpf.py"), "--check"]
     done = subprocess.run(check, capture_output=True, text=True, timeout=120, check=False)

@@ -81,3 +81,13 @@ def test_a_tracer_says_what_it_can_t_see(tmp_path: Path) -> None:
     if done.returncode == 77:
         pytest.skip("there is no io_uring here")
     assert losses(tmp_path / "run.iodock")["io-uring-contents"] == 1
+
+
+def test_a_ring_that_was_made_unseen_is_counted(tmp_path: Path) -> None:
+    program = compiled(tmp_path, "own_ring")
+    done = record(tmp_path, "--backend", "rewrite", "--", program, program)
+    if done.returncode == 77:
+        pytest.skip("there is no io_uring here")
+    assert (done.returncode, done.stdout) == (0, "1 4096\n"), done.stderr
+    counted = losses(tmp_path / "run.iodock")
+    assert (counted["io-uring-contents"], counted["own-system-calls"]) == (1, 1)

@@ -75,7 +75,9 @@ impl Programs {
         });
         loaded.map_err(|refused| {
             let failed = failed("the kernel does not take the programs", &refused.error);
-            match refused.verdict.is_empty() {
+            // It has a verdict also of what it could not look at to the end.
+            let is_out_of_files = matches!(failed.errno, Some(libc::EMFILE | libc::ENFILE));
+            match refused.verdict.is_empty() || is_out_of_files {
                 true => failed,
                 false => LoadError { why: format!("{name}: {} ({})", refused.verdict, failed.why), ..failed }
                     .by_verifier(),

@@ -4,7 +4,7 @@ use crate::calls::{Ending, Subject};
 use crate::{Tracker, MOST_MOVED};
 use iodock_event::constants::{O_APPEND, O_DSYNC, O_SYNC, RWF_APPEND, RWF_DSYNC, RWF_SYNC};
 use iodock_event::event::EventRow;
-use iodock_event::{Action, Direction, FileKind, Outcome, UNKNOWN};
+use iodock_event::{Action, Direction, FileKind, LossKind, Outcome, UNKNOWN};
 
 /// Which way, and where.
 #[derive(Clone, Copy)]
@@ -119,12 +119,19 @@ impl Tracker {
         }
         row.offset = ending.raw.offset;
         let kind = self.names.table.entries[subject.file as usize].kind;
+        if ending.succeeded() && kind == FileKind::Unknown && row.offset == RING_REQUESTS_AT {
+            self.losses.add(LossKind::IoUringContents, 1);
+        }
         if ending.succeeded() && (kind.has_path() || kind == FileKind::Memfd) {
             self.names.mark_mapped(subject.file);
             self.note_map(ending.live, ending.raw, subject.file);
         }
     }
 }
+
+/// Where a ring's requests are mapped from (linux/io_uring.h, IORING_OFF_SQES). One that nobody has seen made is entered unseen, too: by calls that
+/// are not libc's, say.
+const RING_REQUESTS_AT: i64 = 0x1000_0000;
 
 /// The open flags that flags of pwritev2 stand for, this once.
 fn flags_of_one_write(flags: u64) -> u64 {

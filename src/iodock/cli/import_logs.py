@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from iodock._native import known_formats
-from iodock.cli.naming import free_name, name_of_log
+from iodock.cli.naming import name_of_log, store_name
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
 from iodock.errors import RequestError
@@ -77,7 +77,7 @@ def command(
     from iodock.capture import import_logs
     from iodock.cli.progress import ProgressBar
 
-    store = Path(output) if output else free_name(name_of_log(logs[0]))
+    store = Path(output) if output else store_name(name_of_log(logs[0]), force=force)
     began = time.monotonic()
     with ProgressBar("reading", quiet) as progress:
         found = import_logs(

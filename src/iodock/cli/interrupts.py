@@ -30,9 +30,10 @@ def _stop_queries(reading: int) -> None:
         if signal.SIGINT not in numbers:
             continue
         for _ in range(REPEATS):
-            # Nothing to stop where no engine was needed so far.
-            if engines := sys.modules.get("iodock.store.engine"):
+            # Nothing to stop where no engine was needed so far, or its module is being imported just now.
+            engines = sys.modules.get("iodock.store.engine")
+            if stop := getattr(engines, "interrupt_all", None):
                 # An engine that comes or goes just then: there is a next time.
                 with contextlib.suppress(RuntimeError):
-                    engines.interrupt_all()
+                    stop()
             time.sleep(PAUSE_S)

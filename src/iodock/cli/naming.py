@@ -7,13 +7,12 @@ from pathlib import Path
 _LOG_ENDINGS = (".gz", ".xz", ".zst", ".log", ".txt", ".out", ".strace", ".truss", ".trace")
 
 
-def free_name(stem: str, folder: Path | None = None) -> Path:
-    """NAME.iodock in the current folder, or NAME-2.iodock, ... if that is taken."""
-    base = folder or Path()
-    candidate = base / f"{stem}.iodock"
+def store_name(stem: str, *, force: bool = False) -> Path:
+    """NAME.iodock in the current folder; if that is taken and may not be replaced NAME-2.iodock, ..."""
+    candidate = Path(f"{stem}.iodock")
     number = 2
-    while candidate.exists():
-        candidate = base / f"{stem}-{number}.iodock"
+    while candidate.exists() and not force:
+        candidate = Path(f"{stem}-{number}.iodock")
         number += 1
     return candidate
 

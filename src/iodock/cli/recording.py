@@ -83,12 +83,12 @@ def run(
         name = (
             cgroup.rstrip("/").rpartition("/")[2].replace(":", "-") if cgroup else _name_of_process(pids[0])
         )
-        store = output or _free_name(name)
+        store = output or _name_of_store(name, force)
         recorded = recording.attach(
             pids, store, backend=backend, force=force, group=cgroup, page_faults=page_faults
         )
     else:
-        store = output or _free_name(command[0].rpartition("/")[2])
+        store = output or _name_of_store(command[0].rpartition("/")[2], force)
         recorded = recording.record(
             command, store, backend=backend, force=force, page_faults=page_faults, complete=complete
         )
@@ -96,10 +96,10 @@ def run(
     return _pass_on(recorded)
 
 
-def _free_name(stem: str) -> str:
-    from iodock.cli.naming import free_name
+def _name_of_store(stem: str, force: bool) -> str:
+    from iodock.cli.naming import store_name
 
-    return str(free_name(stem))
+    return str(store_name(stem, force=force))
 
 
 def _name_of_process(pid: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from iodock.findings import HIDES_CALLS
 from iodock.views.charts.words import visible
 from iodock.views.lines import print_sentence
 
@@ -19,13 +20,16 @@ _MOST = 3
 
 
 def print_losses(losses: Losses, console: Console, text: Language) -> None:
-    """The first of them in a sentence each, after an empty line; nothing where there are none."""
+    """Those that hide calls, all of them, and then the first others, in a sentence each, after an empty line;
+    nothing where there are none."""
     if not losses:
         return
     console.print()
-    for name, count, cure in losses[:_MOST]:
+    hiding = [loss for loss in losses if loss[0] in HIDES_CALLS]
+    shown = hiding + [loss for loss in losses if loss[0] not in HIDES_CALLS][: max(0, _MOST - len(hiding))]
+    for name, count, cure in shown:
         print_sentence(console, _loss(name, count, cure, text))
-    more = len(losses) - _MOST
+    more = len(losses) - len(shown)
     if more > 0:
         print_sentence(
             console,

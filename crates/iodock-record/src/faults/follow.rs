@@ -26,7 +26,7 @@ const AGAIN_NS: i64 = SECOND / 5;
 /// What the following of page faults came to.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// `recorded`, `not-needed`, `refused` or `off`.
+    /// `recorded`, `not-needed`, `too-late`, `refused` or `off`.
     pub state: &'static str,
     pub losses: Losses,
     /// What went wrong, in words.
@@ -73,6 +73,7 @@ fn state(shared: &PageFaults, began: bool) -> &'static str {
         super::Mode::Never => "off",
         _ if began => "recorded",
         _ if lock(&shared.watch).refusal.is_some() => "refused",
+        _ if shared.missed_maps.load(Relaxed) > 0 => "too-late",
         _ => "not-needed",
     }
 }

@@ -80,6 +80,8 @@ pub struct PageFaults {
     news: Condvar,
     over: AtomicBool,
     refused_maps: AtomicU64,
+    /// That were gone when they were looked at.
+    missed_maps: AtomicU64,
 }
 
 impl PageFaults {
@@ -106,8 +108,17 @@ impl PageFaults {
     /// For back ends that learn of an mmap some time after it was made: of so many bytes, with these flags.
     pub fn has_mapped(&self, pid: u32, length: i64, flags: u64) {
         let is_enough = self.least_bytes().is_some_and(|least| length >= least as i64);
-        if is_enough && (self.mode == Mode::Always || flags & MAP_DENYWRITE == 0) {
-            self.look_at(pid);
+        if is_enough && (self.mode == Mode::Always || flags & MAP_DENYWRITE == 0) && !self.look_at(pid) {
+            let is_it = |map: &proc::Line| map.length >= length as u64 && paths::file_of(&map.path).is_some();
+            let is_there = proc::maps(pid).iter().any(is_it);
+            self.missed_maps.fetch_add(u64::from(!is_there), Relaxed);
+        }
+    }
+
+    /// For these, before the program is executed: where all maps are wanted none is to be missed.
+    pub fn about_to_execute(&self, pid: u32) {
+        if self.mode == Mode::Always {
+            self.begin_by(|watch| watch.begin_before_exec(pid));
         }
     }
 
@@ -148,9 +159,13 @@ impl PageFaults {
     }
 
     fn begin(&self, pid: u32) -> bool {
+        self.begin_by(|watch| watch.begin(pid))
+    }
+
+    fn begin_by(&self, begin: impl FnOnce(&mut Watch)) -> bool {
         let mut watch = lock(&self.watch);
         if watch.refusal.is_none() {
-            watch.begin(pid);
+            begin(&mut watch);
             self.news.notify_all();
         }
         if watch.refusal.is_some() {

@@ -59,14 +59,27 @@ pub fn now() -> i64 {
 impl Watch {
     /// Watches `pid` and all its threads, unless that is done already.
     pub fn begin(&mut self, pid: u32) {
+        if self.opens(pid) {
+            self.note_what_is_there(pid);
+        }
+    }
+
+    /// The same for one that is about to execute its first program: what it has in its memory until then is the recorder's.
+    pub fn begin_before_exec(&mut self, pid: u32) {
+        self.opens(pid);
+    }
+
+    /// Is it watched from now on, and was not before?
+    fn opens(&mut self, pid: u32) -> bool {
         if self.rings.is_empty() {
             if let Err(error) = self.open_rings() {
-                return self.refuse(&error);
+                self.refuse(&error);
+                return false;
             }
         }
         self.drain();
         if self.processes.contains_key(&pid) {
-            return;
+            return false;
         }
         let family = self.families.len();
         self.families.push(Family { events: Vec::new(), living: 0 });
@@ -76,9 +89,9 @@ impl Watch {
             if error.raw_os_error() != Some(libc::ESRCH) {
                 self.refuse(&error);
             }
-            return;
+            return false;
         }
-        self.note_what_is_there(pid);
+        true
     }
 
     fn refuse(&mut self, error: &io::Error) {

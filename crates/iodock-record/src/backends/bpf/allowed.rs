@@ -86,12 +86,12 @@ fn has_rights(status: &str) -> bool {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 pub fn load_refusal(error: &iodock_bpf::error::LoadError) -> Refusal {
     let hint = match error.errno {
+        Some(libc::EMFILE | libc::ENFILE) => "more files must be open at once than is allowed (ulimit -n)",
         _ if error.is_of_verifier() => {
             "not of this kernel's version, it seems: please report that line and `uname -r`"
         }
         Some(libc::EPERM | libc::EACCES) => "a container's filter or kernel lockdown forbids it",
         Some(libc::ENOMEM | libc::E2BIG) => "there is no memory for the buffers",
-        Some(libc::EMFILE | libc::ENFILE) => "more files must be open at once than is allowed (ulimit -n)",
         _ => "Linux 5.12 or newer is needed",
     };
     Refusal::new(format!("bpf: {error}"), format!("{hint}; {INSTEAD}"))

@@ -43,6 +43,7 @@ pub fn run(
     let purpose = Purpose::launched(child.pid);
     let mut following = Following::new(&programs, (watch, queue), clock, control, purpose);
     following.root(pid, &program.command_text());
+    control.faults.about_to_execute(pid);
     let followed = following.run(keeper, || child.release());
     if let Some(error) = &followed.exec_error {
         return Err(launch_error(&program.path.to_string_lossy(), error));
