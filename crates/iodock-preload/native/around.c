@@ -41,8 +41,10 @@ static int has_own_word(u64 number, const u64 *arguments)
 {
 	u64 storage = number == SYS_clone ? arguments[4] : clone3_word(arguments, CLONE3_TLS), word = 1, here;
 	/* Nobody may be asked: one of glibc's, which names itself twice, has it. */
+	if (is_confined() && !storage)
+		return number != SYS_clone;
 	if (is_confined())
-		return !storage || (*(const u64 *)(storage + BLOCK_AT) == storage && *(const u64 *)(storage + BLOCK_AGAIN_AT) == storage);
+		return (*(const u64 *)(storage + BLOCK_AT) == storage && *(const u64 *)(storage + BLOCK_AGAIN_AT) == storage);
 	__asm__("movq %%fs:0, %0" : "=r"(here));
 	return ask_for_word(&word, (const u64 *)(storage + ((u64)&own - here))) && !word;
 }
@@ -64,8 +66,8 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 		return 0;
 	if (flags & CLONE_THREAD)
 		map_ahead();
-	/* It inherits them, and nobody else can tell that it has. (What clone3 is told may not be known.) */
-	if (own_filters && (flags & CLONE_THREAD || !flags))
+	/* What has a storage of its own inherits them, and nobody else can tell it. (What clone3 is told may not be known.) */
+	if (own_filters && (flags & (CLONE_THREAD | CLONE_SETTLS) || !flags))
 		__atomic_fetch_add(&all_filters, 1, __ATOMIC_RELAXED);
 	forked_by = is_confined() ? state->tid : 0;
 	int interrupts = unlikely(state->level);
@@ -78,6 +80,8 @@ static int before_fork(struct state *state, const struct frame *frame, u64 flags
 }
 
 static void confining_is_over(struct confinement *before);
+static int is_unasked(const struct state *state);
+static void note_leaving(const struct state *state, u32 leaves);
 
 #include "sight.c"
 
@@ -95,7 +99,9 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	u8 *copy;
 	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
-		write_usage(state, level, number == SYS_exit_group, now);
+		/* (A parent's whose child is not told from it is not at its end.) */
+		if (!is_unasked(state))
+			write_usage(state, level, number == SYS_exit_group, now);
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
 	} else if ((copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) != 0) {
@@ -146,7 +152,9 @@ static void begin(struct state *state, const struct shape *shape, const struct f
 	if (forks) {
 		pending->fork.flags = flags;
 		pending->fork.level = state->level;
-		pending->fork.in_sandbox = (u32)is_confined();
+		pending->fork.is_unasked = (u16)is_confined();
+		pending->fork.filters = (u16)own_filters;
+		pending->fork.has_left = 0;
 		pending->fork.flight = state->flight;
 		pending->fork.child = 0;
 		pending->fork.outer = outer;
@@ -206,6 +214,7 @@ static inline ALWAYS void record_before(struct frame *frame)
 	}
 	/* (The call in flight may be that of a parent who waits.) */
 	if (shape->kind == KIND_EXIT) {
+		note_leaving(state, 1);
 		if (state->flight != flight_lent(state))
 			write_no_return(state, now);
 		end_with_thread(state, now);
@@ -247,7 +256,7 @@ __attribute__((visibility("hidden"))) void iodock_record_before(struct frame *fr
 		end_calling(calling);
 	}
 	if (shape->kind == KIND_EXEC && (stopped || is_confined()))
-		execute_unrecorded(frame, environment_place(shape));
+		execute_untold(frame, environment_place(shape));
 }
 
 static inline ALWAYS void record_after(struct frame *frame)
@@ -256,6 +265,8 @@ static inline ALWAYS void record_after(struct frame *frame)
 	struct state *state = own;
 	if (!state)
 		return;
+	if (!state->taken)
+		forget_others();
 	confine_after(state, frame);
 	if (stopped)
 		return;
@@ -317,8 +328,12 @@ static inline ALWAYS void record_after(struct frame *frame)
 
 __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *frame)
 {
+	if (!session)
+		return;
+	if (copies_used)
+		give_back_copies();
 	/* (See above.) */
-	if (!session || (stopped && !confining_now))
+	if (stopped && !confining_now)
 		return;
 	struct state *calling = begin_calling();
 	record_after(frame);

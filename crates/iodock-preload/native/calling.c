@@ -29,14 +29,14 @@ static void is_no_newcomer(void)
 		__atomic_fetch_sub(&newcomers, 1, __ATOMIC_RELAXED);
 }
 
-/* Who had no state has made its first call. Not one that has been said to have before: see confine.c. */
+/* Who had no state has made its first call. (Who waits for newcomers takes itself off before.) */
 static __attribute__((noinline)) void end_newcomer(void)
 {
 	struct state *now = own;
-	if (!now || now->confinement.is_new)
+	if (now && now->confinement.is_taken_off)
+		now->confinement.is_taken_off = 0;
+	else
 		is_no_newcomer();
-	if (now)
-		now->confinement.is_new = 0;
 }
 
 /* (In between the state may have been given back, or wiped by a fork, and who waited have given up.) */

@@ -27,18 +27,7 @@ static enum confining confining(const struct frame *frame)
  * its turn. */
 #define SEEN_AFTER (1ul << 18)
 #define OTHERS_MOST (1ul << 33)
-
-/* Is memory filled, and locked, as it is mapped (mlockall)? */
-static int is_filled_at_once(void)
-{
-	u8 is_there = 0;
-	long page = kernel(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (failed(page))
-		return 1;
-	long asked = kernel3(SYS_mincore, page, 4096, &is_there);
-	kernel2(SYS_munmap, page, 4096);
-	return !failed(asked) && is_there & 1;
-}
+#define ONE_MOST (1ul << 30) /* for one thread's next step */
 
 /* Maps where the next chunks will be: as much as there is room for. */
 static void map_window(void)
@@ -68,7 +57,7 @@ static void open_window(void)
 		map_window();
 		__atomic_store_n(&window_is, IS_OPEN, __ATOMIC_RELEASE);
 	}
-	for (u64 begin = ticks(); __atomic_load_n(&window_is, __ATOMIC_ACQUIRE) != IS_OPEN && ticks() - begin < OTHERS_MOST;)
+	for (u64 begin = ticks(); __atomic_load_n(&window_is, __ATOMIC_ACQUIRE) != IS_OPEN && ticks() - begin < ONE_MOST;)
 		__builtin_ia32_pause();
 }
 
@@ -96,14 +85,13 @@ static int is_taken(const u64 *taken, u32 number)
 	return taken[number / 64] >> number % 64 & 1;
 }
 
-/* Until no thread of this block is in the stretch that it is in now. Where one is for so long it was left by longjmp: nobody is to wait for
- * it again. */
-static void wait_for_block(u64 *taken)
+/* Until no thread of this block is in the stretch that it is in now. One that is for OTHERS_MOST was left by longjmp, as far as anybody can tell:
+ * nobody is to wait for it again. */
+static void wait_for_block(u64 *taken, u64 begin)
 {
 	u16 then[BLOCK_STATES];
 	for (u32 number = 1; number < BLOCK_STATES; number++)
 		then[number] = is_taken(taken, number) ? state_in(taken, number)->confinement.calling : 0;
-	u64 begin = ticks();
 	for (u32 number = 1; number < BLOCK_STATES; number++) {
 		struct confinement *one = &state_in(taken, number)->confinement;
 		while (then[number] & STRETCHES && !has_gone_on(one, then[number]) && ticks() - begin < OTHERS_MOST)
@@ -118,21 +106,25 @@ static void wait_for_block(u64 *taken)
 static void wait_for_others(struct state *state)
 {
 	u64 begin = ticks();
+	int is_newcomer = !(state->confinement.calling & STRETCHES);
 	state->confinement.calling &= (u16)~STRETCHES;
-	if (state->confinement.is_new)
-		state->confinement.is_new = 0, is_no_newcomer();
+	if (is_newcomer)
+		state->confinement.is_taken_off = 1, is_no_newcomer();
 	while (ticks() - begin < SEEN_AFTER)
 		__builtin_ia32_pause();
 	for (u32 index = 0; index < BLOCKS && blocks[index]; index++)
-		wait_for_block((u64 *)blocks[index]);
-	while (__atomic_load_n(&newcomers, __ATOMIC_ACQUIRE) && ticks() - begin < OTHERS_MOST)
-		__builtin_ia32_pause();
-	newcomers = 0;
+		wait_for_block((u64 *)blocks[index], begin);
+	while (__atomic_load_n(&newcomers, __ATOMIC_ACQUIRE))
+		if (ticks() - begin < OTHERS_MOST)
+			__builtin_ia32_pause();
+		else
+			newcomers = 0;
 }
 
 /* The clock may be forbidden this thread: its calls have no times. */
 static void stop_clock(struct state *state)
 {
+	__atomic_fetch_add(&passing_stops, 1, __ATOMIC_SEQ_CST);
 	stop();
 	state->confinement.was_taken = (u8)state->taken & 3;
 	barrier();
@@ -154,21 +146,24 @@ static void confine(struct state *state, const struct frame *frame)
 		stop_clock(state);
 		return;
 	}
-	had_filters = 1;
 	if (!is_confined()) {
+		map_copies();
 		populate_chunk(state);
 		open_window();
-		know_oneself(state);
+		/* (What libc knows of a child of vfork is its parent's number.) */
+		if (!is_lent(state))
+			know_oneself(state);
 	}
+	had_filters = 1;
 	/* (A child of vfork has one thread, in its parent's memory.) */
 	before->is_for_all = !is_lent(state) && frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC;
 	if (before->is_for_all) {
+		__atomic_fetch_add(&passing_filters, 1, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&all_filters, 1, __ATOMIC_SEQ_CST);
 		wait_for_others(state);
 		return;
 	}
 	own_filters++;
-	before->of_child += is_lent(state);
 }
 
 static int is_confining(void)
@@ -186,9 +181,11 @@ static struct state *state_to_confine(u64 stack)
 		return 0;
 	if (own && own->taken == TAKEN)
 		return own;
+	if (own && own->taken == WITHOUT_CLOCK)
+		return 0;
 	struct state *state = 0;
 	u32 tries = STATE_TRIES;
-	for (u64 begin = ticks(), now = begin; !state && tries && now - begin < OTHERS_MOST; now = ticks()) {
+	for (u64 begin = ticks(), now = begin; !state && tries && now - begin < ONE_MOST; now = ticks()) {
 		__builtin_ia32_pause();
 		if (stopped)
 			continue;
@@ -211,6 +208,7 @@ static void confine_unrecorded(const struct frame *frame)
 	}
 	if (what == CONFINES_NOTHING)
 		return;
+	map_copies();
 	had_filters |= what == CONFINES_CALLS;
 	__atomic_fetch_add(what == CONFINES_CLOCK ? &stopped : &all_filters, 1, __ATOMIC_SEQ_CST);
 }
@@ -225,14 +223,29 @@ static void undo(struct state *state)
 		__atomic_fetch_sub(&all_filters, 1, __ATOMIC_RELAXED);
 	} else {
 		own_filters -= own_filters > 0;
-		before->of_child -= before->of_child > 0;
 	}
+}
+
+/* It is known by now what came of it. */
+static void has_passed(const struct confinement *before)
+{
+	u32 *passing = before->what == CONFINES_CLOCK ? &passing_stops : &passing_filters;
+	/* (A fork in the midst of it may have said so before.) */
+	if ((before->what == CONFINES_CLOCK || before->is_for_all) && *passing)
+		__atomic_fetch_sub(passing, 1, __ATOMIC_SEQ_CST);
+}
+
+/* (A filter for all that one thread can't take is refused by that thread's number, unless a descriptor is asked for.) */
+static int is_refused(const struct confinement *before, const struct frame *frame)
+{
+	s64 result = (s64)frame->number;
+	return failed(result) || (before->is_for_all && result > 0 && !(frame->arguments[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER));
 }
 
 static void confining_is_over(struct confinement *before)
 {
 	before->stack = 0;
-	/* (A fork in the midst of it may have said so before.) */
+	has_passed(before);
 	if (confining_now)
 		__atomic_fetch_sub(&confining_now, 1, __ATOMIC_SEQ_CST);
 }
@@ -243,7 +256,7 @@ static void confine_after(struct state *state, const struct frame *frame)
 	struct confinement *before = &state->confinement;
 	if (before->stack != (u64)(frame + 1) || before->tid != state->tid)
 		return;
-	if (failed((s64)frame->number))
+	if (is_refused(before, frame))
 		undo(state);
 	confining_is_over(before);
 }

@@ -336,17 +336,22 @@ static __attribute__((noinline)) void refused_paths(struct state *state, u32 lev
 						    const u64 *arguments, struct fields *f, u64 now)
 {
 	u64 before = PLAIN_LIMIT;
+	int unread = 0;
 	for (u32 i = 0; i < MOST_ROLES; i++) {
 		u32 role = shape->roles[i];
 		if ((role != ROLE_PATH && role != ROLE_PATH2) || !arguments[i])
 			continue;
 		u8 *at = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now), *copy = at + before;
-		if (!at || !copy_path(copy, (const u8 *)arguments[i]))
+		if (!at || !copy_path(copy, (const u8 *)arguments[i])) {
+			unread |= is_confined();
 			continue;
+		}
 		if (role == ROLE_PATH)
 			f->more |= MORE_PATH, f->path = copy;
 		else
 			f->more |= MORE_PATH2, f->path2 = copy;
 		before += PATH_LIMIT + 1;
 	}
+	if (unread)
+		__atomic_fetch_add(&session->unread_paths, 1, __ATOMIC_RELAXED);
 }

@@ -1,12 +1,12 @@
 /* A state that is lent: a child of vfork uses its parent's memory and thread-local storage, and so its state, while the parent waits. A part of
  * record.c, kept apart for reading. */
 
-/* Where the parent was in a sandbox nobody is asked, and all is the parent's. (So it stays until that child is gone.) */
+/* Where nobody was asked as the child was made, nobody is until it is gone: all is the parent's. */
 static void update_lent(struct state *state)
 {
 	u32 taken = TAKEN;
 	for (u32 i = 0; i < state->depth; i++)
-		if (lends(&state->pending[i]) && !state->pending[i].fork.in_sandbox)
+		if (lends(&state->pending[i]) && !state->pending[i].fork.is_unasked)
 			taken = LENT;
 	state->taken = taken;
 }
@@ -15,7 +15,7 @@ static void update_lent(struct state *state)
 static const struct pending *lender(const struct state *state)
 {
 	const struct pending *one = innermost(state);
-	while (one && !(lends(one) && (one->fork.in_sandbox || one->tid != state->tid)))
+	while (one && !(lends(one) && (one->fork.is_unasked || one->tid != state->tid)))
 		one = inner(state, one->order);
 	return one;
 }
@@ -23,6 +23,13 @@ static const struct pending *lender(const struct state *state)
 static int is_lent(const struct state *state)
 {
 	return lender(state) != 0;
+}
+
+/* Is the child not told from its parent? */
+static int is_unasked(const struct state *state)
+{
+	const struct pending *fork = lender(state);
+	return fork && fork->fork.is_unasked;
 }
 
 /* The call that the parent was in when a handler made the child. */
@@ -56,7 +63,7 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 {
 	u64 flags = pending->fork.flags;
 	/* In a sandbox little is read before the kernel has read it. */
-	if (pending->fork.in_sandbox && pending->number == SYS_clone3 && result > 0)
+	if (pending->fork.is_unasked && pending->number == SYS_clone3 && result > 0)
 		flags = *(const u64 *)pending->fork.structure;
 	if (result > 0 && !(flags & CLONE_THREAD))
 		note_birth((u32)result);
@@ -71,10 +78,9 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 }
 
 /* What the child has forbidden itself in our memory does not hold for its parent. */
-static void leave_sandbox_of(struct state *child)
+static void leave_sandbox_of(struct state *child, const struct pending *fork)
 {
-	own_filters -= child->confinement.of_child;
-	child->confinement.of_child = 0;
+	own_filters = fork->fork.filters;
 	/* (The call may have been the child's end.) */
 	if (child->confinement.stack)
 		confining_is_over(&child->confinement);
@@ -89,10 +95,10 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		__atomic_fetch_add(&session->lost_calls, state->level - fork->fork.level, __ATOMIC_RELAXED);
 		abandon(state, (u32)fork->fork.level);
 	}
-	if (state->tid != fork->tid) {
-		leave_sandbox_of(state);
+	if (lends(fork))
+		leave_sandbox_of(state, fork);
+	if (state->tid != fork->tid)
 		hand_to(state, fork->tid, fork->pid, now);
-	}
 }
 
 /* The call that made a child is over, in the parent. 0: it is none any more, for a handler has told of it.
@@ -140,11 +146,28 @@ static void note_child(struct state *state, u32 child)
 		one->fork.child = child;
 }
 
+/* Which thread is this? Where nobody may be asked, for the child has put itself into a sandbox, it is the child until that leaves. */
+static u32 who_calls(const struct state *state)
+{
+	if (!is_confined())
+		return (u32)kernel0(SYS_gettid);
+	const struct pending *fork = lender(state);
+	return fork && fork->fork.has_left && !fork->fork.is_unasked ? fork->tid : state->tid;
+}
+
+/* The child of vfork that calls is about to leave its parent's memory, or has not. */
+static void note_leaving(const struct state *state, u32 leaves)
+{
+	struct pending *fork = (struct pending *)lender(state);
+	if (fork)
+		fork->fork.has_left = leaves;
+}
+
 /* Whose call is the one at `stack`, the parent's or its child's? A handler's may come before the call that makes the child has returned to
  * either, and may leave it by longjmp. */
 static void settle(struct state *state, u64 now, u64 stack)
 {
-	u32 tid = is_confined() ? state->tid : (u32)kernel0(SYS_gettid);
+	u32 tid = who_calls(state);
 	if (tid == state->tid) {
 		forget_left(state, now, stack);
 		return;

@@ -18,6 +18,18 @@ static int is_limited(u64 resource)
 	return failed(kernel(SYS_prlimit64, 0, (long)resource, 0, (long)limit, 0, 0)) || limit[0] != RLIM_INFINITY;
 }
 
+/* Is memory filled, and locked, as it is mapped (mlockall)? */
+static int is_filled_at_once(void)
+{
+	u8 is_there = 0;
+	long page = kernel(SYS_mmap, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (failed(page))
+		return 1;
+	long asked = kernel3(SYS_mincore, page, 4096, &is_there);
+	kernel2(SYS_munmap, page, 4096);
+	return !failed(asked) && is_there & 1;
+}
+
 /* `bytes` of the file from `at` on, in memory that is `memory`, or new if that is 0. No descriptor is needed, nor the right or the way to
  * open the file again: the header's mapping is doubled, and turned to another part of the file. Nothing of it is touched yet. */
 static u8 *map_part(u8 *memory, u64 at, u64 bytes)

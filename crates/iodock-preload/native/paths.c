@@ -202,11 +202,22 @@ static inline ALWAYS u8 *put_path(struct state *state, u32 level, u8 *at, const 
 	return likely(index) ? put(at, index) : put_new_path(state, level, at, path);
 }
 
-/* Reads what may not be there, as the kernel does: the bytes that could be read, or why the kernel reads none. */
-static long ask_for(void *to, const void *from, u64 count)
+/* Reads what may not be there, as the kernel does: the bytes that could be read, or why the kernel reads none. `of_process`: any that has this
+ * memory. */
+static long ask_kernel(u32 of_process, void *to, const void *from, u64 count)
 {
 	u64 into[2] = {(u64)to, count}, source[2] = {(u64)from, count};
-	return is_confined() ? -EPERM : kernel(SYS_process_vm_readv, kernel0(SYS_getpid), (long)into, 1, (long)source, 1, 0);
+	return kernel(SYS_process_vm_readv, (long)of_process, (long)into, 1, (long)source, 1, 0);
+}
+
+/* The same, unless it may be forbidden. */
+static long ask_for(void *to, const void *from, u64 count)
+{
+	const struct state *state = own;
+	u32 of_process = state && state->taken ? state->owner : 0;
+	if (is_confined())
+		return -EPERM;
+	return ask_kernel(of_process ? of_process : (u32)kernel0(SYS_getpid), to, from, count);
 }
 
 /* The same of a word, also where a container's filter forbids that: then it is asked whether it is there by waking nobody who waits for it. */

@@ -25,7 +25,7 @@ static int lends(const struct pending *pending)
 	u64 both = CLONE_VM | CLONE_VFORK;
 	return pending->stack && !(pending->stack & BEGINS) && is_fork(pending) &&
 	       ((pending->fork.flags & both) == both ||
-		(pending->fork.in_sandbox && pending->number == SYS_clone3 && !pending->fork.flags));
+		(pending->fork.is_unasked && pending->number == SYS_clone3 && !pending->fork.flags));
 }
 
 /* Orders go round after 4 billion calls, and pending ones are not that far apart. */
@@ -158,7 +158,7 @@ static int give_one_up(struct state *state)
 {
 	struct pending *first = 0;
 	for (struct pending *one = innermost(state); one; one = inner(state, one->order))
-		if (!(one->stack & (BEGINS | ENDS)) && (!lends(one) || one->fork.in_sandbox))
+		if (!(one->stack & (BEGINS | ENDS)) && (!lends(one) || one->fork.is_unasked))
 			first = one;
 	if (!first)
 		return 0;

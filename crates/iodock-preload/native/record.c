@@ -104,8 +104,10 @@ struct pending {
 			u64 structure; /* of clone3 */
 			u64 flags, flight;
 			u32 level;
-			u32 in_sandbox; /* nothing was asked */
-			u64 child;
+			u16 is_unasked; /* in a sandbox, or what may become one */
+			u16 filters; /* own_filters */
+			u32 child;
+			u32 has_left; /* it ends, or executes something */
 			struct interrupted *outer; /* see forked.c */
 		} fork;
 	};
@@ -119,8 +121,7 @@ struct confinement {
 	u8 what : 2;	   /* enum confining */
 	u8 is_for_all : 1; /* threads */
 	u8 was_taken : 2;  /* the state, before it said that the clock may be forbidden */
-	u8 is_new : 1;	   /* the stretch in which the thread got its state is not over: it is counted among newcomers */
-	u8 of_child;	   /* filters that a child of vfork has put on in our memory */
+	u8 is_taken_off : 1; /* the thread is no longer counted among newcomers, though its stretch is not over */
 	u16 calling;	   /* is this thread where it may make calls of ours? See begin_calling() */
 };
 
@@ -240,8 +241,8 @@ static __thread u32 own_filters;
 static u32 all_filters;
 /* Has there been one in this process, or what it came from by fork? */
 static u32 had_filters;
-/* Calls that may be on their way to forbid something. */
-static u32 confining_now;
+/* Calls that may be on their way to forbid something, and what of `all_filters` and `stopped` is there because of them. */
+static u32 confining_now, passing_filters, passing_stops;
 
 /* Calls that were made meanwhile, about: nobody waits for who counts. */
 __attribute__((visibility("hidden"))) u32 iodock_passed;

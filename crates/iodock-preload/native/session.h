@@ -109,7 +109,7 @@ struct header {
 	u64 lost_streams;
 	u64 sites_patched;
 	u64 sites_left;
-	u64 unused;
+	u64 unread_paths; /* of calls that failed, where nobody could ask for them */
 	u64 stopped_processes; /* where recording stopped while the program went on */
 	u64 births; /* processes made, by fork and its like */
 	u64 watch_from;   /* who maps a file of so many bytes asks to be watched; 0: nobody */

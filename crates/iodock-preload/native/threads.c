@@ -172,11 +172,13 @@ static void know_oneself(const struct state *state)
 /* The number of who made this process by fork, as it knew it in a sandbox; 0: there was none. */
 static __thread u32 forked_by;
 
-/* What its threads were about to do is nothing to a child, which has one. */
-static void forget_others(struct state *before)
+/* What other threads were about to do is nothing to a child, which has one. (Its maker was in a call that makes children.) */
+static void forget_others(void)
 {
-	confining_now = newcomers = 0;
-	leave_to_nobody(before);
+	/* (One of them may just be saying what came of it.) */
+	all_filters -= passing_filters < all_filters ? passing_filters : all_filters;
+	stopped -= passing_stops < stopped ? passing_stops : stopped;
+	confining_now = passing_filters = passing_stops = newcomers = 0;
 }
 
 /* In a sandbox: is the number a thread knows itself by its own? Not where another libc made the thread, and not where its process was made past
@@ -194,7 +196,7 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	/* A child has what its maker had here, and a new thread nothing. */
 	struct state *before = own;
 	if (before)
-		forget_others(before);
+		leave_to_nobody(before);
 	if (is_confined() && !knows_its_number()) {
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 		return 0;
@@ -215,7 +217,6 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 		/* A handler came first, and has one by now. */
 		if (own != state)
 			free_state(state);
-		own->confinement.is_new = !before;
 		return own;
 	}
 	if (is_confined() && before)
@@ -225,8 +226,7 @@ static __attribute__((noinline)) struct state *adopt(u64 now)
 	state->depth = 0;
 	state->flight = 0;
 	state->confinement.calling = 0;
-	state->confinement.of_child = 0;
-	state->confinement.is_new = !before;
+	state->confinement.is_taken_off = 0;
 	state->taken = TAKEN;
 	struct place here;
 	u32 level = enter(state, &here);

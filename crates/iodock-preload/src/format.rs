@@ -30,6 +30,7 @@ pub mod header {
     pub const LOST_STREAMS: usize = 80;
     pub const SITES_PATCHED: usize = 88;
     pub const SITES_LEFT: usize = 96;
+    pub const UNREAD_PATHS: usize = 104;
     pub const STOPPED_PROCESSES: usize = 112;
     pub const BIRTHS: usize = 120;
     pub const WATCH_FROM: usize = 128;

@@ -27,7 +27,7 @@ fn threads_that_execute_in_a_sandbox_have_each_an_environment_of_its_own() {
 #[test]
 fn an_environment_in_a_sandbox_may_be_large() {
     let (session, ..) = same("variables");
-    assert_eq!((counts(&session)["execve"], programs(&session)), (2, 1));
+    assert_eq!((counts(&session)["execve"], programs(&session)), (3, 1));
 }
 
 #[test]
@@ -86,6 +86,11 @@ fn calls_of_a_child_that_does_not_know_its_number_are_not_its_parents() {
     let (session, ..) = same("by-hand");
     assert_eq!(counts(&session)["pread64"], 100);
     assert!(session.counter(header::LOST_CALLS).expect("counter") >= 100);
+}
+
+#[test]
+fn a_child_with_storage_of_its_own_is_in_its_makers_sandbox() {
+    same("own-storage");
 }
 
 #[test]

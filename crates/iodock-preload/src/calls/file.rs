@@ -93,7 +93,7 @@ impl CallsWriter {
 
     /// Nothing more will come, and this the library has not recorded.
     pub fn end(&mut self, lost: Lost) -> io::Result<()> {
-        let numbers = [lost.calls, lost.streams, lost.stopped].map(u64::to_le_bytes);
+        let numbers = [lost.calls, lost.streams, lost.stopped, lost.unread_paths].map(u64::to_le_bytes);
         self.piece(END, &[&numbers.concat()])?;
         self.flush()
     }
@@ -165,6 +165,8 @@ pub struct Lost {
     pub streams: u64,
     /// Processes that went on when recording had stopped in them.
     pub stopped: u64,
+    /// Of calls that failed in a sandbox, where nobody could ask for them.
+    pub unread_paths: u64,
 }
 
 /// Where some bytes of a chunk lie.
@@ -250,9 +252,11 @@ impl CallsFile {
         match (kind, payload.len()) {
             (SESSION, _) => self.session = std::ffi::OsString::from_vec(payload.to_vec()).into(),
             (CLOCK, 16) => self.clocks.push((number(&payload[..8]), number(&payload[8..]) as i64)),
-            (END, 24) => {
-                let [calls, streams, stopped] = [0, 8, 16].map(|at| number(&payload[at..at + 8]));
-                self.lost = Some(Lost { calls, streams, stopped });
+            (END, 24 | 32) => {
+                // Older files say nothing of the last one.
+                let [calls, streams, stopped, unread_paths] =
+                    [0, 8, 16, 24].map(|at| payload.get(at..at + 8).map_or(0, number));
+                self.lost = Some(Lost { calls, streams, stopped, unread_paths });
             }
             (FLIGHT, 24) => {
                 let (call, fd) = (number(&payload[8..12]) as u32, number(&payload[12..16]) as i32);

@@ -14,9 +14,6 @@ use iodock_event::{
 use std::collections::{HashMap, HashSet, VecDeque};
 
 const MFD_CLOEXEC: u64 = 1;
-/// asm-generic/errno-base.h
-const EBADF: i64 = 9;
-const EFAULT: i64 = 14;
 /// `S_IFCHR >> 12`
 const CHARACTER_DEVICE: u8 = 2;
 /// A thread may be taken off its CPU between a call's end and the process's: a process that has called exit
@@ -411,7 +408,6 @@ impl Records {
             if (-4095..0).contains(&call.result) {
                 (raw.result, raw.outcome) = (-1, Outcome::Failed);
                 raw.errno = ErrnoId::from_linux(-call.result as i32);
-                self.batch.losses.add(LossKind::UnreadableMemory, u64::from(lacks_path(call)));
             } else {
                 (raw.result, raw.outcome) = (call.result, Outcome::Succeeded);
             }
@@ -420,16 +416,6 @@ impl Records {
         }
         self.batch.records.push(Record::Call(raw));
     }
-}
-
-/// A call that failed, and should have a path that nobody could ask for (in a sandbox). Not where there was none to be read: a bad pointer, or
-/// none at all, of a call on a descriptor.
-fn lacks_path(call: &CallRecord) -> bool {
-    let has_none = call.path.is_none() && call.path2.is_none();
-    has_none
-        && ![-EFAULT, -EBADF].contains(&call.result)
-        && call.call.spec().has_role(Role::Path)
-        && call.call.name() != "utimensat"
 }
 
 /// Does the call change what descriptors, or relative names, mean?

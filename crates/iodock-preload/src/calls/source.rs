@@ -41,6 +41,7 @@ impl CallsSource {
         let lost = file.lost.unwrap_or_default();
         records.batch.losses.add(LossKind::DroppedRecords, lost.calls + lost.streams + file.damaged);
         records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
+        records.batch.losses.add(LossKind::UnreadableMemory, lost.unread_paths);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
         Ok(CallsSource { name, streams, records, root, length, ending, over: false, spare: Vec::new() })

@@ -89,7 +89,8 @@ static void *spawn_with_own(void *thread)
 	return (void *)wrong;
 }
 
-static long execute_with_many(long count)
+/* Of so many variables, by posix_spawn, whose child has a small stack, or by fork. */
+static long execute_with_many(long count, int spawns)
 {
 	char **environment = calloc((size_t)count + 100, sizeof(*environment)), *arguments[] = {self, "many", NULL};
 	long there = 0;
@@ -98,7 +99,10 @@ static long execute_with_many(long count)
 	for (char **one = environ; *one && there < count + 90; one++)
 		environment[there++] = *one;
 	environment[there] = "NUMBER=many";
-	pid_t child = fork();
+	pid_t child;
+	if (spawns)
+		return posix_spawn(&child, self, NULL, NULL, arguments, environment) || !ended_well(child);
+	child = fork();
 	if (!child)
 		execve(self, arguments, environment), _exit(9);
 	return !ended_well(child);
@@ -192,11 +196,21 @@ static void *refused_on(void *unused)
 	return NULL;
 }
 
+static void *refused_for_all(void *unused)
+{
+	struct sock_filter rule = {0xffff, 0, 0, 0};
+	struct sock_fprog filter = {1, &rule};
+	(void)unused;
+	while (!over)
+		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
+	return NULL;
+}
+
 static void *execute_beside(void *thread)
 {
 	long wrong = 0;
 	if (thread)
-		return refused_on(NULL);
+		return thread == (void *)1 ? refused_on(NULL) : refused_for_all(NULL);
 	for (int i = 0; i < 40; i++) {
 		pid_t child = fork();
 		if (!child)
@@ -205,6 +219,28 @@ static void *execute_beside(void *thread)
 	}
 	over = 1;
 	return (void *)wrong;
+}
+
+static int in_own_storage(void *unused)
+{
+	(void)unused;
+	for (int i = 0; i < 20; i++)
+		rename("/nowhere/a", "/nowhere/b");
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+/* A child in our memory with storage of its own: a copy of ours. */
+static long clone_in_sandbox(void)
+{
+	static char stack[65536];
+	char *here, *copy = mmap(NULL, 3 * 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) + 65536;
+	__asm__("movq %%fs:0, %0" : "=r"(here));
+	memcpy(copy, here, 2304);
+	((char **)copy)[0] = ((char **)copy)[2] = copy;
+	long wrong = set_filter(0);
+	int child = clone(in_own_storage, stack + sizeof(stack), CLONE_VM | CLONE_SETTLS | SIGCHLD, NULL, NULL, copy);
+	return wrong + !ended_well(child);
 }
 
 /* Past libc, which then does not know the child's number. */
@@ -261,7 +297,7 @@ int main(int count, char **arguments)
 	if (!strcmp(what, "spawners"))
 		wrong = set_filter(0) + run(spawn_with_own, THREADS);
 	if (!strcmp(what, "variables"))
-		wrong = set_filter(0) + execute_with_many(1990) + execute_with_many(5000);
+		wrong = set_filter(0) + execute_with_many(1990, 0) + execute_with_many(5000, 0) + execute_with_many(5000, 1);
 	if (!strcmp(what, "children"))
 		wrong = then_go_on();
 	if (!strcmp(what, "renaming-children"))
@@ -271,7 +307,9 @@ int main(int count, char **arguments)
 	if (!strcmp(what, "at-once"))
 		wrong = run(filter_at_once, 8);
 	if (!strcmp(what, "refused"))
-		wrong = run(execute_beside, 2);
+		wrong = run(execute_beside, 3);
+	if (!strcmp(what, "own-storage"))
+		wrong = clone_in_sandbox();
 	if (!strcmp(what, "by-hand"))
 		wrong = fork_by_hand();
 	if (!strcmp(what, "clock"))
