@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{counts, read_and_written, Place};
+use common::{counts, fields::fields, read_and_written, Place};
 use iodock_event::{LossKind, Outcome, Phase, Record};
 use iodock_record::{record, ProgramExit, RecordOptions};
 use std::collections::BTreeMap;
@@ -78,30 +78,6 @@ fn a_killed_program_is_recorded_to_its_last_call() {
     assert_eq!(counts(&records)["pread64"].0, 50_001);
     let ends: Vec<_> = records.iter().filter(|record| matches!(record, Record::End(_))).collect();
     assert_eq!(ends.len(), 1);
-}
-
-/// Everything of a call but its times; results that are addresses or process ids don't compare.
-fn fields(raw: &iodock_event::RawCall, path: &str) -> String {
-    let result = match raw.call.name().as_str() {
-        "mmap" | "fork" | "vfork" | "clone" | "clone3" => 0,
-        _ => raw.result,
-    };
-    // Where the test itself prints may be a file, which grows.
-    let size = if (0..=2).contains(&raw.fd) { 0 } else { raw.stat_size };
-    format!(
-        "{} fd {} {} requested {} offset {} {} argument {} flags {:x} stat {} {size} result {result} {:?} {} {path}",
-        raw.call.name(),
-        raw.fd,
-        raw.fd2,
-        raw.requested,
-        raw.offset,
-        raw.offset2,
-        raw.argument,
-        raw.flags,
-        raw.stat_type,
-        raw.outcome,
-        raw.errno.name(),
-    )
 }
 
 /// The calls of the first thread from its chdir on.

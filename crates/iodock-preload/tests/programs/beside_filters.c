@@ -19,27 +19,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define THREADS 12
-#define COUNT(of) (sizeof(of) / sizeof(*of))
+#include "own_filter.h"
 
-static const int ours[] = {SYS_mremap, SYS_remap_file_pages, SYS_munlock, SYS_process_vm_readv, SYS_getcwd, SYS_getppid};
+#define THREADS 12
+
 static char self[4096];
 static volatile int over;
 static pthread_barrier_t all_are_there;
-
-static long set_filter(unsigned flags)
-{
-	struct sock_filter rules[2 * COUNT(ours) + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0)};
-	size_t count = 1;
-	for (size_t i = 0; i < COUNT(ours); i++) {
-		rules[count++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)ours[i], 0, 1);
-		rules[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-	}
-	rules[count++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-	struct sock_fprog filter = {(unsigned short)count, rules};
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
-}
 
 static void *results[1000];
 

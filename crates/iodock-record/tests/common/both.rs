@@ -2,6 +2,10 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
+#[path = "fields.rs"]
+mod fields;
+
+use fields::fields;
 use iodock_bpf::calls::CallsSource;
 use iodock_event::{CallClass, Losses, Outcome, Phase, RawCall, Record, RecordSource};
 use iodock_journal::JournalReader;
@@ -140,32 +144,11 @@ impl Recorded {
         let first = self.calls().next().map(|(raw, _)| raw.tid);
         self.calls()
             .filter(|(raw, _)| Some(raw.tid) == first)
-            .map(|(raw, names)| fields(raw, names))
+            .map(|(raw, (path, argv))| {
+                // Of an exec that failed the arguments are not kept.
+                let argv = if raw.outcome == Outcome::Succeeded { argv } else { "" };
+                format!("{} {argv}", fields(raw, path))
+            })
             .collect()
     }
-}
-
-fn fields(raw: &RawCall, (path, argv): &(String, String)) -> String {
-    let result = match raw.call.name().as_str() {
-        "mmap" | "fork" | "vfork" | "clone" | "clone3" => 0,
-        _ => raw.result,
-    };
-    // Where the test itself prints may be a file, which grows.
-    let size = if (0..=2).contains(&raw.fd) { 0 } else { raw.stat_size };
-    format!(
-        "{} fd {} {} requested {} offset {} {} argument {} flags {:x} stat {} {size} result {result} {:?} {} {path} {}",
-        raw.call.name(),
-        raw.fd,
-        raw.fd2,
-        raw.requested,
-        raw.offset,
-        raw.offset2,
-        raw.argument,
-        raw.flags,
-        raw.stat_type,
-        raw.outcome,
-        raw.errno.name(),
-        // Of an exec that failed the arguments are not kept.
-        if raw.outcome == Outcome::Succeeded { argv } else { "" },
-    )
 }

@@ -2,6 +2,7 @@
 // Each test file uses a part of it.
 #![allow(dead_code)]
 
+pub mod fields;
 pub mod filters;
 
 use iodock_event::{Batch, Losses, Outcome, Phase, Record, RecordSource};
