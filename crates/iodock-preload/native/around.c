@@ -330,11 +330,12 @@ __attribute__((visibility("hidden"))) void iodock_record_after(struct frame *fra
 {
 	if (!session)
 		return;
-	if (copies_used)
-		give_back_copies();
 	/* (See above.) */
-	if (stopped && !confining_now)
+	if (stopped && !confining_now) {
+		if (copies_used)
+			give_back_copies();
 		return;
+	}
 	struct state *calling = begin_calling();
 	record_after(frame);
 	end_calling(calling);

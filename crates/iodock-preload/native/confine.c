@@ -158,7 +158,6 @@ static void confine(struct state *state, const struct frame *frame)
 	/* (A child of vfork has one thread, in its parent's memory.) */
 	before->is_for_all = !is_lent(state) && frame->number == SYS_seccomp && frame->arguments[1] & SECCOMP_FILTER_FLAG_TSYNC;
 	if (before->is_for_all) {
-		__atomic_fetch_add(&passing_filters, 1, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&all_filters, 1, __ATOMIC_SEQ_CST);
 		wait_for_others(state);
 		return;
@@ -226,15 +225,6 @@ static void undo(struct state *state)
 	}
 }
 
-/* It is known by now what came of it. */
-static void has_passed(const struct confinement *before)
-{
-	u32 *passing = before->what == CONFINES_CLOCK ? &passing_stops : &passing_filters;
-	/* (A fork in the midst of it may have said so before.) */
-	if ((before->what == CONFINES_CLOCK || before->is_for_all) && *passing)
-		__atomic_fetch_sub(passing, 1, __ATOMIC_SEQ_CST);
-}
-
 /* (A filter for all that one thread can't take is refused by that thread's number, unless a descriptor is asked for.) */
 static int is_refused(const struct confinement *before, const struct frame *frame)
 {
@@ -245,7 +235,9 @@ static int is_refused(const struct confinement *before, const struct frame *fram
 static void confining_is_over(struct confinement *before)
 {
 	before->stack = 0;
-	has_passed(before);
+	/* (A fork in the midst of it may have said so before.) */
+	if (before->what == CONFINES_CLOCK && passing_stops)
+		__atomic_fetch_sub(&passing_stops, 1, __ATOMIC_SEQ_CST);
 	if (confining_now)
 		__atomic_fetch_sub(&confining_now, 1, __ATOMIC_SEQ_CST);
 }

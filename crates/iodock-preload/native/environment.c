@@ -310,14 +310,14 @@ struct copy {
 };
 
 static struct copy *copies;
-static u32 copies_are_tried, copies_are, copies_used;
+static u32 copies_are_tried, copies_are;
 
 /* While calls are still allowed. */
 static void map_copies(void)
 {
 	if (__atomic_exchange_n(&copies_are_tried, 1, __ATOMIC_RELAXED))
 		return;
-	u32 count = is_limited(RLIMIT_AS) || is_filled_at_once() ? PLACES_NARROW : PLACES;
+	u32 count = is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA) || is_filled_at_once() ? PLACES_NARROW : PLACES;
 	long flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, rights = PROT_READ | PROT_WRITE;
 	long memory = kernel(SYS_mmap, 0, (long)(count * sizeof(struct copy)), rights, flags, -1, 0);
 	if (failed(memory))
@@ -335,7 +335,7 @@ static struct copy *take_copy(void)
 	for (; begin; begin--, __builtin_ia32_pause())
 		for (u32 i = 0; i < copies_are; i++)
 			if (!copies[i].owner && becomes(&copies[i].owner, 0, OF_THREAD(u64, BLOCK_AT))) {
-				__atomic_store_n(&copies_used, 1, __ATOMIC_RELAXED);
+				__atomic_fetch_add(&copies_used, 1, __ATOMIC_RELAXED);
 				return &copies[i];
 			}
 	return 0;
@@ -345,7 +345,8 @@ static struct copy *take_copy(void)
 static __attribute__((noinline)) void give_back_copies(void)
 {
 	for (u32 i = 0; i < copies_are; i++)
-		becomes(&copies[i].owner, OF_THREAD(u64, BLOCK_AT), 0);
+		if (becomes(&copies[i].owner, OF_THREAD(u64, BLOCK_AT), 0))
+			__atomic_fetch_sub(&copies_used, 1, __ATOMIC_RELAXED);
 }
 
 /* A program's environment as it is given, and what of it is ours. */
@@ -435,6 +436,7 @@ static __attribute__((noinline)) s64 execute_from_copy(const struct frame *frame
 	copy_others(copy->list, copy->preload, given);
 	s64 result = execute_with(frame, environment_at, copy->list);
 	__atomic_store_n(&copy->owner, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_sub(&copies_used, 1, __ATOMIC_RELAXED);
 	return result;
 }
 

@@ -30,6 +30,7 @@
 #define SYS_gettid 186
 #define SYS_munlock 150
 #define SYS_prlimit64 302
+#define RLIMIT_DATA 2
 #define RLIMIT_AS 9
 #define RLIM_INFINITY (~0ul)
 #define SYS_prctl 157

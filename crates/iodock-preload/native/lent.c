@@ -81,13 +81,15 @@ static void write_fork(struct state *state, const struct pending *pending, u32 p
 static void leave_sandbox_of(struct state *child, const struct pending *fork)
 {
 	own_filters = fork->fork.filters;
+	if (copies_used)
+		give_back_copies();
 	/* (The call may have been the child's end.) */
 	if (child->confinement.stack)
 		confining_is_over(&child->confinement);
 }
 
 /* What the child of vfork, which has gone, has left unfinished in its parent's state. */
-static void end_calls_of_child(struct state *state, const struct pending *fork, u64 now)
+static void end_calls_of_child(struct state *state, const struct pending *fork, u32 phase, u64 now)
 {
 	if (state->flight != fork->fork.flight) {
 		write_no_return(state, now);
@@ -95,7 +97,8 @@ static void end_calls_of_child(struct state *state, const struct pending *fork, 
 		__atomic_fetch_add(&session->lost_calls, state->level - fork->fork.level, __ATOMIC_RELAXED);
 		abandon(state, (u32)fork->fork.level);
 	}
-	if (lends(fork))
+	/* (Where it was left nobody knows whether there was a child, and whose a filter is.) */
+	if (lends(fork) && !phase)
 		leave_sandbox_of(state, fork);
 	if (state->tid != fork->tid)
 		hand_to(state, fork->tid, fork->pid, now);
@@ -112,7 +115,7 @@ static int fork_is_over(struct state *state, struct pending *pending, u32 phase,
 	if (!stack || !__atomic_compare_exchange_n(&pending->stack, &stack, stack | ENDS, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return 0;
 	forget_interrupted(done.fork.outer);
-	end_calls_of_child(state, &done, end);
+	end_calls_of_child(state, &done, phase, end);
 	if (done.stack & ENDS)
 		__atomic_fetch_add(&session->lost_calls, 1, __ATOMIC_RELAXED);
 	else

@@ -214,7 +214,8 @@ static long ask_kernel(u32 of_process, void *to, const void *from, u64 count)
 static long ask_for(void *to, const void *from, u64 count)
 {
 	const struct state *state = own;
-	u32 of_process = state && state->taken ? state->owner : 0;
+	/* (A child of vfork may call itself by other numbers than its parent.) */
+	u32 of_process = state && state->taken == TAKEN && state->pid == state->owner ? state->owner : 0;
 	if (is_confined())
 		return -EPERM;
 	return ask_kernel(of_process ? of_process : (u32)kernel0(SYS_getpid), to, from, count);

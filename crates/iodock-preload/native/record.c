@@ -241,8 +241,10 @@ static __thread u32 own_filters;
 static u32 all_filters;
 /* Has there been one in this process, or what it came from by fork? */
 static u32 had_filters;
-/* Calls that may be on their way to forbid something, and what of `all_filters` and `stopped` is there because of them. */
-static u32 confining_now, passing_filters, passing_stops;
+/* Places in which threads have an environment, to execute something: see environment.c. */
+static u32 copies_used;
+/* Calls that may be on their way to forbid something, and how much of `stopped` is there because of them. */
+static u32 confining_now, passing_stops;
 
 /* Calls that were made meanwhile, about: nobody waits for who counts. */
 __attribute__((visibility("hidden"))) u32 iodock_passed;

@@ -172,13 +172,13 @@ static void know_oneself(const struct state *state)
 /* The number of who made this process by fork, as it knew it in a sandbox; 0: there was none. */
 static __thread u32 forked_by;
 
-/* What other threads were about to do is nothing to a child, which has one. (Its maker was in a call that makes children.) */
+/* What other threads were about to do with themselves is nothing to a child, which has one. (Its maker was in a call that makes children.) A filter for
+ * all may have been put on already: it stays counted. */
 static void forget_others(void)
 {
 	/* (One of them may just be saying what came of it.) */
-	all_filters -= passing_filters < all_filters ? passing_filters : all_filters;
 	stopped -= passing_stops < stopped ? passing_stops : stopped;
-	confining_now = passing_filters = passing_stops = newcomers = 0;
+	confining_now = passing_stops = newcomers = copies_used = 0;
 }
 
 /* In a sandbox: is the number a thread knows itself by its own? Not where another libc made the thread, and not where its process was made past

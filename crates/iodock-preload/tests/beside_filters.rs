@@ -89,6 +89,11 @@ fn calls_of_a_child_that_does_not_know_its_number_are_not_its_parents() {
 }
 
 #[test]
+fn children_of_forks_as_a_filter_is_put_on_all_threads_are_in_it() {
+    same("forks");
+}
+
+#[test]
 fn a_child_with_storage_of_its_own_is_in_its_makers_sandbox() {
     same("own-storage");
 }

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::{counts, programs, Folder};
+use common::{counts, entries, programs, Folder};
 use iodock_preload::format::header;
+use iodock_preload::reader::Entry;
 use iodock_preload::session::Session;
 use std::process::Output;
 
@@ -63,6 +64,21 @@ fn threads_made_by_hand() {
         let (session, ..) = same(what);
         assert_eq!(session.counter(header::STOPPED_PROCESSES).expect("counter"), 1, "{what}");
     }
+}
+
+#[test]
+fn a_child_of_vfork_in_another_name_space_is_recorded() {
+    let (session, _folder, output) = same("name-space");
+    if output.stdout == b"may not\n" {
+        eprintln!("skipped: only root may make a name space of process ids");
+        return;
+    }
+    let told = entries(&session).into_iter().filter_map(|entry| match entry {
+        Entry::Call(call) if call.call.name() == "execve" => call.path,
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [&b"/nowhere/true"[..], b"/bin/true"]);
+    assert_eq!(programs(&session), 2);
 }
 
 #[test]

@@ -159,6 +159,40 @@ static void *rename_or_filter(void *thread)
 	return thread ? rename_on(NULL) : filter_for_all(NULL);
 }
 
+static void *fork_on(void *unused)
+{
+	long wrong = 0;
+	(void)unused;
+	for (int i = 0; i < 8; i++) {
+		pid_t child = fork();
+		if (!child)
+			rename("/nowhere/a", "/nowhere/b"), _exit(0);
+		wrong += !ended_well(child);
+	}
+	return (void *)wrong;
+}
+
+static void *fork_or_filter(void *thread)
+{
+	if (thread)
+		return fork_on(NULL);
+	usleep(1000);
+	return (void *)set_filter(SECCOMP_FILTER_FLAG_TSYNC);
+}
+
+/* Forks just as the kernel puts a filter on all threads. */
+static long forks_beside(int rounds)
+{
+	long wrong = 0;
+	for (int i = 0; i < rounds; i++) {
+		pid_t child = fork();
+		if (!child)
+			_exit(run(fork_or_filter, 4) != 0);
+		wrong += !ended_well(child);
+	}
+	return wrong;
+}
+
 static void *filter_at_once(void *unused)
 {
 	(void)unused;
@@ -182,21 +216,11 @@ static void *refused_on(void *unused)
 	return NULL;
 }
 
-static void *refused_for_all(void *unused)
-{
-	struct sock_filter rule = {0xffff, 0, 0, 0};
-	struct sock_fprog filter = {1, &rule};
-	(void)unused;
-	while (!over)
-		syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
-	return NULL;
-}
-
 static void *execute_beside(void *thread)
 {
 	long wrong = 0;
 	if (thread)
-		return thread == (void *)1 ? refused_on(NULL) : refused_for_all(NULL);
+		return refused_on(NULL);
 	for (int i = 0; i < 40; i++) {
 		pid_t child = fork();
 		if (!child)
@@ -293,7 +317,9 @@ int main(int count, char **arguments)
 	if (!strcmp(what, "at-once"))
 		wrong = run(filter_at_once, 8);
 	if (!strcmp(what, "refused"))
-		wrong = run(execute_beside, 3);
+		wrong = run(execute_beside, 2);
+	if (!strcmp(what, "forks"))
+		wrong = forks_beside(150);
 	if (!strcmp(what, "own-storage"))
 		wrong = clone_in_sandbox();
 	if (!strcmp(what, "by-hand"))

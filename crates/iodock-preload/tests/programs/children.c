@@ -163,6 +163,24 @@ static int raw_threads(int has_storage)
 	return 0;
 }
 
+/* Where a child of vfork calls itself by another number than its parent does. */
+static int in_name_space(void)
+{
+	char *arguments[] = {"true", NULL}, *none[] = {"A=1", NULL};
+	int status;
+	if (unshare(CLONE_NEWPID))
+		return puts("may not"), 0;
+	pid_t child = vfork();
+	if (child == 0) {
+		execve("/nowhere/true", arguments, none);
+		execve("/bin/true", arguments, none);
+		_exit(9);
+	}
+	waitpid(child, &status, 0);
+	printf("%d\n", status);
+	return 0;
+}
+
 static int bomb(int count)
 {
 	int wrong = 0;
@@ -198,6 +216,8 @@ int main(int count, char **arguments)
 		return raw_threads(0);
 	if (!strcmp(what, "raw-threads-with-storage"))
 		return raw_threads(1);
+	if (!strcmp(what, "name-space"))
+		return in_name_space();
 	if (!strcmp(what, "bomb"))
 		return bomb(500);
 	return 64;
