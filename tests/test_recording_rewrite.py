@@ -179,7 +179,7 @@ def test_a_full_disk_ends_the_recording_not_the_program(small_disk: Path, tmp_pa
 @pytest.mark.parametrize(
     ("name", "define", "loss"),
     [
-        ("hostile", "NOTHING", "stopped-processes"),
+        ("sandboxes", "NOTHING", "stopped-processes"),
         ("own_calls", "NOTHING", "own-system-calls"),
         ("own_calls", "TOLD", "own-system-calls"),
     ],
