@@ -87,6 +87,8 @@ static void note_leaving(const struct state *state, u32 leaves);
 
 #include "environment.c"
 
+#include "untold.c"
+
 #include "traced.c"
 
 /* The beginning of a call that may not come back. */

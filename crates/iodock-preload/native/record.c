@@ -241,7 +241,7 @@ static __thread u32 own_filters;
 static u32 all_filters;
 /* Has there been one in this process, or what it came from by fork? */
 static u32 had_filters;
-/* Places in which threads have an environment, to execute something: see environment.c. */
+/* Places in which threads have an environment, to execute something: see untold.c. */
 static u32 copies_used;
 /* Calls that may be on their way to forbid something, and how much of `stopped` is there because of them. */
 static u32 confining_now, passing_stops;
