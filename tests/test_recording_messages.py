@@ -14,7 +14,7 @@ pytestmark = [live, needs_gcc]
 
 MOVED = ("sendmmsg", "recvmmsg", "vmsplice", "sendmsg", "recvmsg")
 QUESTION = f"""
-    SELECT call, direction, bytes, offset_bytes AS place, file LIKE '%/data' AS data FROM calls_seen
+    SELECT call, direction, bytes, offset_bytes AS place, file LIKE '%/data' AS data FROM call_ends
     WHERE call IN {MOVED} OR (call LIKE '%read%' AND (file LIKE '%/data' OR file LIKE 'fd:%'))
     ORDER BY data, call, direction, bytes"""
 # By the program's own account, and by the manual pages: a position moved by others too is unknown.
@@ -64,7 +64,7 @@ def test_of_a_log(option: str, tmp_path: Path) -> None:
     if option == "-y":
         # The tracer names what the receiver got.
         where = "call = 'read' AND bytes = 100"
-        found = rows(tmp_path / "run.iodock", f"SELECT file, offset_bytes FROM calls_seen WHERE {where}")
+        found = rows(tmp_path / "run.iodock", f"SELECT file, offset_bytes FROM call_ends WHERE {where}")
         assert found == [{"file": str(tmp_path / "data"), "offset_bytes": None}]
     else:
         agrees(tmp_path / "run.iodock")

@@ -201,7 +201,7 @@ def test_what_the_library_can_not_record_is_named(tmp_path: Path, name: str, def
 
 FIO = ["--name=a", "--size=2m", "--bs=4k", "--rw=randrw", "--ioengine=libaio", "--iodepth=8", "--direct=1"]
 REQUESTS = """SELECT call, direction, count(*) AS parts, sum(bytes)::BIGINT AS moved,
-sum(requested_bytes)::BIGINT AS asked, sum(offset_bytes)::BIGINT AS places FROM calls_seen
+sum(requested_bytes)::BIGINT AS asked, sum(offset_bytes)::BIGINT AS places FROM call_ends
 WHERE file LIKE '%/fio.dat' AND call IN ('io_submit', 'io_getevents') GROUP BY ALL ORDER BY ALL"""
 
 

@@ -15,7 +15,7 @@ REQUESTS = """
     SELECT call, parse_filename(file) AS file, count(*) AS n, sum(bytes)::BIGINT AS b,
            sum(requested_bytes) FILTER (WHERE call = 'io_uring_write')::BIGINT AS asked,
            min(offset_bytes) AS first, max(offset_bytes) AS last, any_value(errno) AS errno
-    FROM calls_seen
+    FROM call_ends
     WHERE call IN ('io_uring_read', 'io_uring_write', 'io_uring_fsync')
        OR call = 'read' AND file LIKE '%/data'
     GROUP BY ALL ORDER BY call, b, file"""
@@ -67,7 +67,7 @@ def test_programs_of_liburing_are_seen(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "409600 409600\n"), done.stderr
     found = rows(
         tmp_path / "run.iodock",
-        """SELECT call, count(*) AS n, sum(bytes)::BIGINT AS b, max(offset_bytes) AS last FROM calls_seen
+        """SELECT call, count(*) AS n, sum(bytes)::BIGINT AS b, max(offset_bytes) AS last FROM call_ends
         WHERE call IN ('io_uring_read', 'io_uring_write') AND file LIKE '%/data' GROUP BY ALL ORDER BY ALL""",
     )
     assert [tuple(row.values()) for row in found] == [

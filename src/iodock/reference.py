@@ -16,7 +16,7 @@ from iodock.ratio.record import CURES
 from iodock.relations.keys import KEYS
 from iodock.relations.profile import DERIVED
 from iodock.rules.base import Rule
-from iodock.store import TABLES
+from iodock.store import TABLES, VIEWS
 
 _CLASSES = {
     "data": "moves bytes: read, write, send, recv, sendfile and their kin",
@@ -42,7 +42,7 @@ class Explanation:
 
 def explanations() -> list[Explanation]:
     """All there is, in the order of the groups."""
-    return [*_rules(), *_columns(), *_keys(), *_stored(), *_derived(), *_calls(), *_losses()]
+    return [*_rules(), *_columns(), *_keys(), *_stored(), *_seen(), *_derived(), *_calls(), *_losses()]
 
 
 def rule_page(rule: Rule) -> list[tuple[str, str]]:
@@ -128,6 +128,14 @@ def _stored() -> list[Explanation]:
         )
         for table in TABLES
         for column in table.columns
+    ]
+
+
+def _seen() -> list[Explanation]:
+    return [
+        Explanation(column.name, "columns of views", f"column of the view {view.name}", column.doc)
+        for view in VIEWS
+        for column in view.columns
     ]
 
 

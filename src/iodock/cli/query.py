@@ -11,14 +11,14 @@ import click
 from iodock.cli.options import examples, quiet
 from iodock.cli.output import DATA_FORMATS, chosen_format, destination
 
-_EXAMPLES = (
+EXAMPLES = (
     "iodock query run.iodock 'SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC'",
     "iodock query run.iodock 'SELECT * FROM files' --format csv -o files.csv",
-    "iodock query run.iodock 'DESCRIBE events'",
+    "iodock query run.iodock 'DESCRIBE calls_seen'",
 )
 
 
-@click.command(epilog=examples(_EXAMPLES))
+@click.command(epilog=examples(EXAMPLES))
 @click.argument("store")
 @click.argument("sql")
 @click.option(
@@ -31,8 +31,9 @@ _EXAMPLES = (
 @quiet
 def command(store: str, sql: str, form: str | None, output: str | None, quiet: bool) -> None:
     """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and
-    calls_seen: one row per event with its names. Those that rules read are there too: uses, transfers,
-    places, ... (iodock explain lists their columns)."""
+    two views with names: calls_seen, one row per call, and call_ends, one row per call and end (a rename has
+    two). Those that rules read are there too: uses, transfers, places, ... (iodock explain lists their
+    columns)."""
     from iodock.relations.profile import Profile, tables_in
     from iodock.store import Store
     from iodock.views.untyped import answer_of

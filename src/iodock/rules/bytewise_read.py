@@ -76,9 +76,9 @@ WHERE {costs.files("p")} AND p.place IN (SELECT place FROM transfers WHERE direc
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _LINES_QUERY = """SELECT file, pid, count(*) FILTER (WHERE direction = 'read') AS reads,
   count(*) FILTER (WHERE class = 'seek') AS seeks, sum(dur) AS time_ns
-FROM calls_seen GROUP BY file, pid HAVING reads > 0 AND seeks > 0 ORDER BY reads DESC"""
+FROM call_ends GROUP BY file, pid HAVING reads > 0 AND seeks > 0 ORDER BY reads DESC"""
 _BYTES_QUERY = """SELECT file, pid, count(*) AS count, sum(dur) AS time_ns
-FROM calls_seen WHERE direction = 'read' AND requested_bytes = 1 GROUP BY file, pid ORDER BY count DESC"""
+FROM call_ends WHERE direction = 'read' AND requested_bytes = 1 GROUP BY file, pid ORDER BY count DESC"""
 _BYTES = N_("{count} reads of a single byte; files: {files}")
 _LINES = N_("{count} reads by a shell that fetched one line each and went back to its end; files: {files}")
 

@@ -64,7 +64,7 @@ HAVING sum(t.bytes) >= {settings.least_bytes} AND sum(t.time_ns) > 0 ORDER BY by
 
 def _query(verb: str) -> str:
     return f"""SELECT file, sum(bytes) AS bytes, sum(bytes) / (sum(dur) / 1e9) AS bytes_per_s
-FROM calls_seen WHERE direction = '{verb}' GROUP BY file ORDER BY bytes_per_s DESC"""
+FROM call_ends WHERE direction = '{verb}' GROUP BY file ORDER BY bytes_per_s DESC"""
 
 
 _MESSAGES = {

@@ -174,7 +174,7 @@ ORDER BY time_ns DESC NULLS LAST, bytes DESC, f.name"""
 
 
 _QUERY = """SELECT file, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE direction IS NOT NULL GROUP BY file, pid, direction ORDER BY bytes DESC"""
+FROM call_ends WHERE direction IS NOT NULL GROUP BY file, pid, direction ORDER BY bytes DESC"""
 _MESSAGE = N_("Copied by reading and writing: {copied_bytes}; copies: {copies}")
 
 RULE = Rule(

@@ -77,7 +77,7 @@ GROUP BY f.file_id, f.name ORDER BY time_ns DESC NULLS LAST, count DESC, f.name"
 
 
 def _query(settings: Settings) -> str:
-    return f"""SELECT file, call, errno, offset_bytes, requested_bytes, bytes, dur FROM calls_seen
+    return f"""SELECT file, call, errno, offset_bytes, requested_bytes, bytes, dur FROM call_ends
 WHERE errno = 'EINVAL' OR requested_bytes % {settings.block_bytes} <> 0 ORDER BY ts"""
 
 

@@ -75,7 +75,7 @@ GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _SYSTEM = "regexp_matches(f.name, '^/(proc|sys|dev|usr|lib|lib32|lib64|etc|opt)(/|$)')"
 # Each process that is started looks there for what it needs, whatever it does then.
 _MODULES = "regexp_matches(f.name, '/(s?bin|lib|lib32|lib64|libexec|site-packages|node_modules)(/|$)')"
-_QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+_QUERY = """SELECT file, pid, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE kind = 'directory' AND family IN ('open', 'getdents', 'close') GROUP BY file, pid, call
 ORDER BY count DESC"""
 _MESSAGE = N_(

@@ -86,7 +86,7 @@ FROM storms m JOIN places p ON p.file_id = m.file_id
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-_QUERY = """SELECT file, call, errno, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+_QUERY = """SELECT file, call, errno, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE errno IN ('ENOENT', 'ENOTDIR') AND family IN ('open', 'access', 'stat', 'execve', 'readlink')
 GROUP BY file, call, errno ORDER BY count DESC"""
 _MESSAGE = N_(

@@ -93,7 +93,7 @@ GROUP BY p.name ORDER BY time_ns DESC NULLS LAST, file_count DESC, p.name"""
 
 
 _QUERY = """SELECT rank, pid, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY files DESC"""
+FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY files DESC"""
 _MESSAGE = N_(
     "Each of {workers} ranks or processes wrote files of its own, {files} in all with {mean_bytes} on "
     "average; creating and closing them took {calls} calls."

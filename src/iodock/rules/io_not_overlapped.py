@@ -277,7 +277,7 @@ wanders AS (SELECT DISTINCT t.upid, t.utid FROM taken t JOIN computed c ON c.upi
 
 
 def _query(settings: Settings) -> str:
-    return f"""SELECT ts, dur, direction, bytes, file FROM calls_seen WHERE bytes >= {settings.least_bytes}
+    return f"""SELECT ts, dur, direction, bytes, file FROM call_ends WHERE bytes >= {settings.least_bytes}
 ORDER BY ts"""
 
 

@@ -78,7 +78,7 @@ _EMPTYING = """CASE WHEN w.opens > 1 AND w.written_bytes >= 65536 * w.opens
   THEN coalesce(w.open_ns, 0) ELSE 0 END"""
 # A folder that is made and removed again and again: a lock, or a scratch folder for each step.
 _MADE_AGAIN = "(f.kind = 'directory' AND w.metadata - w.opens - w.stats - w.closes > w.metadata / 2)"
-_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE class = 'metadata' GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{calls} metadata calls (open, stat, lock, rename, ...) came with {transfers} reads and writes; files: "

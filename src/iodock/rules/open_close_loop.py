@@ -85,7 +85,7 @@ _CONNECTED = f"""({costs.databases("f")} AND NOT regexp_matches(f.name, '-(journ
 _KERNEL = "(f.kind IN ('file', 'regular', 'unknown') AND regexp_matches(f.name, '^/proc/'))"
 _QUERY = """SELECT file, pid, count(*) FILTER (WHERE family = 'open') AS opens,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers, sum(bytes) AS bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""
+FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY file, pid ORDER BY opens DESC"""
 _MESSAGE = N_(
     "{opens} opens of files that the same process had had open before; files: {files}. Each time "
     "{mean_bytes} were read or written."

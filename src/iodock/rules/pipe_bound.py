@@ -155,7 +155,7 @@ WHERE {kinds} AND t.direction = 1 AND f.place IN (SELECT l.place FROM uses u
 
 
 _QUERY = """SELECT pid, file, direction, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE kind IN ('pipe', 'fifo', 'socket') AND direction IS NOT NULL
+FROM call_ends WHERE kind IN ('pipe', 'fifo', 'socket') AND direction IS NOT NULL
 GROUP BY pid, file, direction
 ORDER BY time_ns DESC"""
 _MESSAGE = N_(

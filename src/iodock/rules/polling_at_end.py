@@ -72,7 +72,7 @@ ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 _QUERY = """SELECT file, pid, count(*) AS reads, count(*) FILTER (WHERE bytes = 0) AS of_nothing,
   sum(dur) FILTER (WHERE bytes = 0) AS time_ns
-FROM calls_seen WHERE direction = 'read' GROUP BY file, pid HAVING of_nothing > 0 ORDER BY of_nothing DESC"""
+FROM call_ends WHERE direction = 'read' GROUP BY file, pid HAVING of_nothing > 0 ORDER BY of_nothing DESC"""
 _MESSAGE = N_("{count} of {reads} reads were at the end of a file and found nothing; files: {files}")
 
 RULE = Rule(

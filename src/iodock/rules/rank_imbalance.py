@@ -160,7 +160,8 @@ def _calls(one: Worker) -> int:
 
 
 _QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns FROM calls_seen
-WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY time_ns DESC"""
+WHERE kind IN ('file', 'regular') OR other_kind IN ('file', 'regular')
+GROUP BY rank, pid ORDER BY time_ns DESC"""
 _RANKS = N_(
     "Rank {worker} spent {longest_ns} in I/O and moved {most_bytes}; the mean of {workers} ranks is "
     "{mean_ns} and {mean_bytes}. The others wait for it at the next barrier."

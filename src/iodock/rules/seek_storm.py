@@ -83,7 +83,7 @@ ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 _QUERY = """SELECT file, count(*) FILTER (WHERE class = 'seek') AS seeks,
   count(*) FILTER (WHERE direction IS NOT NULL) AS transfers,
   sum(dur) FILTER (WHERE class = 'seek') AS time_ns
-FROM calls_seen GROUP BY file HAVING seeks > 0 ORDER BY seeks DESC"""
+FROM call_ends GROUP BY file HAVING seeks > 0 ORDER BY seeks DESC"""
 _MESSAGE = N_("{seeks} seeks for {transfers} reads and writes; without need: {needless}; files: {files}")
 
 RULE = Rule(

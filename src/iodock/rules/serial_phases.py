@@ -177,7 +177,7 @@ used AS (SELECT w.file_id, count(DISTINCT k.worker) = any_value(k.size) AS by_al
 SELECT coalesce(sum(bytes) FILTER (WHERE by_all AND by_mpi_io), 0) > 0.5 * coalesce(sum(bytes), 0)
   AND (SELECT count(DISTINCT host) FROM processes) <= 1 AS collects FROM used"""
 _QUERY = """SELECT rank, pid, direction, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
+FROM call_ends WHERE kind IN ('file', 'regular') AND direction IS NOT NULL GROUP BY rank, pid, direction
 ORDER BY time_ns DESC"""
 _RANKS = N_(
     "Rank {worker} alone moved {alone_share} of the bytes of {workers} ranks: {moved_bytes}; it spent "

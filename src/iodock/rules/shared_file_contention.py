@@ -229,10 +229,10 @@ GROUP BY p.place, p.name ORDER BY waited_ns DESC, count DESC, p.name"""
 # Whoever is refused one lock may give back another one, at once, before sleeping: sqlite does.
 _AT_ONCE_NS = 100_000
 _QUERY = """SELECT file, pid, rank, count(*) AS writes, sum(bytes) AS bytes, avg(dur) AS mean_ns
-FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid, rank
+FROM call_ends WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid, rank
 ORDER BY file, writes DESC"""
 _LOCKS_QUERY = """SELECT file, pid, rank, call, count(*) AS locks, sum(dur) AS time_ns, max(dur) AS longest_ns
-FROM calls_seen WHERE family IN ('fcntl', 'flock') GROUP BY file, pid, rank, call ORDER BY time_ns DESC"""
+FROM call_ends WHERE family IN ('fcntl', 'flock') GROUP BY file, pid, rank, call ORDER BY time_ns DESC"""
 _LOCKS = N_(
     "Up to {writers} processes at a time waited for each other's locks of the same file: {count} calls of "
     "{mean_ns} on average; files: {files}"

@@ -58,7 +58,7 @@ WHERE w.closes > 0 AND w.written_bytes >= {settings.least_bytes} * w.closes
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, p.name"""
 
 
-_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, sum(bytes) AS bytes FROM calls_seen
+_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, sum(bytes) AS bytes FROM call_ends
 WHERE family IN ('close', 'write') GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_(
     "{close_share} of the I/O time is in {count} closes, and {write_share} in the writes before them: "

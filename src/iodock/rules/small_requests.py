@@ -68,7 +68,7 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
 def _query(direction: int, settings: Settings) -> str:
     side = "read" if direction == 1 else "write"
     return f"""SELECT file, call, count(*) AS count, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE direction = '{side}' AND bytes BETWEEN 1 AND {settings.below_bytes - 1}
+FROM call_ends WHERE direction = '{side}' AND bytes BETWEEN 1 AND {settings.below_bytes - 1}
 GROUP BY file, call ORDER BY time_ns DESC"""
 
 

@@ -96,7 +96,7 @@ WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
-_QUERY = """SELECT file, call, pid, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+_QUERY = """SELECT file, call, pid, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE family IN ('stat', 'access', 'readlink') GROUP BY file, call, pid ORDER BY count DESC"""
 _MESSAGE = N_(
     "{asked} stats of files that were asked {mean} times on average; files: {files}. They were opened "

@@ -84,7 +84,7 @@ ORDER BY typical_ns DESC NULLS LAST, count DESC, f.name"""
 
 def _query(settings: Settings) -> str:
     return f"""SELECT file, pid, fd, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE direction = 'write' AND fd IN (1, 2) AND bytes < {settings.below_bytes}
+FROM call_ends WHERE direction = 'write' AND fd IN (1, 2) AND bytes < {settings.below_bytes}
 GROUP BY file, pid, fd ORDER BY writes DESC"""
 
 

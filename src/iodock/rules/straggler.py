@@ -114,7 +114,8 @@ def _bytes(one: Worker) -> int:
 
 _QUERY = """SELECT rank, pid, count(*) AS count, sum(bytes) AS bytes, sum(dur) AS time_ns,
   min(ts) AS first_ts, max(end_ts) AS last_ts
-FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY rank, pid ORDER BY time_ns DESC"""
+FROM calls_seen WHERE kind IN ('file', 'regular') OR other_kind IN ('file', 'regular')
+GROUP BY rank, pid ORDER BY time_ns DESC"""
 _SLOW_RANK = N_(
     "Rank {worker} needed {longest_ns} to move {moved_bytes}; the median of {workers} ranks, with as many "
     "bytes, is {usual_ns}."

@@ -93,7 +93,7 @@ HAVING sum(coalesce(w.bytes, 0)) <= {most_bytes} * sum(s.count)
 ORDER BY time_ns DESC NULLS LAST, count DESC, s.name NULLS LAST"""
 
 
-_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns FROM calls_seen
+_QUERY = """SELECT file, call, count(*) AS count, sum(dur) AS time_ns, max(dur) AS longest_ns FROM call_ends
 WHERE class = 'sync' GROUP BY file, call ORDER BY time_ns DESC"""
 _MESSAGE = N_("{count} syncs, with {mean_bytes} written between two of them on average; files: {files}")
 _MESSAGE_MAPPED = N_("{count} syncs of mapped memory or of everything")

@@ -99,7 +99,7 @@ _IN_NUMBERED = r"regexp_matches(f.name, '[0-9][^/]*/[^/]*$')"
 _LAST = r"regexp_extract(f.name, '[^/]*$')"
 _FOLDER = r"regexp_extract(f.name, '^(.*)/', 1)"
 _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
-FROM calls_seen WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
+FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
 _MESSAGE = N_(
     "{files} small files were used once each, {mean_bytes} on average; opening, closing and removing them "
     "took {calls} calls."

@@ -142,7 +142,7 @@ WHERE p.place IN ({places}) AND o.flags & 3 <> 0 AND o.flags & 576 = 0 AND o.err
 
 def _query(direction: int) -> str:
     side = "read" if direction == 1 else "write"
-    return f"""SELECT file, bytes, count(*) AS count, sum(dur) AS time_ns FROM calls_seen
+    return f"""SELECT file, bytes, count(*) AS count, sum(dur) AS time_ns FROM call_ends
 WHERE direction = '{side}' AND bytes >= {PAGE_BYTES} AND offset_bytes % {PAGE_BYTES} <> 0
 GROUP BY file, bytes ORDER BY time_ns DESC"""
 

@@ -120,7 +120,7 @@ _NAMELESS = f"""nameless AS (SELECT e.file_id FROM events e
 _QUERY = """SELECT file, sum(bytes) FILTER (WHERE direction = 'write') AS written_bytes,
   sum(bytes) FILTER (WHERE direction = 'read') AS read_bytes,
   count(*) FILTER (WHERE family = 'unlink') AS deleted, sum(dur) AS time_ns
-FROM calls_seen WHERE errno IS NULL GROUP BY file
+FROM call_ends WHERE errno IS NULL GROUP BY file
 HAVING written_bytes > 0 AND deleted > 0 AND coalesce(read_bytes, 0) = 0 ORDER BY written_bytes DESC"""
 _MESSAGE = N_(
     "{written_bytes} were written into files that nobody read and that were deleted or emptied in the end; "

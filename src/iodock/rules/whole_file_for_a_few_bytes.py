@@ -242,7 +242,7 @@ ORDER BY time_ns DESC NULLS LAST, bytes DESC, p.name"""
 
 _QUERY = """SELECT e.file, e.pid, any_value(c.path) AS program,
   sum(e.bytes) AS read_bytes, sum(e.dur) AS time_ns
-FROM calls_seen e LEFT JOIN processes p ON p.tid = e.tid LEFT JOIN commands c ON c.utid = p.utid
+FROM call_ends e LEFT JOIN processes p ON p.tid = e.tid LEFT JOIN commands c ON c.utid = p.utid
 WHERE e.direction = 'read' GROUP BY e.file, e.pid ORDER BY read_bytes DESC"""
 _MESSAGE = N_(
     "Read {times} times from the beginning, {read_bytes} in all, by processes that wrote {written_bytes}; "

@@ -140,7 +140,7 @@ _DEBUG = r"(debug|dbg|verbose|residual|(^|[^a-z])(log|trace|diag|progress|monito
 _SAYS_DEBUG = r"(debug|dbg|verbose)[^/]*$"
 _QUERY = """SELECT file, pid, count(*) AS writes, avg(bytes) AS mean_bytes, sum(dur) AS time_ns,
   min(ts) AS first_ts, max(ts) AS last_ts
-FROM calls_seen WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
+FROM call_ends WHERE direction = 'write' AND kind IN ('file', 'regular') GROUP BY file, pid
 ORDER BY writes DESC"""
 _MESSAGE = N_(
     "{count} writes of {mean_bytes} on average went on all through the computation, one after each "

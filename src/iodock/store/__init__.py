@@ -2,7 +2,8 @@
 
 from iodock.store.manifest import Manifest, read_manifest
 from iodock.store.schema import TABLES, StoreColumn, StoreTable
+from iodock.store.seen import VIEWS
 from iodock.store.store import Store
 from iodock.store.tables import quoted
 
-__all__ = ["TABLES", "Manifest", "Store", "StoreColumn", "StoreTable", "quoted", "read_manifest"]
+__all__ = ["TABLES", "VIEWS", "Manifest", "Store", "StoreColumn", "StoreTable", "quoted", "read_manifest"]

@@ -17,22 +17,13 @@ from iodock.errors import QueryError, RequestError, StoreError
 from iodock.store.connection import MEMORY_LIMIT, connected
 from iodock.store.folds import EventFold, Folding
 from iodock.store.schema import EVENTS, FOLDS, TABLES, StoreTable
+from iodock.store.seen import VIEWS
 from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
 
 KEPT = "kept"
 """The schema of tables that are kept for later questions; one hides the store's own of the same name."""
 FOLDING = "folding"
 """The schema of what is brought to be folded further."""
-
-
-# One row per event with its names, for people who ask in SQL.
-CALLS_SEEN = """CREATE VIEW calls_seen AS SELECT e.ts, coalesce(e.end_ts, e.ts + e.dur) AS end_ts, e.dur,
-  e.sys_cpu_ns, p.rank, p.host, p.pid, p.tid, c.name AS call, c.family, c.class, f.name AS file, f.kind,
-  f.folder, CASE e.side WHEN 1 THEN 'in' WHEN 2 THEN 'out' WHEN 3 THEN 'old' WHEN 4 THEN 'new' END AS side,
-  e.offset_bytes, e.requested_bytes, e.bytes,
-  CASE e.direction WHEN 1 THEN 'read' WHEN 2 THEN 'write' END AS direction, e.result, x.name AS errno, e.fd
-FROM events e LEFT JOIN processes p ON p.utid = e.utid LEFT JOIN calls c ON c.id = e.call_id
-  LEFT JOIN files f ON f.file_id = e.file_id LEFT JOIN errnos x ON x.id = e.errno_id"""
 
 # The engine keeps the order of rows except where it exchanges the sides of a join, and where it puts few rows
 # aside until there are more, which others then overtake.
@@ -95,7 +86,8 @@ class Engine:
                 # They are only an aid: one that is damaged counts as none.
                 with contextlib.suppress(StoreError):
                     self._make_view(table, self._stored.view(table, rows))
-            self._connection.execute(CALLS_SEEN)
+            for view in VIEWS:
+                self._connection.execute(f"CREATE VIEW {view.name} AS {view.select}")
         self._connection.execute(f"CREATE SCHEMA {KEPT}; CREATE SCHEMA {FOLDING}; {KEPT_FIRST}")
 
     @property
@@ -244,7 +236,7 @@ class Engine:
     def user_query(self, sql: str) -> pa.Table:
         """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
         if not sql.strip():
-            raise RequestError("the question is empty", "for example: SELECT count(*) FROM events")
+            raise RequestError("the question is empty", "for example: SELECT count(*) FROM calls_seen")
         try:
             if len(self._connection.extract_statements(sql)) > 1:
                 raise RequestError("these are several questions", "ask one at a time, without a ; between")
@@ -283,7 +275,7 @@ class Engine:
                 where = self._stored.folder
             if where is not None:
                 return QueryError(f"{where}: is damaged: {self._named(error)}", AGAIN)
-        return QueryError(self._named(error), "tables: " + ", ".join(table.name for table in TABLES))
+        return QueryError(self._named(error), "tables: " + ", ".join(one.name for one in (*TABLES, *VIEWS)))
 
     def _named(self, error: Exception) -> str:
         said = first_line(error)
