@@ -11,7 +11,8 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "iodock"
 LEVELS = {
-    "errors": 0,
+    "errors": -1,
+    "bounded": 0,
     "language": 0,
     "answer": 0,
     "findings": 0,

@@ -139,7 +139,7 @@ def test_commands_are_those_of_the_programs() -> None:
         ('folder = "/x"\ncollective = 1', "collective should be bool"),
         ('folder = "/x"\ntransfer = []', "transfer is empty"),
         ("repeats = 3", "folder is missing"),
-        ("folder =", "is no TOML"),
+        ("folder =", "is not TOML"),
     ],
 )
 def test_wrong_sweeps_are_refused(tmp_path: Path, content: str, said: str) -> None:

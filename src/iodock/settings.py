@@ -21,7 +21,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -30,6 +29,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from iodock.bounded import files
+from iodock.bounded.documents import DocumentError, from_toml
+from iodock.bounded.limits import SETTINGS
 from iodock.errors import RequestError
 
 T = TypeVar("T")
@@ -161,11 +163,13 @@ def load(path: str | os.PathLike[str] | None = None) -> Settings:
     if found is None:
         return Settings()
     try:
-        raw = tomllib.loads(found.read_text(encoding="utf-8"))
+        raw = from_toml(files.text(found, SETTINGS))
     except OSError as error:
         raise RequestError(f"{found}: {error.strerror}", "name another settings file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise RequestError(f"{found}: is not TOML: {error}", "mend the line that is named") from error
+    except DocumentError as error:
+        raise RequestError(f"{found}: {error}", "mend the line that is named") from error
     return _checked(raw, found)
 
 

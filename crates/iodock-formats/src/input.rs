@@ -2,16 +2,25 @@
 //! first bytes, not by name).
 
 use iodock_event::SourceError;
-use std::fs::File;
+use liblzma::stream::{Stream, CONCATENATED};
+use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
+use std::thread;
+use std::time::Duration;
 
 /// Bytes of the uncompressed beginning that formats see. Small, because thousands of logs may be open.
 const HEAD_SIZE: usize = 64 << 10;
 /// ... unless its first line is longer than that.
 const LONGEST_HEAD: usize = 16 << 20;
 const READ_SIZE: usize = 256 << 10;
+/// Memory for unpacking xz: its strongest setting, -9, needs 65 MiB, and a header may ask for 4 GiB. zstd has the
+/// same bound by default.
+const MOST_UNPACKING_BYTES: u64 = 128 << 20;
+/// For a named pipe that no program has opened for writing.
+const WRITER_PATIENCE: Duration = Duration::from_secs(10);
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A log being read.
@@ -37,7 +46,7 @@ impl Input {
             return Input::from_reader(Box::new(io::stdin()), path, None);
         }
         let failed = |error: io::Error| open_error(path, &error);
-        let file = File::open(path).map_err(failed)?;
+        let file = opened(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
             let hint = "give the log file inside it, or all of them: iodock import DIR/log.*";
@@ -178,14 +187,28 @@ impl Compression {
             Compression::Gzip => {
                 Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(READ_SIZE, reader)))
             }
-            Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(
-                BufReader::with_capacity(READ_SIZE, reader),
-            )),
+            Compression::Xz => {
+                let stream = Stream::new_stream_decoder(MOST_UNPACKING_BYTES, CONCATENATED)?;
+                let packed = BufReader::with_capacity(READ_SIZE, reader);
+                Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
+            }
             Compression::Zstd => {
                 Box::new(zstd::Decoder::with_buffer(BufReader::with_capacity(READ_SIZE, reader))?)
             }
         })
     }
+}
+
+/// Opening a named pipe waits until a program opens it for writing: not for ever.
+fn opened(path: &str) -> io::Result<File> {
+    if !fs::metadata(path)?.file_type().is_fifo() {
+        return File::open(path);
+    }
+    let (sender, receiver) = mpsc::channel();
+    let name = path.to_owned();
+    thread::spawn(move || sender.send(File::open(name)));
+    let late = |_| Err(io::Error::other("a pipe that no program writes to"));
+    receiver.recv_timeout(WRITER_PATIENCE).unwrap_or_else(late)
 }
 
 /// Reads until `buffer` holds `size` bytes or the input ends. What was read stays in `buffer` on error.
@@ -224,12 +247,13 @@ fn open_error(path: &str, failure: &io::Error) -> SourceError {
 /// An error while reading, after `line` whole lines.
 pub(crate) fn read_error(path: &str, line: u64, failure: &io::Error) -> SourceError {
     let line = (line > 0).then_some(line);
-    SourceError {
-        file: path.into(),
-        line,
-        message: format!("can't read it: {}", reason(failure)),
-        hint: "check the disk, or copy the file again".into(),
-    }
+    let reason = reason(failure);
+    let hint = if reason.to_lowercase().contains("memory") {
+        "unpacking it needs more than 128 MiB of memory: unpack it yourself, and import the log"
+    } else {
+        "check the disk, or copy the file again"
+    };
+    SourceError { file: path.into(), line, message: format!("can't read it: {reason}"), hint: hint.into() }
 }
 
 /// The system's text without Rust's `(os error 2)`.

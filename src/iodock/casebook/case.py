@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from iodock.bounded import files
+from iodock.bounded.documents import DocumentError, from_toml
+from iodock.bounded.limits import PLAN
 from iodock.errors import RequestError
 
 OWN_CASES = Path(__file__).parent / "cases"
@@ -109,9 +111,9 @@ def read(folder: Path) -> Case:
     """The case in a folder. Raises RequestError with file and key."""
     path = folder / "case.toml"
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = from_toml(files.text(path, PLAN))
         return _case(folder, raw)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, DocumentError) as error:
         raise RequestError(f"{path}: can't be read: {error}", "mend it or remove its folder") from error
     except KeyError as error:
         raise RequestError(f"{path}: {error.args[0]} is missing", "mend it or remove its folder") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import urllib.error
 import urllib.request
@@ -15,6 +14,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from iodock.bounded import files
+from iodock.bounded.documents import from_json
+from iodock.bounded.limits import ANSWER, SECRET
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
 from iodock.errors import IodockError, RequestError
@@ -140,7 +142,7 @@ def _is_loopback(url: str) -> bool:
 
 def _token(path: Path) -> str:
     try:
-        return path.read_text().strip()
+        return files.text(path, SECRET).strip()
     except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
@@ -157,6 +159,6 @@ def _tls(ca: Path | None, cert: Path | None, key: Path | None) -> ssl.SSLContext
 
 def _said(error: urllib.error.HTTPError) -> str:
     try:
-        return f"{error.code} {json.load(error)['error']}"
+        return f"{error.code} {from_json(error.read(ANSWER.size_bytes))['error']}"
     except (ValueError, KeyError, TypeError, OSError):
         return str(error.code)

@@ -49,6 +49,10 @@ def iodock() -> None:
     """The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""
 
 
+_LONGEST = 2000
+"""Of an error's message, in characters."""
+
+
 def run(arguments: Sequence[str]) -> int:
     """Runs the command line and gives its exit status; never raises."""
     try:
@@ -120,6 +124,8 @@ def say_error(error: BaseException) -> None:
 
 
 def _say(message: str, hint: str | None) -> None:
-    say(f"error: {message}")
+    # A message may repeat what it found in a file.
+    shown = message if len(message) <= _LONGEST else f"{message[:_LONGEST]}..."
+    say(f"error: {shown}")
     if hint:
         say(f"hint: {hint}")

@@ -9,6 +9,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from iodock.bounded import documents, files
+from iodock.bounded.limits import RESULT
 from iodock.findings import Message
 from iodock.health.measurements import (
     PLAIN_FIELDS,
@@ -27,7 +29,6 @@ from iodock.health.measurements import (
 from iodock.language import fill
 
 _HINT = "write it with `iodock health run DIR --format json`, or with `iodock bench show FILE --format json`"
-_MOST_BYTES = 256 << 20
 
 
 def plain(remark: Remark) -> str:
@@ -99,20 +100,11 @@ def cell_out(cell: Cell) -> dict[str, Json]:
 def read(path: Path) -> Measurements:
     """The measurements in a JSON file. Raises MeasurementError."""
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise MeasurementError(f"{path}: too large for measurements (above 256 MiB)", _HINT)
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = documents.from_json(files.content(path, RESULT, MeasurementError))
     except OSError as error:
         raise MeasurementError(f"{path}: {error.strerror or error}", "name a file of measurements") from error
-    except UnicodeDecodeError as error:
-        raise MeasurementError(f"{path}: is no text", _HINT) from error
-    except json.JSONDecodeError as error:
-        raise MeasurementError(f"{path}:{error.lineno}: is no JSON: {error.msg}", _HINT) from error
-    except ValueError as error:
-        # Python refuses whole numbers of thousands of digits.
-        raise MeasurementError(f"{path}: is no JSON: {error}", _HINT) from error
-    except RecursionError as error:
-        raise MeasurementError(f"{path}: is nested too deeply", _HINT) from error
+    except documents.DocumentError as error:
+        raise MeasurementError(f"{path}{error.at}: {error}", _HINT) from error
     return from_json(content, str(path))
 
 

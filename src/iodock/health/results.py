@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from iodock import _native
+from iodock.bounded import files
+from iodock.bounded.documents import from_json
+from iodock.bounded.limits import KEPT_RESULTS
 from iodock.errors import IodockError, RequestError
 from iodock.health.classes import TESTS, Cell, Step
 from iodock.health.measurements import Cache, Latency, Unit, repeated
@@ -89,13 +92,13 @@ def _unwritable(path: Path, error: OSError) -> IodockError:
 
 def _read(path: Path) -> tuple[Plan, list[Result], int]:
     try:
-        content = path.read_bytes()
+        content = files.content(path, KEPT_RESULTS)
     except FileNotFoundError as error:
         hint = "leave out --resume to begin; -o must be what it was then"
         raise RequestError(f"{path}: there is no run to go on with", hint) from error
     whole = content[: content.rfind(b"\n") + 1]
     try:
-        first, *rest = (json.loads(line) for line in whole.splitlines())
+        first, *rest = (from_json(line) for line in whole.splitlines())
         plan = _plan_in(first)
     except (ValueError, KeyError, TypeError) as error:
         raise RequestError(f"{path}: is not what an interrupted check-up keeps", "remove it") from error

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from iodock.bounded import files
+from iodock.bounded.limits import SETTINGS
 from iodock.errors import IodockError
 from iodock.health.measurements import Protocol
 from iodock.health.typical import Value
@@ -83,7 +85,7 @@ def write(path: Path, mount: str, values: Sequence[Value], protocol: Protocol) -
     if path.exists():
         load(path)
     try:
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        before = files.text(path, SETTINGS) if path.exists() else ""
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
             part.write_text(merged(before, mount, values, protocol), encoding="utf-8")

@@ -23,11 +23,13 @@ stat = 2
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from iodock.bounded import files
+from iodock.bounded.documents import DocumentError, from_toml
+from iodock.bounded.limits import PLAN
 from iodock.errors import RequestError
 from iodock.health.classes import CLASSES, KIB, MIB, Cell, Choice
 from iodock.health.filebench import mixture
@@ -54,13 +56,13 @@ def cells(path: Path, choice: Choice) -> list[Cell]:
     """A cell for each number of processes; PATH is TOML, or Filebench's if it ends in `.f`. Raises
     RequestError with the field that is wrong."""
     try:
-        text = path.read_text(encoding="utf-8")
-        given = mixture(path, text) if path.suffix == ".f" else tomllib.loads(text)
+        text = files.text(path, PLAN)
+        given = mixture(path, text) if path.suffix == ".f" else from_toml(text)
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror}", "name a workload file") from error
     except UnicodeDecodeError as error:
         raise RequestError(f"{path}: is no text", _HINT) from error
-    except tomllib.TOMLDecodeError as error:
+    except DocumentError as error:
         raise RequestError(f"{path}: {error}", _HINT) from error
     return _cells(_Fields(path, given), path, choice)
 

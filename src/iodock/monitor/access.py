@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
+from iodock.bounded import files
+from iodock.bounded.documents import from_toml
+from iodock.bounded.limits import TOKENS
 from iodock.errors import RequestError
 
 
@@ -120,10 +123,10 @@ def digest(secret: str) -> str:
 def read_tokens(path: Path) -> tuple[Token, ...]:
     """The tokens of a file. Raises RequestError: unreadable, of another form, or others may change it."""
     try:
-        with path.open("rb") as file:
+        with files.opened(path) as file:
             mode = os.fstat(file.fileno()).st_mode
-            found = tomllib.load(file)
-    except (OSError, tomllib.TOMLDecodeError) as error:
+            found = from_toml(files.whole(file, path, TOKENS).decode())
+    except (OSError, ValueError) as error:
         raise RequestError(f"{path}: {error}", "iodock monitor token makes such a file") from error
     # Who reads it has hashes of random bytes; who changes it lets himself in.
     if mode & 0o022:

@@ -8,13 +8,15 @@ have two decimals: sums are as good as these.
 from __future__ import annotations
 
 import hashlib
-import json
-import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from iodock.bounded import files
+from iodock.bounded.commands import answer_of
+from iodock.bounded.documents import DocumentError, from_json
+from iodock.bounded.limits import SAR
 from iodock.errors import RequestError
 
 SECOND = 1_000_000_000
@@ -128,36 +130,34 @@ def read(path: Path) -> list[Frames]:
 
 def _document(path: Path) -> Any:
     try:
-        content = path.read_bytes()
+        content = files.content(path, SAR)
     except OSError as error:
         raise RequestError(f"{path}: {error.strerror}") from error
     if content.lstrip()[:1] != b"{":
         content = _converted(path)
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return from_json(content)
+    except DocumentError as error:
         raise RequestError(
-            f"{path}: neither JSON nor a file of sadc: {error}", "sadf -j FILE -- -A > FILE.json makes one"
+            f"{path}: neither JSON nor a file of sadc: it {error}", "sadf -j FILE -- -A > FILE.json makes one"
         ) from error
 
 
 def _converted(path: Path) -> bytes:
     """A file of sadc: only a sadf of the same version reads it."""
     advice = "on the machine that wrote it, run sadf -j FILE -- -A > FILE.json"
-    try:
-        # An absolute path is never taken for an option.
-        done = subprocess.run(
-            ["sadf", "-j", str(path.absolute()), "--", "-A"],
-            capture_output=True, check=False, timeout=_SADF_S,
-        )  # fmt: skip
-    except FileNotFoundError:
-        raise RequestError(f"{path}: not JSON, and sadf is not installed", advice) from None
-    except subprocess.TimeoutExpired:
-        raise RequestError(f"{path}: sadf does not end", advice) from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+    # An absolute path is never taken for an option.
+    answer = answer_of(["sadf", "-j", str(path.absolute()), "--", "-A"], SAR, _SADF_S)
+    if answer.outcome == "missing":
+        raise RequestError(f"{path}: not JSON, and sadf is not installed", advice)
+    if answer.outcome == "silent":
+        raise RequestError(f"{path}: sadf does not end", advice)
+    if answer.outcome == "endless":
+        raise SAR.exceeded(f"{path}, as sadf shows it", RequestError)
+    if answer.status:
+        said = answer.complained.strip().splitlines()
         raise RequestError(f"{path}: sadf can't read it: {said[0] if said else 'it says nothing'}", advice)
-    return done.stdout
+    return answer.content
 
 
 def _host(path: Path, host: dict[str, Any]) -> Frames | None:

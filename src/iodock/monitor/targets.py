@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from iodock.bounded import files
+from iodock.bounded.limits import ADDRESSES, SECRET
 from iodock.errors import RequestError
 
 _FORM = "https://HOST:PORT, or http://127.0.0.1:PORT"
@@ -91,7 +93,7 @@ def read_targets(path: Path) -> list[Target]:
     """A file with an address in each line, and behind it, where it is not the address's, the machine's name.
     Lines that are empty or begin with # say nothing. Raises RequestError."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = files.text(path, ADDRESSES).splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: {error}", "a text file with an address in each line") from error
     targets = []
@@ -157,9 +159,9 @@ class Shown:
 
 def _secret(path: Path, option: str) -> bytes:
     try:
-        with path.open("rb") as file:
+        with files.opened(path) as file:
             mode = os.fstat(file.fileno()).st_mode
-            found = file.read(64 << 10)
+            found = files.whole(file, f"{option} {path}", SECRET)
     except OSError as error:
         raise RequestError(f"{option} {path}: {error}") from error
     if mode & 0o077:

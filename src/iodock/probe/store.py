@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from iodock.bounded import documents, files
+from iodock.bounded.limits import NOTE, PROBES
 from iodock.errors import StoreError
 from iodock.probe.records import Record, from_json, to_json
 
@@ -61,7 +63,7 @@ class ProbeStore:
         """One that is there. Raises StoreError."""
         store = cls(folder)
         try:
-            version = (store.folder / MARKER).read_bytes()
+            version = files.content(store.folder / MARKER, NOTE, StoreError)
         except FileNotFoundError:
             there = store.folder.exists()
             message = f"{folder}: is no probe store" if there else f"{folder}: is not there"
@@ -120,7 +122,7 @@ class ProbeStore:
         try:
             total = sum(path.stat().st_size for path in paths)
             for path in paths:
-                content = path.read_bytes()
+                content = files.content(path, PROBES, StoreError)
                 for record in parsed(content, losses, since_ns or 0):
                     count += 1
                     yield record
@@ -151,7 +153,7 @@ def parsed(content: bytes, losses: Losses, since_ns: int = 0) -> Iterator[Record
         # Something cut short that follows a whole record has no separator of its own.
         losses.damaged += line.end() != len(piece)
         try:
-            record = from_json(json.loads(line[2]))
+            record = from_json(documents.from_json(line[2]))
         except (KeyError, ValueError, TypeError, AttributeError, RecursionError):
             losses.damaged += 1
             continue

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from iodock.bounded import files
+from iodock.bounded.limits import TIMES_AT_ONCE
+from iodock.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.errors import IodockError
 
 SAMPLE_BYTES = 1 << 20
+_MOST_LOOKED_AT = 1 << 30
 Progress = Callable[[int, int | None, int], None]
 """Called with bytes done, bytes in all (None: not known), records so far."""
-_PACKED: tuple[tuple[bytes, Callable[[BinaryIO], BinaryIO]], ...] = (
-    (b"\x1f\x8b", lambda raw: io.BufferedReader(gzip.GzipFile(fileobj=raw))),
-    (b"\xfd7zXZ\x00", lambda raw: io.BufferedReader(lzma.LZMAFile(raw))),  # noqa: SIM115
-    (b"BZh", lambda raw: io.BufferedReader(bz2.BZ2File(raw))),
-)
 
 
 class RatioError(IodockError):
@@ -53,18 +49,18 @@ class Source:
         """Line number and text without its end; bytes that are no UTF-8 are replaced. Raises RatioError."""
         with self._open() as stream:
             try:
-                for number, line in enumerate(stream, 1):
+                for number, line in enumerate(files.lines(stream, self.path, RatioError), 1):
                     self.seen += len(line)
                     yield number, line.decode("utf-8", "replace").rstrip("\r\n")
-            except (OSError, EOFError, lzma.LZMAError) as error:
+            except UNPACK_ERRORS as error:
                 raise _unreadable(self.path, error) from error
 
     def data(self) -> bytes:
         """All bytes, unpacked. Raises RatioError."""
         with self._open() as stream:
             try:
-                return stream.read()
-            except (OSError, EOFError, lzma.LZMAError) as error:
+                return files.whole(stream, self.path, TIMES_AT_ONCE, RatioError)
+            except UNPACK_ERRORS as error:
                 raise _unreadable(self.path, error) from error
 
     def sample(self) -> bytes:
@@ -74,7 +70,7 @@ class Source:
             try:
                 head = stream.read(SAMPLE_BYTES)
                 return head + (self._end(stream) if len(head) == SAMPLE_BYTES else b"")
-            except (OSError, EOFError, lzma.LZMAError) as error:
+            except UNPACK_ERRORS as error:
                 raise _unreadable(self.path, error) from error
 
     def _end(self, stream: BinaryIO) -> bytes:
@@ -95,37 +91,34 @@ class Source:
     def _open(self) -> BinaryIO:
         try:
             raw: BinaryIO = io.BytesIO(self.content) if self.content is not None else _plain(self.path)
-            magic = raw.read(6)
-            raw.seek(0)
+            return unpacked(raw)
         except OSError as error:
             raise _unreadable(self.path, error) from error
-        for start, unpacked in _PACKED:
-            if magic.startswith(start):
-                return unpacked(raw)
-        return raw
 
 
 def source_of(path: str, standard_input: BinaryIO | None = None) -> Source:
     """The file of that name, or STANDARD_INPUT for `-`. What can be read only once, such as a pipe, is kept
     in memory. Raises RatioError."""
     if path == "-" and standard_input is not None:
-        return Source(path, standard_input.read())
+        return Source(path, files.whole(standard_input, "standard input", TIMES_AT_ONCE, RatioError))
     try:
         if Path(path).is_file() or Path(path).is_dir():
             return Source(path)
-        return Source(path, Path(path).read_bytes())
+        return Source(path, files.content(Path(path), TIMES_AT_ONCE, RatioError))
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
 def _plain(path: str) -> BinaryIO:
-    return Path(path).open("rb")
+    return files.opened(Path(path))
 
 
 def _tail(stream: BinaryIO) -> bytes:
-    """The last part of what is left."""
+    """The last part of what is left, as far as is looked: a packed file may unfold without an end."""
     last, previous = b"", b""
-    while block := stream.read(SAMPLE_BYTES):
+    for _ in range(_MOST_LOOKED_AT // SAMPLE_BYTES):
+        if not (block := stream.read(SAMPLE_BYTES)):
+            break
         previous, last = last, block
     return (previous + last)[-SAMPLE_BYTES:]
 

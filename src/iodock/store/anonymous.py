@@ -20,6 +20,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from iodock.bounded import files
+from iodock.bounded.documents import from_json
+from iodock.bounded.limits import MANIFEST
+from iodock.errors import StoreError
 from iodock.store.schema import FOLDS
 
 _SYSTEM = re.compile(r"/(usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(/|$)")
@@ -65,7 +69,7 @@ class Anonymiser:
 def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None) -> Path:
     """Copies a complete store to INTO with all names made up; gives INTO. Raises OSError and
     ArrowInvalid."""
-    raw = json.loads((store / "manifest.json").read_text(encoding="utf-8"))
+    raw = from_json(files.content(store / "manifest.json", MANIFEST, StoreError))
     names = anonymiser or Anonymiser(_mount_points(store))
     into.mkdir(parents=True)
     (into / "events").mkdir()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from iodock.answer import Clock, Loss
+from iodock.bounded import files
+from iodock.bounded.documents import DocumentError, from_json
+from iodock.bounded.limits import MANIFEST
 from iodock.errors import StoreError
 from iodock.store.schema import SCHEMA_VERSION
 
@@ -51,15 +53,17 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads and checks FOLDER/manifest.json. Raises StoreError."""
     path = folder / "manifest.json"
     try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
+        raw = from_json(files.content(path, MANIFEST, StoreError))
     except FileNotFoundError as error:
         raise _not_a_store(folder) from error
     except NotADirectoryError as error:
         raise _not_a_store(folder) from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except OSError as error:
         raise StoreError(
             f"{path}: can't be read: {error}", "import or record again into a new store"
         ) from error
+    except DocumentError as error:
+        raise StoreError(f"{path}{error.at}: {error}", "import or record again into a new store") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
         raise StoreError(f"{path}: is not the manifest of an iodock store")
     if raw["schema"] > SCHEMA_VERSION:

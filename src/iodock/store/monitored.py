@@ -5,7 +5,6 @@ docs/explanation/monitor-store.md describes tables and columns. Only the collect
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import defaultdict
@@ -18,6 +17,9 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from iodock.bounded import files
+from iodock.bounded.documents import from_json
+from iodock.bounded.limits import CATALOGUE
 from iodock.errors import QueryError, StoreError
 from iodock.store.connection import connected
 from iodock.store.need import EVERYTHING, Need
@@ -114,7 +116,7 @@ class MonitorStore:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             if self._read is None or self._read[0] != stamp:
-                self._read = (stamp, _parsed(json.loads(path.read_bytes()), path))
+                self._read = (stamp, _parsed(from_json(files.content(path, CATALOGUE, StoreError)), path))
         except FileNotFoundError:
             raise StoreError(
                 f"{self.folder}: no monitor store", "iodock monitor serve --store DIR makes one"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
 import shlex
@@ -13,9 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from statistics import fmean, median
 
+from iodock.bounded import files
+from iodock.bounded.limits import MOST_LINES, RESULT
+from iodock.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.health.measurements import Cell, Latency, MeasurementError, Measurements, repeated
 
-_MOST_BYTES = 64 << 20
 _MOST = 1e30
 """What is larger was damaged, and would overflow in another unit."""
 _SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
@@ -38,10 +39,10 @@ class Source:
         except OSError as error:
             said = error.strerror or str(error)
             raise MeasurementError(f"{self.path}: {said}", "name files of benchmark results") from error
-        except EOFError as error:
-            raise MeasurementError(f"{self.path}: its gzip data is cut", "copy it again") from error
-        if len(content) > _MOST_BYTES:
-            raise MeasurementError(f"{self.path}: too large for a benchmark's result (above 64 MiB)")
+        except UNPACK_ERRORS as error:
+            raise MeasurementError(f"{self.path}: its packed data is damaged", "copy it again") from error
+        if content.count(b"\n") > MOST_LINES:
+            raise MeasurementError(f"{self.path}: more than {MOST_LINES:,} lines", RESULT.hint)
         return "" if b"\0" in content else content.decode("utf-8", "replace").replace("\r\n", "\n")
 
     @cached_property
@@ -68,12 +69,8 @@ class Source:
 def _content(path: Path) -> bytes:
     if not path.is_file():
         raise MeasurementError(f"{path}: is no file" if path.exists() else f"{path}: no such file or folder")
-    with path.open("rb") as file:
-        start = file.read(_MOST_BYTES + 1)
-    if start[:2] == b"\x1f\x8b":
-        with gzip.open(path) as packed:
-            return packed.read(_MOST_BYTES + 1)
-    return start
+    with files.opened(path) as file, unpacked(file) as stream:
+        return files.whole(stream, path, RESULT, MeasurementError)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ come from the rate of blocks where both agree.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from iodock.bounded.documents import from_json
 from iodock.health.measurements import Cache, Cell, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, option, size, whole, words
 
@@ -117,9 +117,9 @@ def _from_json(source: Source) -> Iterator[Phase]:
         if not text.strip():
             continue
         try:
-            one = json.loads(text)
+            one = from_json(text)
         except ValueError as error:
-            raise source.wrong(line, f"is no JSON: {error}", _HINT) from error
+            raise source.wrong(line, str(error), _HINT) from error
         if isinstance(one, dict) and "phase_type" in one:
             yield _json_phase(one, line)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from iodock.bounded.documents import DocumentError, from_json
 from iodock.health import measurements_json
 from iodock.health.measurements import SCHEMA, Measurements
 from iodock.health.readers.base import Reader, Source
@@ -20,10 +19,9 @@ def sniff(source: Source) -> float:
 def read(source: Source) -> Measurements:
     """Raises MeasurementError."""
     try:
-        content = json.loads(source.text)
-    except (ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        raise source.wrong(line, f"is no JSON: {error}", "write it again with --format json") from error
+        content = from_json(source.text)
+    except DocumentError as error:
+        raise source.wrong(error.line or 1, str(error), "write it again with --format json") from error
     return measurements_json.from_json(content, str(source.path))
 
 

@@ -6,10 +6,10 @@ as one document: every object that holds no other one is read by itself, in the 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
+from iodock.bounded.documents import from_json
 from iodock.health.readers.base import Source, number
 from iodock.health.readers.ior_rows import MIB, Result, Row, Run
 
@@ -35,7 +35,7 @@ def read(source: Source) -> Result:
         line += source.text.count("\n", last, found.start())
         last = found.start()
         try:
-            _take(json.loads(found[0]), line, result)
+            _take(from_json(found[0]), line, result)
         except ValueError:
             continue
     return result
@@ -43,7 +43,7 @@ def read(source: Source) -> Result:
 
 def _text(quoted: str) -> str:
     try:
-        return str(json.loads(quoted))
+        return str(from_json(quoted))
     except ValueError:
         return quoted.strip('"')
 

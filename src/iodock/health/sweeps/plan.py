@@ -13,7 +13,6 @@ Every combination is a cell. What can't be (a collective call of POSIX) is left 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -21,6 +20,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from iodock.bounded import files
+from iodock.bounded.documents import from_toml
+from iodock.bounded.limits import PLAN
 from iodock.errors import IodockError
 from iodock.health.readers.base import size
 
@@ -121,11 +123,11 @@ class RunCell:
 def load(path: Path, program: str) -> Sweep:
     """The sweep in a file, of `ior` or `mdtest`. Raises SweepError with file and key."""
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = from_toml(files.text(path, PLAN, SweepError))
     except OSError as error:
         raise SweepError(f"{path}: {error.strerror or error}", "name a TOML file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SweepError(f"{path}: is no TOML: {error}", "see docs/how-to/sweeps.md") from error
+    except ValueError as error:
+        raise SweepError(f"{path}: {error}", "see docs/how-to/sweeps.md") from error
     kind: type[Sweep] = IorSweep if program == "ior" else MdtestSweep
     known = {one.name: one.default for one in fields(kind)}
     values = {name: _value(path, name, said, known) for name, said in content.items()}

@@ -18,6 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from iodock.bounded import files
+from iodock.bounded.limits import NOTE
 from iodock.health import readers
 from iodock.health.measurements import Cell, Json, MeasurementError, Measurements, Protocol
 from iodock.health.readers.base import Repeats
@@ -106,7 +108,7 @@ def _same_sweep(sweep: Sweep, kept: Path) -> None:
     }
     text = json.dumps(said, sort_keys=True)
     note = kept / "sweep.json"
-    if note.is_file() and note.read_text(encoding="utf-8") != text:
+    if note.is_file() and files.text(note, NOTE, SweepError, "replace") != text:
         hint = f"take another name with -o, or remove {kept}"
         raise SweepError(f"{kept}: holds the outputs of another sweep", hint)
     note.write_text(text, encoding="utf-8")

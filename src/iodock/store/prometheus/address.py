@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from iodock.bounded import files
+from iodock.bounded.limits import SECRET
 from iodock.errors import RequestError
 
 _PORTS = {"prometheus": 9090, "prometheus+https": 443}
@@ -111,9 +113,9 @@ class Credentials:
 
 def _secret(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with files.opened(path) as file:
             mode = os.fstat(file.fileno()).st_mode
-            found = file.read(64 << 10).decode("ascii").strip()
+            found = files.whole(file, path, SECRET).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"{path}: {error}") from error
     if mode & 0o077:

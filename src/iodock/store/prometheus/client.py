@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import json
 import socket
 import ssl
 import time
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
 
+from iodock.bounded.documents import from_json
 from iodock.errors import AnswerError
 from iodock.store.prometheus.address import Address, Credentials
 
@@ -123,7 +123,7 @@ class Client:
 def _error(body: bytes) -> str:
     """What an answer of another status says, as one short line."""
     try:
-        found = json.loads(body)
+        found = from_json(body)
         text = f"{found['errorType']}: {found['error']}"
     except (ValueError, KeyError, TypeError):
         text = body[:200].decode(errors="replace")

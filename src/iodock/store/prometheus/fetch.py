@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 
 import duckdb
 import pyarrow as pa
 
+from iodock.bounded.documents import from_json
 from iodock.errors import AnswerError
 from iodock.store.monitored import counters, nothing
 from iodock.store.need import Need
@@ -166,7 +166,7 @@ class Fetch:
 
 
 def _labels(text: str) -> dict[str, str]:
-    return {name: str(value) for name, value in json.loads(text).items()}
+    return {name: str(value) for name, value in from_json(text).items()}
 
 
 def _part(kind: Kind) -> str:

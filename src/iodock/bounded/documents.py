@@ -1,0 +1,78 @@
+"""JSON and TOML: as many values and levels as real documents have."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+from iodock.bounded.limits import MOST_DEPTH, MOST_VALUES
+
+
+class DocumentError(ValueError):
+    """A document that is no JSON or TOML, or is beyond a limit. `str()` says what is wrong."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.line = line
+        """The line, where it is known."""
+
+    @property
+    def at(self) -> str:
+        """To stand behind the file's name: `:LINE`, or empty."""
+        return "" if self.line is None else f":{self.line}"
+
+
+def from_json(document: bytes | str) -> Any:
+    """What a JSON document holds. Raises DocumentError, which is a ValueError."""
+    _check_values(document)
+    try:
+        return _checked_depth(json.loads(document))
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"is no JSON: {error.msg} (column {error.colno})", error.lineno) from None
+    except UnicodeDecodeError:
+        raise DocumentError("is no JSON: it is no text") from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        # Python refuses whole numbers of thousands of digits.
+        raise DocumentError(f"is no JSON: {error}") from None
+
+
+def from_toml(document: str) -> dict[str, Any]:
+    """What a TOML document holds. Raises DocumentError, which is a ValueError."""
+    try:
+        found: dict[str, Any] = _checked_depth(tomllib.loads(document))
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
+        if isinstance(error, DocumentError):
+            raise
+        raise DocumentError(f"is not TOML: {error}") from None
+    return found
+
+
+def _check_values(document: bytes | str) -> None:
+    signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(document, bytes) else (",", "[", "{")
+    # Those inside texts are counted too: a bound is wanted, not a count.
+    if sum(map(document.count, signs)) > MOST_VALUES:
+        raise DocumentError(f"has more than {MOST_VALUES:,} values, the limit for one document")
+
+
+def _too_deep() -> DocumentError:
+    return DocumentError(f"is nested too deeply: more than {MOST_DEPTH} levels")
+
+
+def _checked_depth(found: Any) -> Any:
+    level = [found]
+    for _ in range(MOST_DEPTH + 1):
+        level = [
+            value
+            for one in level
+            if isinstance(one, (dict, list))
+            for value in (one.values() if isinstance(one, dict) else one)
+            if isinstance(value, (dict, list))
+        ]
+        if not level:
+            return found
+    raise _too_deep()
