@@ -13,6 +13,8 @@ import pytest
 
 from recorded import (
     IODOCK,
+    PROGRAMS,
+    bpf_unavailable,
     count,
     live,
     losses,
@@ -32,18 +34,54 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     """A store whose recorder was killed, and how many blocks the program had written."""
     folder = tmp_path_factory.mktemp("killed")
     program = "import os, time\nf = os.open('out.dat', os.O_WRONLY | os.O_CREAT)\n"
-    program += "while os.write(f, b'x' * 997): time.sleep(0.001)\n"
-    # By rewrite the program would go on: see test_recording_rewrite.
+    program += "while os.write(f, b'x' * 997) and not os.path.exists('stop'): time.sleep(0.001)\n"
+    program += "os.rename('out.dat', 'all.dat')\n"
+    # By rewrite recording would go on, too: see test_recording_rewrite.
     command = [*IODOCK, "record", "--backend", "ptrace", "-q", "-o", "run.iodock", "--"]
     command += [sys.executable, "-S", "-c", program]
     with subprocess.Popen(command, cwd=folder) as recorder:
         wait_until((folder / "out.dat").exists)
         time.sleep(3.5)
         recorder.kill()
-    size = -1
-    while size != (size := (folder / "out.dat").stat().st_size):
-        time.sleep(0.5)
-    return folder / "run.iodock", size // 997
+        written = (folder / "out.dat").stat().st_size // 997
+    # The program runs on without it.
+    (folder / "stop").touch()
+    wait_until((folder / "all.dat").exists)
+    return folder / "run.iodock", written
+
+
+@pytest.mark.parametrize("language", ["c", "go"])
+@pytest.mark.parametrize("backend", ["ptrace", "rewrite", "bpf"])
+def test_a_static_program_outlives_its_recorder(tmp_path: Path, language: str, backend: str) -> None:
+    source = PROGRAMS / f"outlives.{language}"
+    compiler = ["gcc", "-static", "-pthread", "-o"] if language == "c" else ["go", "build", "-o"]
+    if not shutil.which(compiler[0]) or run([*compiler, tmp_path / "program", source], tmp_path).returncode:
+        pytest.skip(f"no static program of {language} can be made here")
+    if backend == "bpf" and (reason := bpf_unavailable()):
+        pytest.skip(reason)
+    # By rewrite it is traced as a program among others.
+    command = ["sh", "-c", "./program; true"] if backend == "rewrite" else ["./program"]
+    for turn in range(3):
+        folder = tmp_path / f"{turn}"
+        folder.mkdir()
+        (folder / "program").symlink_to(tmp_path / "program")
+        recording = [*IODOCK, "record", "--backend", backend, "-q", "-o", "run.iodock", "--", *command]
+        assert left_alone(folder, recording, 0.1 * turn) == "0 wrong\n"
+
+
+def left_alone(folder: Path, recording: list[str], seconds: float) -> str:
+    """What the program says that went wrong, if its recorder is killed."""
+    out, other = folder / "out.dat", folder / "other.dat"
+    with subprocess.Popen(recording, cwd=folder, stdout=subprocess.DEVNULL) as recorder:
+        wait_until(lambda: out.exists() and other.exists())
+        time.sleep(seconds)
+        recorder.kill()
+    # It goes on, and not only to its next call.
+    size = out.stat().st_size
+    wait_until(lambda: out.stat().st_size > size + 50 * 997)
+    (folder / "stop").touch()
+    wait_until((folder / "done").exists)
+    return (folder / "done").read_text()
 
 
 def test_after_kill_9_what_was_flushed_is_there(killed: tuple[Path, int], tmp_path: Path) -> None:

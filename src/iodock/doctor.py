@@ -41,7 +41,6 @@ def examine(root: Path = Path("/")) -> list[Finding]:
     checks: tuple[Callable[[Path], Finding], ...] = (
         _kernel,
         _ptrace,
-        _seccomp,
         _perf,
         _bpf,
         _file_systems,
@@ -101,15 +100,6 @@ def _ptrace(root: Path) -> Finding:
             "ptrace", "limited", found, "iodock record CMD works; record -p PID only on its own children"
         )
     return Finding("ptrace", "good", found, "iodock record CMD and record -p PID work")
-
-
-def _seccomp(root: Path) -> Finding:
-    actions = _text(root, "proc/sys/kernel/seccomp/actions_avail")
-    if actions is None:
-        return Finding("seccomp", "unknown", "not shown by this kernel", "without it recording is slower")
-    if "trace" in actions.split():
-        return Finding("seccomp", "good", "filters may trace", "only I/O calls stop the program")
-    return Finding("seccomp", "limited", actions, "every call stops the program: recording is slower")
 
 
 def _perf(root: Path) -> Finding:

@@ -178,6 +178,11 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	/* Where no site is known (another libc) nothing would be seen. */
 	u32 works = !failed(session_file) && map_session() &&
 		    patch_all(modules(environment), program_name(environment, room, sizeof(room))), is_traced = answer == 0;
+	if (!works && !failed(session_file)) {
+		/* Before the tracer records again: it is no call of the program's. */
+		kernel1(SYS_close, session_file);
+		session_file = -1;
+	}
 	if (is_traced)
 		mark(works ? MARK_LOADED : MARK_FAILED);
 	else if (!works && session)

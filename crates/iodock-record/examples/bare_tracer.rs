@@ -1,5 +1,5 @@
-//! The least that a two-stop tracer can do: stops at the calls that iodock records, asks for the call's
-//! arguments and result, stores nothing. What recording costs is measured against it.
+//! The least that a two-stop tracer can do: stops at every call, asks for the arguments and results of those that
+//! iodock records, stores nothing. What recording costs is measured against it.
 
 fn main() {
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
@@ -8,7 +8,8 @@ fn main() {
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod bare {
-    use iodock_record::backends::ptrace::{filter, request};
+    use iodock_record::backends::ptrace::recorded::recorded_calls;
+    use iodock_record::backends::ptrace::request;
     use std::ffi::CString;
     use std::os::unix::ffi::OsStringExt;
     use std::ptr;
@@ -23,21 +24,15 @@ mod bare {
             return 2;
         }
         pointers.push(ptr::null());
-        let program = filter::program();
         // SAFETY: the child only makes system calls on memory made before.
         unsafe {
             let child = libc::fork();
             if child == 0 {
-                start(&program, &pointers);
+                start(&pointers);
             }
             let mut status = 0;
             libc::waitpid(child, &mut status, libc::WUNTRACED);
-            if request::seize(
-                child as u32,
-                request::OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL,
-            )
-            .is_err()
-            {
+            if request::seize(child as u32, request::OPTIONS).is_err() {
                 return 1;
             }
             libc::kill(child, libc::SIGCONT);
@@ -45,18 +40,15 @@ mod bare {
         }
     }
 
-    unsafe fn start(program: &[libc::sock_filter], pointers: &[*const libc::c_char]) -> ! {
+    unsafe fn start(pointers: &[*const libc::c_char]) -> ! {
         libc::raise(libc::SIGSTOP);
-        let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(filter));
         libc::execvp(pointers[0], pointers.as_ptr());
         libc::_exit(127)
     }
 
     unsafe fn follow(root: libc::pid_t) -> i32 {
         let (mut status, mut code) = (0, 0);
-        // A thread between a call's two stops must be resumed to its exit at other events too.
+        let calls = recorded_calls();
         let mut in_call = vec![false; 4 << 20];
         loop {
             let tid = libc::waitpid(-1, &mut status, libc::__WALL);
@@ -76,23 +68,21 @@ mod bare {
             }
             let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
             let mut pass = 0;
-            if event == libc::PTRACE_EVENT_SECCOMP {
-                let _ = request::call_info(tid as u32);
-                in_call[tid as usize] = true;
-            } else if event == 0 && signal == libc::SIGTRAP | 0x80 {
+            if event == 0 && signal == libc::SIGTRAP | 0x80 && in_call[tid as usize] {
                 let _ = request::result(tid as u32);
                 in_call[tid as usize] = false;
+            } else if event == 0 && signal == libc::SIGTRAP | 0x80 {
+                in_call[tid as usize] = request::call_info(tid as u32).is_ok_and(|info| {
+                    let recorded = calls.get(info.number as usize).is_some_and(Option::is_some);
+                    info.op == request::OP_ENTRY && recorded
+                });
             } else if event == 0 {
                 pass = signal;
             } else if event == request::EVENT_STOP && signal != libc::SIGTRAP {
                 let _ = request::listen(tid as u32);
                 continue;
             }
-            let _ = if in_call[tid as usize] {
-                request::resume_to_call(tid as u32, pass)
-            } else {
-                request::resume(tid as u32, pass)
-            };
+            let _ = request::resume_to_call(tid as u32, pass);
         }
     }
 }

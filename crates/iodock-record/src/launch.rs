@@ -1,6 +1,6 @@
 //! Starting a program so that a tracer is there before its first call.
 
-use crate::program::{is_root, Program};
+use crate::program::Program;
 use std::ffi::CString;
 use std::{fs, io, ptr};
 
@@ -68,9 +68,8 @@ impl Drop for Waiting {
     }
 }
 
-/// Forks a child that waits until [`Waiting::release`], then puts `filter` (unless it is empty) on itself
-/// and executes the program.
-pub fn fork(program: &Program, filter: &[libc::sock_filter]) -> io::Result<Waiting> {
+/// Forks a child that waits until [`Waiting::release`], and then executes the program.
+pub fn fork(program: &Program) -> io::Result<Waiting> {
     let pointers = |texts: &[CString]| -> Vec<*const libc::c_char> {
         texts.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect()
     };
@@ -85,11 +84,9 @@ pub fn fork(program: &Program, filter: &[libc::sock_filter]) -> io::Result<Waiti
         arguments: arguments.as_ptr(),
         shell_arguments: shell.as_ptr(),
         environment: environment.as_ptr(),
-        filter: libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() },
         gate: gate[0],
         report: report[1],
         mask: program.mask,
-        privileged: is_root(),
         ignores_children: program.ignores_children,
     };
     // SAFETY: the child only runs `start`, which keeps to async-signal-safe calls on memory made before.
@@ -128,11 +125,9 @@ struct Plan {
     arguments: *const *const libc::c_char,
     shell_arguments: *const *const libc::c_char,
     environment: *const *const libc::c_char,
-    filter: libc::sock_fprog,
     gate: libc::c_int,
     report: libc::c_int,
     mask: libc::sigset_t,
-    privileged: bool,
     ignores_children: bool,
 }
 
@@ -156,18 +151,6 @@ unsafe fn start(plan: &Plan) -> ! {
         if count == 0 || *libc::__errno_location() != libc::EINTR {
             libc::_exit(127);
         }
-    }
-    let filtered = plan.filter.len > 0;
-    if filtered && !plan.privileged && libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 {
-        report(plan.report);
-    }
-    if filtered
-        && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(plan.filter)) != 0
-        // Root of a container without CAP_SYS_ADMIN needs the promise too.
-        && (libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, ptr::addr_of!(plan.filter)) != 0)
-    {
-        report(plan.report);
     }
     libc::pthread_sigmask(libc::SIG_SETMASK, &plan.mask, ptr::null_mut());
     libc::execve(plan.path, plan.arguments, plan.environment);

@@ -50,6 +50,22 @@ impl Place {
         JournalReader::open(self.store().join("journal/main.journal")).expect("a journal")
     }
 
+    /// How each call of this name ended.
+    fn ends(&self, name: &str) -> Vec<Outcome> {
+        let (mut reader, mut ends) = (self.journal(), Vec::new());
+        while let Some(batch) = reader.next_batch().expect("readable") {
+            for record in &batch.records {
+                match record {
+                    Record::Call(raw) if raw.phase != Phase::Enter && raw.call.name() == name => {
+                        ends.push(raw.outcome)
+                    }
+                    _ => {}
+                }
+            }
+        }
+        ends
+    }
+
     /// Calls and errors by name.
     fn counts(&self) -> BTreeMap<String, (u64, u64)> {
         let mut counts = BTreeMap::new();
@@ -153,6 +169,37 @@ fn counts_are_those_of_strace() {
         &place,
         &["sh", "-c", "cat /etc/passwd | wc -l >/dev/null; ls /nothing 2>/dev/null; exit 0"],
     );
+}
+
+/// A filter of the program's own comes after the tracer, so that what it refuses is seen.
+#[test]
+fn calls_that_the_programs_own_filter_refuses_are_seen() {
+    let _alone = alone();
+    let place = Place::new("refused");
+    let program = place.compile("refused", &[]);
+    let program = program.to_str().unwrap();
+    let outcome = place.record(&[program]).expect("recorded");
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    let strace = strace_counts(&[program], &place.0.join("strace.log"));
+    let mut counts = place.counts();
+    counts.retain(|name, _| name != "mmap" && !name.starts_with("exit"));
+    assert_eq!(counts, strace);
+    assert_eq!((counts["mkdir"], counts["fsync"]), ((3, 3), (1, 1)));
+    // Answered by a signal: neither made nor failed.
+    for name in ["pwrite64", "rmdir"] {
+        assert_eq!(place.ends(name), [Outcome::NoResult], "{name}");
+    }
+    assert_eq!(place.ends("write"), [Outcome::Succeeded]);
+}
+
+#[test]
+fn strict_mode_can_be_put_on() {
+    let _alone = alone();
+    let place = Place::new("strict");
+    let program = place.compile("refused", &[]);
+    let outcome = place.record(&[program.to_str().unwrap(), "strictly"]).expect("recorded");
+    assert_eq!(outcome.exit, ProgramExit::Code(0));
+    assert_eq!(place.ends("write"), [Outcome::Succeeded]);
 }
 
 #[test]

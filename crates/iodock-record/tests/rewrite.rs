@@ -195,3 +195,24 @@ fn cancelling_kills_what_is_born_meanwhile_too() {
     assert_eq!(outcome.exit, ProgramExit::Signal(libc::SIGKILL));
     assert!(outcome.killed > 1);
 }
+
+#[test]
+fn a_program_without_libc_makes_its_own_calls_only() {
+    let place = Place::new("without-libc");
+    let bare = ["gcc", "-nostdlib", "-fPIE"];
+    for options in [&["-pie"][..], &["-static"]] {
+        let Some(program) = place.compile_with(&[&bare, options].concat(), "without_libc", "bare") else {
+            return;
+        };
+        let own = place.record("ptrace", &[&program]).1;
+        let complete = place.record_more("rewrite", true, &[&program]).1;
+        assert_eq!(counts(&complete), counts(&own), "{options:?}");
+        assert!(!counts(&own).contains_key("close"), "{options:?}");
+        let by_shell = ["sh", "-c", &format!("{program}; exit 0")].map(String::from);
+        let by_shell: Vec<&str> = by_shell.iter().map(String::as_str).collect();
+        let (own, complete) =
+            (place.record("ptrace", &by_shell).1, place.record_more("rewrite", true, &by_shell).1);
+        assert_eq!(counts(&complete).get("close"), counts(&own).get("close"), "{options:?}");
+        assert_eq!(counts(&complete).get("write"), counts(&own).get("write"), "{options:?}");
+    }
+}

@@ -33,7 +33,7 @@ pub fn run(
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
     };
     let (keeper, queue) = Keeper::new(journal, control, &plans, (clock.epoch(), programs.shows_pages))?;
-    let mut child = launch::fork(&program, &[]).map_err(cant_start)?;
+    let mut child = launch::fork(&program).map_err(cant_start)?;
     let pid = child.pid as u32;
     if let Err(error) = programs.attach() {
         child.abandon();

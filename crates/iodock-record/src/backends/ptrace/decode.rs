@@ -17,7 +17,7 @@ const MFD_CLOEXEC: u64 = 1;
 #[inline]
 pub fn begin(call: &mut Call, id: iodock_event::CallId, tid: u32, info: &CallInfo) {
     call.raw = RawCall::new(id, tid);
-    call.arguments = info.arguments;
+    (call.number, call.arguments) = (info.number, info.arguments);
     call.texts.clear();
     call.items.clear();
     let spec = id.spec();

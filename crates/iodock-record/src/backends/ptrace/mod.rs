@@ -1,20 +1,17 @@
-//! Recording by ptrace, with a seccomp filter so that only I/O, descriptor and process calls stop.
+//! Recording by ptrace: every call stops twice, at its beginning and at its end. Those that are not recorded
+//! are let go.
 //!
-//! A launched program puts the filter on itself before its exec: a recorded call stops twice (the
-//! filter's stop is its beginning, a system-call stop its end), any other not at all. A process that
-//! runs already has no filter, so every call of it stops, and those that are not recorded are let go.
-//!
-//! With the filter a program can't live without its tracer (a traced call without a tracer is ENOSYS),
-//! so a launched program dies with a recorder that is killed: see docs/decisions.
+//! No seccomp filter spares the stops at other calls: a program with one can't live without its tracer, since
+//! the kernel then answers ENOSYS to each call of interest. See docs/decisions.
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod decode;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod environment;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-pub mod filter;
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod memory;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+pub mod recorded;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod records;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -14,7 +14,7 @@ pub struct CallInfo {
     pub arch: u32,
     pub ip: u64,
     pub sp: u64,
-    /// Entry and seccomp: the number. Exit: the result.
+    /// Entry: the number. Exit: the result.
     pub number: u64,
     pub arguments: [u64; 6],
     _more: [u64; 2],
@@ -22,7 +22,6 @@ pub struct CallInfo {
 
 pub const OP_ENTRY: u8 = 1;
 pub const OP_EXIT: u8 = 2;
-pub const OP_SECCOMP: u8 = 3;
 
 /// Follow everything, and tell system-call stops from SIGTRAP.
 pub const OPTIONS: i32 = libc::PTRACE_O_TRACESYSGOOD
@@ -101,7 +100,7 @@ fn call_info_from_registers(tid: u32) -> io::Result<CallInfo> {
     let mut registers: libc::user_regs_struct = unsafe { mem::zeroed() };
     request(libc::PTRACE_GETREGS, tid, 0, ptr::addr_of_mut!(registers) as usize)?;
     // The code segment of 32-bit programs.
-    let arch = if registers.cs == 0x23 { 0 } else { super::filter::AUDIT_ARCH };
+    let arch = if registers.cs == 0x23 { 0 } else { super::recorded::AUDIT_ARCH };
     // At entry the kernel has put -ENOSYS where the result will be.
     let at_entry = registers.rax as i64 == -i64::from(libc::ENOSYS);
     let number = if at_entry { registers.orig_rax } else { registers.rax };
@@ -128,6 +127,31 @@ fn peek_register(tid: u32, offset: usize) -> io::Result<i64> {
         }
         Ok(value)
     }
+}
+
+/// `struct ptrace_peeksiginfo_args`.
+#[repr(C)]
+struct PeekSignals {
+    from: u64,
+    flags: u32,
+    most: i32,
+}
+
+const PEEKED_SIGNALS: usize = 32;
+const PEEK_SIGNALS: libc::c_uint = 0x4209;
+/// The code of a SIGSYS by which a seccomp filter says that it has refused a call.
+const SYS_SECCOMP: i32 = 1;
+
+/// Has a seccomp filter answered the thread's call with SIGSYS? The kernel then puts the call's number where the result
+/// would be. At an exit stop.
+pub fn is_trapped(tid: u32) -> bool {
+    let wanted = PeekSignals { from: 0, flags: 0, most: PEEKED_SIGNALS as i32 };
+    // SAFETY: plain numbers.
+    let mut found: [libc::siginfo_t; PEEKED_SIGNALS] = unsafe { mem::zeroed() };
+    let (wanted, to) = (ptr::addr_of!(wanted) as usize, ptr::addr_of_mut!(found) as usize);
+    let count = request(PEEK_SIGNALS, tid, wanted, to).unwrap_or(0);
+    let refused = |info: &libc::siginfo_t| info.si_signo == libc::SIGSYS && info.si_code == SYS_SECCOMP;
+    found.iter().take(count as usize).any(refused)
 }
 
 /// Where the stack's end is.

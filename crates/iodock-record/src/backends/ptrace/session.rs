@@ -1,9 +1,10 @@
 //! Beginning a trace: launching a program, or attaching to running ones.
 
 use super::super::{Ended, Target};
+use super::request;
 use super::requests::Requests;
+use super::taking::{first_stop, Taken};
 use super::tracer::Tracer;
-use super::{filter, request};
 use crate::clock::Clock;
 use crate::control::Control;
 use crate::error::{launch_error, plain, RecordError, Refusal};
@@ -53,19 +54,22 @@ impl Drop for Leaving<'_> {
 }
 
 fn launch(program: &Program, mut tracer: Tracer) -> Result<Ended, RecordError> {
-    let code = filter::program();
     let cant_start = |error: io::Error| {
         let message = format!("{} can't be started: {}", program.path.display(), plain(&error));
         RecordError::Refused(Refusal::new(message, "iodock doctor says what this machine allows"))
     };
-    let mut child = launch::fork(program, &code).map_err(cant_start)?;
+    let mut child = launch::fork(program).map_err(cant_start)?;
     let pid = child.pid as u32;
-    // With the filter the program can't make calls without us, so it must not outlive us.
-    let options = request::OPTIONS | libc::PTRACE_O_TRACESECCOMP | libc::PTRACE_O_EXITKILL;
-    if let Err(error) = request::seize(pid, options) {
+    // Without PTRACE_O_EXITKILL: the program outlives a recorder that is killed.
+    if let Err(error) = request::seize(pid, request::OPTIONS) {
         let refusal = seize_refusal(pid, &error);
         child.abandon();
         return Err(RecordError::Refused(refusal));
+    }
+    // Calls stop only after a first stop.
+    let _ = request::interrupt(pid);
+    if !matches!(first_stop(pid), Taken::Stands(_)) {
+        return Err(cant_start(io::Error::other("it was killed before it began")));
     }
     tracer.add_root(pid, program.command_text());
     child.release();

@@ -10,6 +10,7 @@ const TID_LIMIT: usize = 4 << 20;
 /// A call between its two stops. Buffers are kept for the thread's next call.
 pub struct Call {
     pub raw: RawCall,
+    pub number: u64,
     pub arguments: [u64; 6],
     /// What `raw`'s texts point into.
     pub texts: Vec<u8>,
@@ -28,7 +29,7 @@ pub enum State {
     Running,
     /// In a recorded call.
     InCall,
-    /// In a call that is not recorded, whose exit will stop too (attach).
+    /// In a call that is not recorded, whose end stops too.
     InOtherCall,
 }
 
@@ -170,6 +171,7 @@ impl Task {
             hidden: false,
             call: Call {
                 raw: RawCall::new(CallId(0), 0),
+                number: 0,
                 arguments: [0; 6],
                 texts: Vec::new(),
                 items: Vec::new(),

@@ -58,8 +58,7 @@ pub fn run(
     left::remove(Path::new(room::SHARED), SystemTime::now());
     root::prepare(&mut program, &session);
     let complete = program.complete;
-    let mut child =
-        launch::fork(&program, &[]).map_err(|error| refused("the program can't be started", error))?;
+    let mut child = launch::fork(&program).map_err(|error| refused("the program can't be started", error))?;
     let path = journal.path().with_extension(calls::ENDING);
     let mut file = match CallsWriter::create(&path, &session, child.pid as u32) {
         Ok(file) => file,

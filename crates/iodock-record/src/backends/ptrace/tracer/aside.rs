@@ -3,7 +3,7 @@
 
 use super::super::requests::Requests;
 use super::Tracer;
-use crate::backends::ptrace::filter;
+use crate::backends::ptrace::recorded;
 use crate::backends::ptrace::request::{self, CallInfo};
 use crate::backends::ptrace::taking::{self, Taken};
 use crate::backends::ptrace::tasks::{Call, Stage, State};
@@ -122,7 +122,7 @@ impl Tracer<'_> {
     /// Is this call none to be recorded: a mark, or one of the library's own?
     pub(super) fn is_aside(&mut self, slot: usize, tid: u32, info: &CallInfo) -> bool {
         let is_mark = info.number == PRCTL
-            && info.arch == filter::AUDIT_ARCH
+            && info.arch == recorded::AUDIT_ARCH
             && info.arguments[0] == mark::CALL
             && (mark::ASKED..=mark::FAILED).contains(&info.arguments[1]);
         if is_mark {
@@ -135,8 +135,7 @@ impl Tracer<'_> {
                 return false;
             }
         }
-        self.tasks.get(slot).state = State::InOtherCall;
-        self.go(slot, tid, 0);
+        self.passes(slot, tid);
         true
     }
 

@@ -14,7 +14,7 @@ impl Tracer<'_> {
         let keys = received.terminal != self.received.terminal;
         let first = self.received.sent == 0 && received.sent == 1 && !cancelled;
         self.received = received;
-        if !self.filtered {
+        if !self.is_ours {
             if asked || keys {
                 self.detach();
             }
@@ -27,7 +27,7 @@ impl Tracer<'_> {
         } else if asked {
             self.kill_all();
         }
-        if self.filtered && !self.root_ended {
+        if self.is_ours && !self.root_ended {
             let now = self.now;
             self.forward.extend(self.control.take_to_pass_on().map(|signal| (signal, now)));
         }

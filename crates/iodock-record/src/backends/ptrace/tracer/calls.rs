@@ -3,24 +3,16 @@
 use super::Tracer;
 use crate::backends::ptrace::request::{self, CallInfo, OP_ENTRY, OP_EXIT};
 use crate::backends::ptrace::tasks::State;
-use crate::backends::ptrace::{decode, filter};
+use crate::backends::ptrace::{decode, recorded};
 use crate::faults::MapCall;
-use iodock_event::{Action, CallId, ErrnoId, LossKind, Outcome};
+use iodock_event::{Action, CallId, ErrnoId, LossKind, Outcome, UNKNOWN};
 
 const CLONE_UNTRACED: u64 = 0x0080_0000;
 /// The ioctl that opens the other end of a pseudo-terminal, without naming it.
 const TIOCGPTPEER: u64 = 0x5441;
 
 impl Tracer<'_> {
-    #[inline]
-    pub(super) fn entry(&mut self, slot: usize, tid: u32) {
-        match request::call_info(tid) {
-            Ok(info) => self.begin(slot, tid, &info),
-            Err(_) => self.go(slot, tid, 0),
-        }
-    }
-
-    /// Without a filter entries and exits both come here.
+    /// Beginnings and ends of calls both come here.
     #[inline]
     pub(super) fn call_stop(&mut self, slot: usize, tid: u32) {
         match self.tasks.get(slot).state {
@@ -32,7 +24,6 @@ impl Tracer<'_> {
                 }
                 self.go(slot, tid, 0);
             }
-            _ if self.filtered => self.go(slot, tid, 0),
             _ => match request::call_info(tid) {
                 Ok(info) if info.op == OP_ENTRY => self.begin(slot, tid, &info),
                 // The end of a call that began before us.
@@ -47,20 +38,23 @@ impl Tracer<'_> {
         if self.aside && self.is_aside(slot, tid, info) {
             return;
         }
-        if self.records.failure.is_some() {
-            self.records.unrecorded += 1;
-            return self.go(slot, tid, 0);
-        }
         let id = match self.calls.get(info.number as usize) {
-            Some(&Some(id)) if info.arch == filter::AUDIT_ARCH && !self.anonymous(id, info) => id,
+            Some(&Some(id)) if info.arch == recorded::AUDIT_ARCH && !is_anonymous(id, info) => id,
             known => {
-                let foreign = info.arch != filter::AUDIT_ARCH || known.is_none();
+                let foreign = info.arch != recorded::AUDIT_ARCH || known.is_none();
                 self.records.lose(LossKind::ForeignCalls, u64::from(foreign));
-                self.tasks.get(slot).state = if self.filtered { State::Running } else { State::InOtherCall };
-                return self.go(slot, tid, 0);
+                return self.passes(slot, tid);
             }
         };
+        if self.records.failure.is_some() {
+            self.records.unrecorded += 1;
+            return self.passes(slot, tid);
+        }
         if self.command.is_some() && tid == self.root {
+            // Before its exec it makes our calls.
+            if id.spec().action != Action::Exec {
+                return self.passes(slot, tid);
+            }
             self.first_call();
         }
         let task = self.tasks.get(slot);
@@ -85,11 +79,7 @@ impl Tracer<'_> {
         self.now = self.clock.now();
         task.call.raw.start = self.now;
         let ends_here = action == Action::Exit;
-        task.state = match (ends_here, self.filtered) {
-            (false, _) => State::InCall,
-            (true, true) => State::Running,
-            (true, false) => State::InOtherCall,
-        };
+        task.state = if ends_here { State::InOtherCall } else { State::InCall };
         // The program goes on first: what is left to do here needs nothing of it.
         self.go(slot, tid, 0);
         if ends_here {
@@ -100,10 +90,11 @@ impl Tracer<'_> {
         }
     }
 
-    /// mmap without a descriptor; the filter lets those pass.
+    /// The call that begins is not recorded.
     #[inline]
-    pub(super) fn anonymous(&self, id: CallId, info: &CallInfo) -> bool {
-        !self.filtered && id.spec().action == Action::Map && info.arguments[4] as i32 == -1
+    pub(super) fn passes(&mut self, slot: usize, tid: u32) {
+        self.tasks.get(slot).state = State::InOtherCall;
+        self.go(slot, tid, 0);
     }
 
     #[inline]
@@ -112,10 +103,16 @@ impl Tracer<'_> {
         let Ok(result) = request::result(tid) else { return };
         let task = self.tasks.get(slot);
         task.state = State::Running;
-        decode::end(&mut task.call, tid, result, self.records.losses());
+        let is_trapped = result as u64 == task.call.number && request::is_trapped(tid);
+        if !is_trapped {
+            decode::end(&mut task.call, tid, result, self.records.losses());
+        }
         let raw = &mut task.call.raw;
         raw.duration = self.now - raw.start;
-        if (-4095..0).contains(&result) {
+        if is_trapped {
+            // It was not made; what it returns is up to the handler of the signal.
+            (raw.outcome, raw.duration) = (Outcome::NoResult, UNKNOWN);
+        } else if (-4095..0).contains(&result) {
             raw.result = -1;
             raw.outcome = Outcome::Failed;
             raw.errno = ErrnoId::from_linux(-result as i32);
@@ -155,13 +152,18 @@ impl Tracer<'_> {
     }
 }
 
+/// Does it map memory without a file?
+#[inline]
+fn is_anonymous(id: CallId, info: &CallInfo) -> bool {
+    id.spec().action == Action::Map && info.arguments[4] as i32 == -1
+}
+
 fn map_call(pid: u32, arguments: &[u64; 6]) -> MapCall {
     let [_, length, protection, flags, fd, _] = *arguments;
     MapCall { pid, length, protection, flags, fd: fd as i32 }
 }
 
-/// A child outside the trace could not make a single recorded call under the filter, so the flag that
-/// asks for that is taken off.
+/// A child outside of the trace would not be recorded: the flag that asks for one is taken off.
 fn keep_traced(tid: u32, info: &CallInfo) {
     const CLONE: u64 = 56;
     let _ = if info.number == CLONE {

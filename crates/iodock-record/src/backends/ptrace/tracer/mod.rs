@@ -8,7 +8,7 @@ mod lives;
 mod stopping;
 
 use super::super::{Ended, ProgramExit};
-use super::filter;
+use super::recorded;
 use super::records::Records;
 use super::request;
 use super::tasks::{Stage, State, Tasks};
@@ -31,8 +31,8 @@ pub struct Tracer<'a> {
     calls: Vec<Option<CallId>>,
     tasks: Tasks,
     records: Records<'a>,
-    /// Every recorded call of the program stops by the filter; without it every call stops.
-    filtered: bool,
+    /// The program is a child of ours: signals are passed on to it, and what it starts ends with the recording.
+    is_ours: bool,
     root: u32,
     /// The root's command, until its first stop.
     command: Option<Vec<u8>>,
@@ -72,18 +72,18 @@ impl<'a> Tracer<'a> {
         journal: &'a mut JournalWriter,
         clock: &'a Clock,
         control: &'a Control,
-        filtered: bool,
+        is_ours: bool,
     ) -> Self {
         Tracer {
             clock,
             control,
-            calls: filter::recorded_calls(),
+            calls: recorded::recorded_calls(),
             tasks: Tasks::new(),
             records: Records::new(journal, control, clock.now()),
-            filtered,
+            is_ours,
             root: 0,
             command: None,
-            launched: !filtered,
+            launched: !is_ours,
             exec_errno: 0,
             exit: ProgramExit::Running,
             root_ended: false,
@@ -107,11 +107,13 @@ impl<'a> Tracer<'a> {
         }
     }
 
+    /// The child that will execute the program; it stands still for us.
     pub fn add_root(&mut self, pid: u32, command: Vec<u8>) {
         self.root = pid;
         self.command = Some(command);
-        self.tasks.add(pid, pid, State::Running, self.clock.now());
+        let slot = self.tasks.add(pid, pid, State::Running, self.clock.now());
         lock(&self.control.processes).push(pid);
+        self.go(slot, pid, 0);
     }
 
     /// Why the program could not be executed, if that is what happened.
@@ -207,7 +209,6 @@ impl<'a> Tracer<'a> {
             return self.let_go(slot, tid, signal, event);
         }
         match event {
-            libc::PTRACE_EVENT_SECCOMP => self.entry(slot, tid),
             0 if signal == libc::SIGTRAP | 0x80 => self.call_stop(slot, tid),
             0 => self.signal(slot, tid, signal),
             libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => {
@@ -223,10 +224,8 @@ impl<'a> Tracer<'a> {
     /// Lets a thread go on. It may have been killed meanwhile: then its end is reported next.
     #[inline]
     fn go(&mut self, slot: usize, tid: u32, signal: i32) {
-        let task = self.tasks.get(slot);
-        task.stopped = false;
-        let in_call = task.state == State::InCall || !self.filtered;
-        let _ = if in_call { request::resume_to_call(tid, signal) } else { request::resume(tid, signal) };
+        self.tasks.get(slot).stopped = false;
+        let _ = request::resume_to_call(tid, signal);
     }
 
     fn signal(&mut self, slot: usize, tid: u32, signal: i32) {

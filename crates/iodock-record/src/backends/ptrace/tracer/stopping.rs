@@ -12,7 +12,7 @@ impl Tracer<'_> {
 
     /// Stops the recorder if all that it follows stands still.
     pub(super) fn stop_along(&mut self) {
-        if self.filtered {
+        if self.is_ours {
             let clock = self.clock;
             let all_stopped = self.tasks.all_stopped();
             self.stopping.heed(all_stopped, self.root as libc::pid_t, || clock.now());
