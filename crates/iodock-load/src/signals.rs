@@ -36,12 +36,16 @@ pub fn watch() {
 }
 
 /// In a worker: the engine says when to end, and with it the worker ends.
+///
+/// A worker has a session of its own. With autogroup (sched(7)) all processes of a session share one part of the
+/// processors: a build in the terminal of the check-up would halve what is measured.
 pub fn leave_to_engine(engine: libc::pid_t) {
     ENDING.iter().for_each(|&signal| handle(signal, libc::SIG_IGN));
     // Beyond a limit of file size, write says EFBIG instead.
     handle(libc::SIGXFSZ, libc::SIG_IGN);
     // SAFETY: plain calls; a parent that was gone before is seen by its number.
     unsafe {
+        libc::setsid();
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         if libc::getppid() != engine {
             libc::_exit(1);
