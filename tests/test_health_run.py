@@ -8,7 +8,9 @@ import re
 import shutil
 import signal
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,9 @@ def test_cells_have_what_was_measured_and_nothing_is_left(place: Path) -> None:
         assert cell["value"] == sorted(cell["values"])[1] > 0 and cell["nodes"] == 1
         assert 0 < latency["min"] <= latency["p50"] <= latency["p99"] <= latency["p99_9"] <= latency["max"]
         assert (cell["cache"] is not None) == (cell["operation"] in ("read", "reread")), cell
+        load = cell["load"]
+        assert load["load_average"] >= 0 and 0 <= load["others_cpu_share"] <= 1
+        assert 0 <= load["steal_share"] <= 1 and len(load["by_cpu"]) <= 3
     assert found["protocol"]["settings"]["seed"] == 7
     assert found["protocol"]["tool"] == "iodock health"
 
@@ -92,14 +97,57 @@ def test_labels_of_reads_are_what_the_kernel_says(tmp_path: Path) -> None:
         one = ("--sizes", "1m", "--processes", "1", "--tests", "large-transfer")
         found = kept_in_memory(lambda: measured(place, *one))
         labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
-        assert labels == {"write": None, "read": "uncached", "reread": "cached"}
+        # The file that is the disk may be in memory as a whole.
+        assert labels == {"write": None, "read": "maybe-cached", "reread": "cached"}
         found = measured(place, "--sizes", "1m", "--processes", "1", "--tests", "large-transfer", "--direct")
         labels = {cell["operation"]: cell["cache"] for cell in found["cells"]}
-        assert labels == {"write": None, "read": "uncached"}
+        assert labels == {"write": None, "read": "maybe-cached"}
+        read = next(cell for cell in found["cells"] if cell["operation"] == "read")
+        assert "page cache" in read["cache_reason"] and "disk.image" in read["cache_reason"]
     with small_tmpfs(tmp_path / "memory", "200m") as place:
         found = measured(place, "--sizes", "1m", "--processes", "1", "--tests", "large-transfer")
         assert {cell["cache"] for cell in found["cells"] if cell["operation"] == "read"} == {"cached"}
         assert found["protocol"]["file_system"] == "tmpfs"
+
+
+def test_other_load_is_measured_with_its_cells(place: Path) -> None:
+    """Programs that compute beside the check-up are in the share, and named."""
+    spin = ["sh", "-c", "while :; do :; done"]
+    others = [subprocess.Popen(spin) for _ in range(2 * (os.cpu_count() or 1))]
+    try:
+        found = measured(place, "--sizes", "1m", "--processes", "1", "--tests", "metadata")
+    finally:
+        for one in others:
+            one.kill()
+            one.wait()
+    for cell in found["cells"]:
+        assert cell["load"]["others_cpu_share"] > 0.2, cell["load"]
+        assert cell["load"]["by_cpu"][0]["processors"] > 0
+
+
+def test_workers_have_a_session_of_their_own(place: Path) -> None:
+    """Then autogroup (sched(7)) does not make them share the processors with whoever started the check-up."""
+    pattern = {"kind": "metadata", "items": 1_000_000, "directories": False}
+    step = {"id": 0, "processes": 2, "limit_seconds": 0.5, "pattern": pattern}
+    found: set[int] = set()
+
+    def look() -> None:
+        while not stop.wait(0.01):
+            children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+            for child in children:
+                with suppress(OSError):
+                    workers = Path(f"/proc/{child}/task/{child}/children").read_text().split()
+                    found.update(os.getsid(int(one)) == int(one) for one in workers)
+
+    stop = threading.Event()
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        events = list(engine.run({"directory": str(place), "steps": [step]}))
+    finally:
+        stop.set()
+        watcher.join()
+    assert events and True in found
 
 
 def test_without_room_nothing_is_begun(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
-//! Whence a read came: dropped from memory, still in memory, or not to be told.
+//! Where a read came from and a write went to: memory, a device, or not known.
 
 use crate::shared::Pages;
+use crate::under::Under;
 use serde::{Deserialize, Serialize};
 use std::os::fd::RawFd;
 
@@ -9,6 +10,10 @@ use std::os::fd::RawFd;
 pub enum Cache {
     Cached,
     Uncached,
+    /// Past the page cache of the file system, but what lies under it may have a cache on this machine.
+    MaybeCached,
+    /// A write that was not synced within its time: it went into the page cache.
+    PageCache,
     Unknown,
 }
 
@@ -25,6 +30,10 @@ enum Keeps {
     Served(&'static str),
 }
 
+/// O_DIRECT goes past it.
+const GPFS: &str = "GPFS's page pool";
+const NFS: i64 = 0x6969;
+
 /// Who wrote what is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -37,7 +46,7 @@ pub enum Origin {
 fn keeps(magic: i64) -> Keeps {
     match magic & 0xffff_ffff {
         0x0102_1994 | 0x8584_58f6 => Keeps::Memory,
-        0x4750_4653 => Keeps::Elsewhere("GPFS's page pool"),
+        0x4750_4653 => Keeps::Elsewhere(GPFS),
         0x2fc1_2fc1 => Keeps::Elsewhere("ZFS's ARC"),
         0x6573_5546 => Keeps::Elsewhere("the FUSE server's own cache"),
         0x0102_1997 => Keeps::Served("the 9p server's own cache"),
@@ -108,7 +117,7 @@ pub fn look(fd: RawFd, length: u64) -> Pages {
 }
 
 /// What to call a read before which `pages` were found so, and why.
-pub fn label(magic: i64, pages: Pages, origin: Origin) -> (Cache, String) {
+pub fn label(magic: i64, under: &Under, pages: Pages, origin: Origin) -> (Cache, String) {
     let share = pages.in_memory as f64 / pages.looked_at.max(1) as f64;
     let written = match origin {
         Origin::Own => "",
@@ -118,9 +127,14 @@ pub fn label(magic: i64, pages: Pages, origin: Origin) -> (Cache, String) {
     let is_far = origin == Origin::OtherMachine;
     match keeps(magic) {
         Keeps::Memory => (Cache::Cached, "this file system keeps its files in memory".into()),
-        _ if pages.direct > 0 => {
-            (Cache::Uncached, "O_DIRECT; servers and disks may have caches of their own".into())
+        _ if is_memory(under) => (Cache::Cached, why_of(under)),
+        Keeps::Elsewhere(cache) | Keeps::Served(cache) if pages.direct > 0 && cache != GPFS => {
+            (Cache::MaybeCached, format!("O_DIRECT, but {cache} can't be looked into"))
         }
+        _ if pages.direct > 0 => match under {
+            Under::Perhaps(why) => (Cache::MaybeCached, format!("O_DIRECT, but {why}")),
+            _ => (Cache::Uncached, "O_DIRECT; servers and disks may have caches of their own".into()),
+        },
         Keeps::Elsewhere(cache) if is_far => {
             (Cache::Uncached, format!("{written}{cache} here had none of it"))
         }
@@ -131,10 +145,14 @@ pub fn label(magic: i64, pages: Pages, origin: Origin) -> (Cache, String) {
             (Cache::Uncached, format!("{written}mincore does not tell"))
         }
         Keeps::Pages if pages.looked_at == 0 => (Cache::Unknown, format!("{written}mincore does not tell")),
-        Keeps::Pages if share <= 0.01 => (
-            Cache::Uncached,
-            format!("{written}dropped by fadvise; mincore found {:.1} % in memory", share * 100.0),
-        ),
+        Keeps::Pages if share <= 0.01 => {
+            let found =
+                format!("{written}dropped by fadvise; mincore found {:.1} % in memory", share * 100.0);
+            match under {
+                Under::Perhaps(why) => (Cache::MaybeCached, format!("{found}, but {why}")),
+                _ => (Cache::Uncached, found),
+            }
+        }
         Keeps::Pages if share >= 0.99 => {
             (Cache::Cached, format!("mincore found {:.1} % in memory", share * 100.0))
         }
@@ -142,16 +160,47 @@ pub fn label(magic: i64, pages: Pages, origin: Origin) -> (Cache, String) {
     }
 }
 
+fn is_memory(under: &Under) -> bool {
+    matches!(under, Under::Memory(_))
+}
+
+fn why_of(under: &Under) -> String {
+    match under {
+        Under::Devices => String::new(),
+        Under::Memory(why) | Under::Perhaps(why) => why.clone(),
+    }
+}
+
+/// What to call a write, and why. `synced`: fsync is within its time. None where it went as far as can be asked for.
+pub fn label_of_write(magic: i64, under: &Under, synced: bool, direct: bool) -> (Option<Cache>, String) {
+    if keeps(magic) == Keeps::Memory {
+        return (Some(Cache::Cached), "this file system keeps its files in memory".into());
+    }
+    match under {
+        Under::Memory(why) => (Some(Cache::Cached), why.clone()),
+        _ if synced => (None, "fsync within the time".into()),
+        Under::Perhaps(why) if direct => {
+            (Some(Cache::MaybeCached), format!("O_DIRECT without fsync, but {why}"))
+        }
+        _ if direct => (None, "O_DIRECT".into()),
+        // nfs(5): data is sent before close returns, and close is within the time.
+        _ if magic & 0xffff_ffff == NFS => (None, "sent to the server by close".into()),
+        _ => (Some(Cache::PageCache), "no fsync within the time: written into the page cache".into()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{label, label_of_write, Cache, Origin, NFS};
+    use crate::shared::Pages;
+    use crate::under::Under;
     const EXT4: i64 = 0xef53;
     const GPFS: i64 = 0x4750_4653;
 
     #[test]
     fn a_label_says_no_more_than_is_known() {
         let pages = |looked_at, in_memory, direct| Pages { looked_at, in_memory, direct };
-        let own = |magic, pages| label(magic, pages, Origin::Own).0;
+        let own = |magic, pages| label(magic, &Under::Devices, pages, Origin::Own).0;
         assert_eq!(own(EXT4, pages(1000, 0, 0)), Cache::Uncached);
         assert_eq!(own(EXT4, pages(1000, 1000, 0)), Cache::Cached);
         assert_eq!(own(EXT4, pages(1000, 500, 0)), Cache::Unknown);
@@ -159,14 +208,47 @@ mod tests {
         assert_eq!(own(EXT4, pages(0, 0, 1)), Cache::Uncached);
         assert_eq!(own(0x0102_1994, pages(0, 0, 1)), Cache::Cached);
         assert_eq!(own(0x6573_5546, pages(1000, 0, 0)), Cache::Unknown);
+        // A server on this machine, or the host, may have it.
+        assert_eq!(own(0x6573_5546, pages(0, 0, 1)), Cache::MaybeCached);
+        assert_eq!(own(0x0102_1997, pages(0, 0, 1)), Cache::MaybeCached);
+        assert_eq!(own(0x2fc1_2fc1, pages(0, 0, 1)), Cache::MaybeCached);
+        assert_eq!(own(GPFS, pages(0, 0, 1)), Cache::Uncached);
+    }
+
+    #[test]
+    fn what_lies_under_a_file_system_may_have_a_cache() {
+        let (stacked, memory) = (Under::Perhaps("loop0 is buffered".into()), Under::Memory("zram0".into()));
+        let pages = |looked_at, in_memory, direct| Pages { looked_at, in_memory, direct };
+        let of = |under, pages| label(EXT4, under, pages, Origin::Own).0;
+        assert_eq!(of(&stacked, pages(0, 0, 1)), Cache::MaybeCached);
+        assert_eq!(of(&stacked, pages(1000, 0, 0)), Cache::MaybeCached);
+        assert_eq!(of(&stacked, pages(1000, 1000, 0)), Cache::Cached);
+        assert_eq!(of(&stacked, pages(1000, 500, 0)), Cache::Unknown);
+        assert_eq!(of(&memory, pages(0, 0, 1)), Cache::Cached);
+        let why = label(EXT4, &stacked, pages(0, 0, 1), Origin::Own).1;
+        assert_eq!(why, "O_DIRECT, but loop0 is buffered");
+    }
+
+    #[test]
+    fn a_write_without_sync_went_into_the_page_cache() {
+        let (stacked, memory) = (Under::Perhaps("loop0 is buffered".into()), Under::Memory("zram0".into()));
+        let of = |magic, under, synced, direct| label_of_write(magic, under, synced, direct).0;
+        assert_eq!(of(EXT4, &Under::Devices, false, false), Some(Cache::PageCache));
+        assert_eq!(of(EXT4, &Under::Devices, true, false), None);
+        assert_eq!(of(EXT4, &Under::Devices, false, true), None);
+        assert_eq!(of(EXT4, &stacked, false, true), Some(Cache::MaybeCached));
+        assert_eq!(of(EXT4, &stacked, true, true), None);
+        assert_eq!(of(EXT4, &memory, true, true), Some(Cache::Cached));
+        assert_eq!(of(0x0102_1994, &Under::Devices, true, false), Some(Cache::Cached));
+        assert_eq!(of(NFS, &Under::Devices, false, false), None);
     }
 
     #[test]
     fn what_another_machine_wrote_is_in_no_cache_of_this_one() {
         let pages = |looked_at, in_memory| Pages { looked_at, in_memory, direct: 0 };
-        let far = |magic, pages| label(magic, pages, Origin::OtherMachine);
+        let far = |magic, pages| label(magic, &Under::Devices, pages, Origin::OtherMachine);
         assert_eq!(far(GPFS, pages(0, 0)).0, Cache::Uncached);
-        assert_eq!(label(GPFS, pages(0, 0), Origin::OtherRank).0, Cache::Unknown);
+        assert_eq!(label(GPFS, &Under::Devices, pages(0, 0), Origin::OtherRank).0, Cache::Unknown);
         assert_eq!(far(EXT4, pages(0, 0)).0, Cache::Uncached);
         assert!(far(EXT4, pages(1000, 0)).1.starts_with("written on another node; dropped"));
         // What mincore shows is there, however it came.

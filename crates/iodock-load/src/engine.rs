@@ -2,6 +2,7 @@
 //!
 //! Runs in a process of its own that has one thread, so that forking is safe, and that ends with its work.
 
+use crate::busy::Moment;
 use crate::error::{Kind, LoadError};
 use crate::meet::{self, Meeting};
 use crate::plan::{Plan, Step};
@@ -10,6 +11,7 @@ use crate::shared::{map_anonymous, Shared};
 use crate::space::{self, Need};
 use crate::task::{live, Task};
 use crate::tree::{self, Tree};
+use crate::under::Roots;
 use crate::worker::Position;
 use crate::{cache, signals};
 use std::io;
@@ -81,7 +83,8 @@ fn place_of(tree: &Tree) -> Place {
     let (boot, host) = (tree::boot_id(), tree::host_name());
     // Where a container hides the boot, its own name must do.
     let machine = if boot.is_empty() { host.clone() } else { boot };
-    Place { machine, host, magic: cache::magic_of(tree.fd()) }
+    let under = Roots::default().under(tree.path());
+    Place { machine, host, magic: cache::magic_of(tree.fd()), under }
 }
 
 fn check_plan(plan: &Plan) -> Result<(), LoadError> {
@@ -168,6 +171,7 @@ impl Engine {
         space::check(self.tree.fd(), &self.tree.path().display().to_string(), need)?;
         let refused = |error: io::Error| LoadError::system("memory for the workers", &error);
         let shared = Shared::new(step.processes as usize).map_err(refused)?;
+        let before = Moment::now();
         let mut children = Children(Vec::new());
         let done = self
             .forked(step, &shared, source, &mut children)
@@ -182,7 +186,8 @@ impl Engine {
         }
         done?;
         let several_ranks = self.meeting.is_some();
-        Ok(of_rank(step, &shared, &self.place, several_ranks))
+        let result = of_rank(step, &shared, &self.place, several_ranks);
+        Ok(StepResult { busy: before.until_now(), ..result })
     }
 
     fn forked(

@@ -4,6 +4,7 @@
 //! barrier, each timing every operation into a histogram. All happens in a tree that the engine makes, tags, and
 //! removes however the run ends.
 
+mod busy;
 mod cache;
 mod calls;
 mod engine;
@@ -20,8 +21,10 @@ mod signals;
 mod space;
 mod task;
 mod tree;
+mod under;
 mod worker;
 
+pub use busy::Busy;
 pub use cache::Cache;
 pub use engine::{need_of, run};
 pub use error::{Kind, LoadError};
@@ -30,3 +33,4 @@ pub use plan::{Data, Job, Metadata, Mixed, Pattern, Plan, Step, Weights};
 pub use result::{Done, Event, Span, StepResult};
 pub use space::{free, quota, Free, Need};
 pub use tree::{clean, Cleaned};
+pub use under::{Roots, Under};

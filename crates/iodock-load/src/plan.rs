@@ -129,25 +129,32 @@ impl Weights {
 pub struct Phase {
     /// What it is called in results; None is not measured.
     pub operation: Option<&'static str>,
-    /// It reads, so it is said whence.
-    pub reads: bool,
+    /// Whether data is moved, so that it is said from or to where.
+    pub moves: Moves,
 }
 
-const fn phase(operation: &'static str, reads: bool) -> Phase {
-    Phase { operation: Some(operation), reads }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moves {
+    Nothing,
+    Reads,
+    Writes,
+}
+
+const fn phase(operation: &'static str, moves: Moves) -> Phase {
+    Phase { operation: Some(operation), moves }
 }
 
 /// Only a barrier: what others wrote is looked at, and dropped, when all of it is there.
-const WRITTEN: Phase = Phase { operation: None, reads: false };
-const REMOVING: Phase = Phase { operation: None, reads: false };
+const WRITTEN: Phase = Phase { operation: None, moves: Moves::Nothing };
+const REMOVING: Phase = Phase { operation: None, moves: Moves::Nothing };
 
 pub const MIXED_OPERATIONS: [Phase; 6] = [
-    phase("create", false),
-    phase("write", false),
-    phase("append", false),
-    phase("read", true),
-    phase("delete", false),
-    phase("stat", false),
+    phase("create", Moves::Writes),
+    phase("write", Moves::Writes),
+    phase("append", Moves::Writes),
+    phase("read", Moves::Reads),
+    phase("delete", Moves::Nothing),
+    phase("stat", Moves::Nothing),
 ];
 
 /// The most phases that a pattern has.
@@ -158,8 +165,8 @@ impl Pattern {
     pub fn phases(&self) -> Vec<Phase> {
         match self {
             Pattern::Data(data) => {
-                let mut phases = vec![phase("write", false), WRITTEN, phase("read", true)];
-                phases.extend(data.reread.then_some(phase("reread", true)));
+                let mut phases = vec![phase("write", Moves::Writes), WRITTEN, phase("read", Moves::Reads)];
+                phases.extend(data.reread.then_some(phase("reread", Moves::Reads)));
                 phases.push(REMOVING);
                 phases
             }
@@ -167,9 +174,9 @@ impl Pattern {
                 let folders = ["directory-create", "directory-stat", "directory-remove"];
                 let files = ["file-create", "file-stat", "file-open", "file-remove"];
                 let all = folders.iter().filter(|_| metadata.directories).chain(&files);
-                all.map(|operation| phase(operation, false)).collect()
+                all.map(|operation| phase(operation, Moves::Nothing)).collect()
             }
-            Pattern::Mixed(_) => vec![phase("all", false), REMOVING],
+            Pattern::Mixed(_) => vec![phase("all", Moves::Nothing), REMOVING],
         }
     }
 
@@ -188,6 +195,15 @@ impl Pattern {
                 let grown = mixed.append_bytes.saturating_mul(mixed.operations / files.max(1) + 8);
                 (files.saturating_mul(largest.saturating_add(grown).div_ceil(4096) * 4096), files + 2)
             }
+        }
+    }
+
+    /// Whether what is written is synced within its time, and whether it goes past the page cache.
+    pub fn writes(&self) -> (bool, bool) {
+        match self {
+            Pattern::Data(data) => (data.sync, data.direct),
+            Pattern::Metadata(_) => (false, false),
+            Pattern::Mixed(mixed) => (mixed.sync, false),
         }
     }
 

@@ -1,10 +1,12 @@
 //! What a step gave: each operation's work, time and latencies, of all processes together.
 
+use crate::busy::Busy;
 use crate::cache::{self, Cache, Origin};
 use crate::error::LoadError;
 use crate::histogram::Latencies;
-use crate::plan::{Pattern, Phase, Step, MIXED_OPERATIONS};
+use crate::plan::{Moves, Pattern, Phase, Step, MIXED_OPERATIONS};
 use crate::shared::{Pages, Record, Shared};
+use crate::under::Under;
 use crate::worker::Position;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +70,9 @@ pub struct Place {
     pub host: String,
     /// The file system's kind there, as statfs(2) numbers it.
     pub magic: i64,
+    /// What the file system lies on there.
+    #[serde(default)]
+    pub under: Under,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -78,6 +83,9 @@ pub struct StepResult {
     /// Names of the hosts that worked, each once, sorted.
     pub hosts: Vec<String>,
     pub done: Vec<Done>,
+    /// What else the machines did meanwhile.
+    #[serde(default)]
+    pub busy: Busy,
 }
 
 /// Folds the slots of this rank's workers.
@@ -86,7 +94,7 @@ pub fn of_rank(step: &Step, shared: &Shared, place: &Place, several_ranks: bool)
         |at: usize| (0..step.processes as usize).map(move |worker| &shared.slot(worker).records[at]);
     let fold = |phase: &Phase, at: usize, span_at: usize| {
         let folded = folded(phase, records(at).zip(records(span_at)), &place.machine, step.processes);
-        labelled(folded, phase, place.magic, several_ranks, matches!(step.pattern, Pattern::Mixed(_)))
+        labelled(folded, phase, place, several_ranks, &step.pattern)
     };
     let phases = step.pattern.phases();
     let mut done: Vec<Done> = phases
@@ -101,7 +109,14 @@ pub fn of_rank(step: &Step, shared: &Shared, place: &Place, several_ranks: bool)
             kinds.map(|(at, phase)| fold(phase, phases.len() + at, 0)).filter(|one| one.operations > 0),
         );
     }
-    StepResult { id: step.id, processes: step.processes, machines: 1, hosts: vec![place.host.clone()], done }
+    StepResult {
+        id: step.id,
+        processes: step.processes,
+        machines: 1,
+        hosts: vec![place.host.clone()],
+        done,
+        busy: Busy::default(),
+    }
 }
 
 /// Records of work, each with the one that has its times.
@@ -144,16 +159,24 @@ fn folded<'a>(
     done
 }
 
-fn labelled(mut done: Done, phase: &Phase, magic: i64, several_ranks: bool, mixed: bool) -> Done {
-    if phase.reads {
-        let (label, why) = if mixed {
-            (Cache::Unknown, "read between writes of the same files".to_owned())
-        } else {
+fn labelled(mut done: Done, phase: &Phase, place: &Place, several_ranks: bool, pattern: &Pattern) -> Done {
+    let (label, why) = match phase.moves {
+        Moves::Nothing => return done,
+        Moves::Writes => {
+            let (synced, direct) = pattern.writes();
+            cache::label_of_write(place.magic, &place.under, synced, direct)
+        }
+        Moves::Reads if matches!(pattern, Pattern::Mixed(_)) => {
+            (Some(Cache::Unknown), "read between writes of the same files".to_owned())
+        }
+        Moves::Reads => {
             let is_others = several_ranks && phase.operation == Some(FIRST_READ);
-            cache::label(magic, done.pages, if is_others { Origin::OtherRank } else { Origin::Own })
-        };
-        (done.cache, done.cache_reason) = (Some(label), Some(why));
-    }
+            let origin = if is_others { Origin::OtherRank } else { Origin::Own };
+            let (label, why) = cache::label(place.magic, &place.under, done.pages, origin);
+            (Some(label), why)
+        }
+    };
+    (done.cache, done.cache_reason) = (label, Some(why));
     done
 }
 
@@ -179,7 +202,7 @@ pub fn together(step: &Step, ranks_per_node: u32, mut ranks: Vec<(Place, StepRes
             machines[(position.read_from() / on_rank) as usize] != place.machine
         });
         if is_far {
-            result.read_from_afar(place.magic);
+            result.read_from_afar(place);
         }
     }
     ranks.into_iter().map(|(_, result)| result).reduce(|mut sum, one| {
@@ -190,9 +213,9 @@ pub fn together(step: &Step, ranks_per_node: u32, mut ranks: Vec<(Place, StepRes
 
 impl StepResult {
     /// Labels what was read, once it is known that all of it was written on another machine.
-    pub fn read_from_afar(&mut self, magic: i64) {
+    pub fn read_from_afar(&mut self, place: &Place) {
         for done in self.done.iter_mut().filter(|done| done.operation == FIRST_READ && done.cache.is_some()) {
-            let (label, why) = cache::label(magic, done.pages, Origin::OtherMachine);
+            let (label, why) = cache::label(place.magic, &place.under, done.pages, Origin::OtherMachine);
             (done.cache, done.cache_reason) = (Some(label), Some(why));
         }
     }
@@ -200,6 +223,7 @@ impl StepResult {
     /// Adds what another rank did in the same step.
     pub fn merge(&mut self, other: &StepResult) {
         self.processes += other.processes;
+        self.busy.merge(&other.busy);
         self.hosts.extend(other.hosts.iter().cloned());
         self.hosts.sort_unstable();
         self.hosts.dedup();
@@ -252,7 +276,7 @@ mod tests {
     fn rank(machine: &str, clock_ns: u64, latency_ns: u64) -> (Place, StepResult) {
         let mut latencies = crate::histogram::Histogram::default();
         latencies.record(latency_ns);
-        let (cache, why) = cache::label(GPFS, Pages::default(), Origin::OtherRank);
+        let (cache, why) = cache::label(GPFS, &Under::Devices, Pages::default(), Origin::OtherRank);
         let span = Span { machine: machine.into(), start_ns: clock_ns, end_ns: clock_ns + 2_000_000_000 };
         let done = Done {
             operation: "read".into(),
@@ -269,9 +293,17 @@ mod tests {
             spans: vec![span],
             pages: Pages::default(),
         };
-        let place = Place { machine: machine.into(), host: format!("host-{machine}"), magic: GPFS };
+        let place = Place {
+            machine: machine.into(),
+            host: format!("host-{machine}"),
+            magic: GPFS,
+            under: Under::Devices,
+        };
         let hosts = vec![place.host.clone()];
-        (place, StepResult { id: 1, processes: 1, machines: 1, hosts, done: vec![done] })
+        (
+            place,
+            StepResult { id: 1, processes: 1, machines: 1, hosts, done: vec![done], busy: Busy::default() },
+        )
     }
 
     fn merged(ranks_per_node: u32, machines: &[&str]) -> StepResult {

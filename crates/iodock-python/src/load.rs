@@ -2,7 +2,7 @@
 
 use crate::doorway::through;
 use crate::errors::native_error;
-use iodock_load::{Event, Latencies, LoadError, Plan};
+use iodock_load::{Event, Latencies, LoadError, Plan, Roots, Under};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -51,6 +51,18 @@ fn load_free(py: Python<'_>, directory: PathBuf) -> PyResult<[Option<u64>; 4]> {
     Ok([free.bytes, free.inodes, quota.bytes, quota.inodes])
 }
 
+/// What the file system of `directory` lies on, as far as this machine's memory goes: `devices`, `memory` or `perhaps`,
+/// and why.
+#[pyfunction]
+#[pyo3(signature = (directory))]
+fn load_under(directory: PathBuf) -> (&'static str, Option<String>) {
+    match Roots::default().under(&directory) {
+        Under::Devices => ("devices", None),
+        Under::Memory(why) => ("memory", Some(why)),
+        Under::Perhaps(why) => ("perhaps", Some(why)),
+    }
+}
+
 /// Removes trees in `directory` that check-ups of this user left behind: gives paths removed, (path, why) kept, and
 /// what lies in them and is not ours.
 #[pyfunction]
@@ -96,6 +108,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(load_engine, module)?)?;
     module.add_function(wrap_pyfunction!(load_need, module)?)?;
     module.add_function(wrap_pyfunction!(load_free, module)?)?;
+    module.add_function(wrap_pyfunction!(load_under, module)?)?;
     module.add_function(wrap_pyfunction!(load_clean, module)?)?;
     module.add_function(wrap_pyfunction!(load_merge, module)?)?;
     module.add_function(wrap_pyfunction!(load_quantiles, module)?)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from statistics import fmean, stdev
 
 from iodock.findings import Message
-from iodock.health.measurements import Cell, Measurements, Protocol
+from iodock.health.measurements import Cache, Cell, Measurements, Protocol
 from iodock.health.remarks.curves import split
 from iodock.health.remarks.noise import Noise, noise_of, t_limit, t_tails
 from iodock.language import N_
@@ -104,9 +104,9 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
     then, later = _keyed(base.cells), _keyed(now.cells)
     incomparable = [*_unpaired(then, later)]
     both = [(then[key], later[key]) for key in then if key in later]
-    differ = [(one, other) for one, other in both if one.cache is not other.cache]
+    differ = [(one, other) for one, other in both if not _same_cache(one, other)]
     incomparable += _left_out([one for one, _ in differ], N_("read from the cache in one of them only"))
-    groups = _grouped([(one, other) for one, other in both if one.cache is other.cache])
+    groups = _grouped([(one, other) for one, other in both if _same_cache(one, other)])
     measured = [(group, noise) for group in groups if (noise := _noise(group)) is not None]
     known = {id(group) for group, _ in measured}
     unknown = [one for group in groups if id(group) not in known for one, _ in group]
@@ -114,6 +114,12 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
     pairs = sum(len(group) for group, _ in measured)
     changes = tuple(_change(group, noise, len(measured), pairs) for group, noise in measured)
     return Comparison(base.protocol, now.protocol, changes, tuple(incomparable), tuple(_warnings(base, now)))
+
+
+def _same_cache(one: Cell, other: Cell) -> bool:
+    """Earlier versions labelled no writes, and did not look at what lies under a file system."""
+    labels = {one.cache, other.cache}
+    return len(labels) == 1 or None in labels or labels == {Cache.UNCACHED, Cache.MAYBE_CACHED}
 
 
 def _keyed(cells: Sequence[Cell]) -> dict[Key, Cell]:

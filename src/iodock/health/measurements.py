@@ -37,11 +37,20 @@ class Unit(StrEnum):
 
 
 class Cache(StrEnum):
-    """Where what was read came from, as far as it can be told."""
+    """Where a read came from and a write went to, as far as it is known."""
 
     CACHED = "cached"
     UNCACHED = "uncached"
+    MAYBE_CACHED = "maybe-cached"
+    """Past the page cache of its file system; what lies under that may have a cache on this machine."""
+    PAGE_CACHE = "page-cache"
+    """A write without sync: the rate is that of memory."""
     UNKNOWN = "unknown"
+
+    @property
+    def is_memory(self) -> bool:
+        """Whether the rate says nothing of a disk or server."""
+        return self in (Cache.CACHED, Cache.PAGE_CACHE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,32 @@ class Latency:
     mean: float | None = None
     count: int | None = None
     """Operations that were timed."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A program that used the machine meanwhile."""
+
+    name: str
+    amount: float
+    """Processors (1 is one of them all the time), or bytes per second from and to devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What else the machine did while a cell was measured: the busiest of its repeats and machines. None is
+    not known."""
+
+    load_average: float | None = None
+    """Over the last minute; the check-up's own processes count."""
+    others_cpu_share: float | None = None
+    """Of the time of all processors, used by other programs."""
+    steal_share: float | None = None
+    """Of the time of all processors, given to other virtual machines."""
+    by_cpu: tuple[User, ...] | None = None
+    """Other programs that used most processor time; without those that ended meanwhile."""
+    by_io: tuple[User, ...] | None = None
+    """Other programs that moved most to and from devices, as far as they may be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +113,7 @@ class Cell:
     spread: float | None
     """Standard deviation of the repeats (n - 1) as a share of their mean; null where there is one only."""
     cache: Cache | None = None
-    """Null where nothing is read."""
+    """Null where no data is moved, and where a write was synced or went past the page cache."""
     latency_ns: Latency | None = None
     values: tuple[float, ...] = ()
     """Of each repeat, where the source has them."""
@@ -94,6 +129,8 @@ class Cell:
     """Wall time of one repeat, on average."""
     source: str | None = None
     """File and line that it was read from."""
+    load: Load | None = None
+    """Null where nobody looked."""
 
     @property
     def best(self) -> float:
@@ -160,6 +197,11 @@ class Measurements:
     protocol: Protocol
     cells: tuple[Cell, ...]
     remarks: tuple[Remark, ...] = ()
+
+
+def from_memory(cell: Cell) -> bool:
+    """Whether its rate says nothing of a disk or server."""
+    return cell.cache is not None and cell.cache.is_memory
 
 
 def spread_of(values: Iterable[float]) -> float | None:

@@ -20,11 +20,13 @@ from iodock.health.measurements import (
     Json,
     Latency,
     Limit,
+    Load,
     MeasurementError,
     Measurements,
     Protocol,
     Remark,
     Unit,
+    User,
 )
 from iodock.language import fill
 
@@ -87,6 +89,8 @@ def cell_out(cell: Cell) -> dict[str, Json]:
         value = getattr(cell, one.name)
         if isinstance(value, Latency):
             value = {name.name: getattr(value, name.name) for name in fields(Latency)}
+        elif isinstance(value, Load):
+            value = _load_out(value)
         elif isinstance(value, tuple):
             value = list(value)
         elif isinstance(value, Mapping):
@@ -94,6 +98,19 @@ def cell_out(cell: Cell) -> dict[str, Json]:
         elif isinstance(value, (Unit, Cache)):
             value = value.value
         out[one.name] = value
+    return out
+
+
+_AMOUNTS = {"by_cpu": "processors", "by_io": "bytes_per_s"}
+
+
+def _load_out(load: Load) -> dict[str, Json]:
+    out: dict[str, Json] = {
+        name: getattr(load, name) for name in ("load_average", "others_cpu_share", "steal_share")
+    }
+    for name, amount in _AMOUNTS.items():
+        users: tuple[User, ...] | None = getattr(load, name)
+        out[name] = None if users is None else [{"name": one.name, amount: one.amount} for one in users]
     return out
 
 
@@ -220,6 +237,29 @@ def _cell_in(place: _Place) -> Cell:
         volume_bytes=place.count("volume_bytes"),
         seconds=place.number("seconds"),
         source=place.text("source"),
+        load=_load_in(place),
+    )
+
+
+def _load_in(place: _Place) -> Load | None:
+    inner = place.member("load", (dict,), True)
+    if inner.value is None:
+        return None
+
+    def users(name: str) -> tuple[User, ...] | None:
+        if inner.member(name, (list,), True).value is None:
+            return None
+        given = inner.listed(name)
+        return tuple(
+            User(one.text("name", False) or "", one.number(_AMOUNTS[name], False) or 0.0) for one in given
+        )
+
+    return Load(
+        load_average=inner.number("load_average"),
+        others_cpu_share=inner.number("others_cpu_share"),
+        steal_share=inner.number("steal_share"),
+        by_cpu=users("by_cpu"),
+        by_io=users("by_io"),
     )
 
 

@@ -13,6 +13,7 @@ from iodock.bounded import files
 from iodock.bounded.documents import from_json
 from iodock.bounded.limits import KEPT_RESULTS
 from iodock.errors import IodockError, RequestError
+from iodock.health.busy import load_of
 from iodock.health.classes import TESTS, Cell, Step
 from iodock.health.measurements import Cache, Latency, Unit, repeated
 from iodock.health.measurements import Cell as Measured
@@ -166,6 +167,7 @@ def _measured(cell: Cell, several: Sequence[tuple[Result, Mapping[str, Any]]]) -
         variant=dict(cell.variant),
         volume_bytes=round(sum(one["bytes"] for one in done) / len(done)) or None,
         seconds=seconds,
+        load=load_of([result["busy"] for result, _ in several if result.get("busy")]),
     )
     return repeated(measured, values)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from iodock.health import remarks
-from iodock.health.measurements import Cache, Cell, Measurements, Remark, Unit
+from iodock.health.measurements import Cell, Measurements, Remark, Unit, from_memory
 from iodock.health.remarks.sentences import Kind
 from iodock.language import N_
 from iodock.settings import kind_of
@@ -105,7 +105,7 @@ def _size_knee(name: str, operation: str) -> Callable[[Measurements], Value | No
     """Where the remarks say that one process is good only above a size."""
 
     def make(measured: Measurements) -> Value | None:
-        uncached = [one for one in measured.cells if one.cache is not Cache.CACHED]
+        uncached = [one for one in measured.cells if not from_memory(one)]
         for one in remarks.find(replace(measured, cells=tuple(uncached))):
             is_ours = one.kind == Kind.GOOD_ONLY_ABOVE_SIZE and one.at.get("operation") == operation
             size, processes = one.at.get("size_bytes"), one.at.get("processes")
@@ -178,7 +178,7 @@ def _alone(cells: Iterable[Cell], operation: str) -> Iterator[Cell]:
     """Of one process, and not from a cache."""
     for one in cells:
         is_alone = one.operation == operation and one.processes == 1
-        if is_alone and one.cache is not Cache.CACHED and one.value > 0:
+        if is_alone and not from_memory(one) and one.value > 0:
             yield one
 
 

@@ -12,8 +12,9 @@ from iodock.language import N_, Language
 from iodock.views.charts.measurement_lines import svg
 from iodock.views.charts.measurements import Figure, figures
 from iodock.views.charts.words import shorten, visible
-from iodock.views.measurements_text import CACHES
 from iodock.views.measurements_words import (
+    busy_text,
+    cache_text,
     in_common,
     operation_text,
     size_text,
@@ -182,5 +183,6 @@ def _row(cell: Cell, text: Language, common: dict[str, str]) -> Sequence[Row]:
         ("p50", time_text(latency.p50 if latency else None), True),
         ("p99", time_text(latency.p99 if latency else None), True),
         (text.gettext(N_("longest")), time_text(latency.max if latency else None), True),
-        (text.gettext(N_("cache")), text.gettext(CACHES[cell.cache.value]) if cell.cache else "", False),
+        (text.gettext(N_("cache")), cache_text(cell.cache, text), False),
+        (text.gettext(N_("other load")), busy_text(cell, text), False),
     )

@@ -15,6 +15,8 @@ from iodock.health.measurements import Cell, Measurements, Protocol
 from iodock.language import N_, Language
 from iodock.views.charts.words import visible
 from iodock.views.measurements_words import (
+    busy_text,
+    cache_text,
     in_common,
     operation_text,
     size_text,
@@ -143,6 +145,7 @@ def _columns(text: Language, common: dict[str, str], several: bool) -> list[_Col
         _Column("p99", lambda cell: _time(cell, "p99"), drop=3),
         _Column(heading(N_("longest")), lambda cell: _time(cell, "max"), drop=7),
         _Column(heading(N_("cache")), lambda cell: _cache(cell, text), False, 1),
+        _Column(heading(N_("other load")), lambda cell: busy_text(cell, text), False, 1),
         _Column(heading(N_("from")), lambda cell: visible(_file(cell)) if several else "", False, 6),
     ]
 
@@ -166,7 +169,4 @@ def _best(cell: Cell) -> str:
 
 
 def _cache(cell: Cell, text: Language) -> str:
-    return "" if cell.cache is None else text.gettext(CACHES[cell.cache.value])
-
-
-CACHES = {"cached": N_("cached"), "uncached": N_("uncached"), "unknown": N_("unknown")}
+    return cache_text(cell.cache, text)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from iodock.health.measurements import Cell, Unit
+from iodock.health import busy
+from iodock.health.measurements import Cache, Cell, Unit
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, BYTES_PER_SECOND, COUNT_PER_SECOND, NANOSECONDS
 from iodock.views.charts.words import visible
+from iodock.views.verdict import share_text
 
 OPERATIONS = {
     "write": N_("write"),
@@ -31,6 +33,36 @@ TESTS = {
     "metadata": N_("metadata access"),
     "workload": N_("mixed workload"),
 }
+
+
+CACHES = {
+    Cache.CACHED: N_("cached"),
+    Cache.UNCACHED: N_("uncached"),
+    Cache.MAYBE_CACHED: N_("maybe cached"),
+    Cache.PAGE_CACHE: N_("into the page cache"),
+    Cache.UNKNOWN: N_("unknown"),
+}
+
+
+def cache_text(cache: Cache | None, text: Language) -> str:
+    """Where a read came from or a write went to; empty where nothing is said of it."""
+    return "" if cache is None else text.gettext(CACHES[cache])
+
+
+def busy_text(cell: Cell, text: Language) -> str:
+    """What else kept the machine busy meanwhile; empty where that was little, or not known."""
+    parts = []
+    load = cell.load
+    if load is not None and (share := busy.high_cpu(cell)) is not None:
+        names = ", ".join(one.name for one in load.by_cpu or ())
+        said = text.gettext(N_("CPU {share}"), share=share_text(share))
+        parts.append(f"{said} ({visible(names)})" if names else said)
+    if (steal := busy.high_steal(cell)) is not None:
+        parts.append(text.gettext(N_("steal {share}"), share=share_text(steal)))
+    if (user := busy.high_io(cell)) is not None:
+        rate = BYTES_PER_SECOND.text(user.amount)
+        parts.append(text.gettext(N_("I/O {rate} ({name})"), rate=rate, name=visible(user.name)))
+    return text.listed(parts)
 
 
 def operation_text(operation: str, text: Language) -> str:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from iodock.bounded.documents import from_json
-from iodock.health.measurements import Cache, Cell, Latency, Measurements, Protocol, Unit
+from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, option, size, whole, words
+from iodock.health.readers.caching import of_elbencho
 
 MIB = 1 << 20
 _OPERATIONS = {
@@ -226,8 +227,8 @@ def _cell(phase: Phase, source: Source, operation: str, value: float, unit: Unit
     threads, hosts = whole(phase.get("threads")), whole(phase.get("hosts"))
     volume = whole(phase.get("bytes"))
     mib = whole(phase.get("mib"))
-    direct = phase.get("direct") == "1"
-    reads = operation in ("read", "file-read")
+    direct, command = phase.get("direct") == "1", words(phase.get("command"))
+    cached, reason = of_elbencho(operation, direct, command, phase.get("path_type"))
     milliseconds = number(phase.get("ms"))
     return Cell(
         test="elbencho",
@@ -239,8 +240,8 @@ def _cell(phase: Phase, source: Source, operation: str, value: float, unit: Unit
         unit=unit,
         repeats=1,
         spread=None,
-        cache=(Cache.UNCACHED if direct else Cache.UNKNOWN) if reads else None,
-        cache_reason="O_DIRECT" if reads and direct else None,
+        cache=cached,
+        cache_reason=reason,
         latency_ns=_latency(phase, "io" if moves else "entry"),
         variant=_variant(phase, moves),
         volume_bytes=volume if volume is not None else mib * MIB if mib is not None else None,

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from iodock.health.measurements import Cache, Cell, Latency, Measurements, Protocol, Unit
+from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Source, number, size, together, whole
+from iodock.health.readers.caching import of_fio
 
 _OPERATIONS = ("read", "write", "trim")
 _HINT = "run fio with --output-format=json --output=FILE"
@@ -113,11 +114,10 @@ def _cell(
     options: dict[str, str],
     source: Source,
 ) -> Cell:
-    direct = options.get("direct") == "1"
-    reads = operation == "read"
     old = "bw_bytes" not in done
     milliseconds = number(done.get("runtime"))
     jobs = whole(options.get("numjobs")) if options.get("group_reporting", "0") != "0" else 1
+    cached, reason = of_fio(operation, options)
     return Cell(
         test="fio",
         operation=operation,
@@ -128,8 +128,8 @@ def _cell(
         unit=Unit.BYTES_PER_S,
         repeats=1,
         spread=None,
-        cache=(Cache.UNCACHED if direct else Cache.UNKNOWN) if reads else None,
-        cache_reason="O_DIRECT" if reads and direct else None,
+        cache=cached,
+        cache_reason=reason,
         latency_ns=_latency(done),
         variant=_variant(job, options),
         volume_bytes=(whole(done["io_bytes"]) or 0) * (1024 if old else 1),

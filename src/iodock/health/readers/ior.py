@@ -22,6 +22,7 @@ from iodock.health.readers.base import (
     whole,
     words,
 )
+from iodock.health.readers.caching import ior_is_direct, of_ior_write
 from iodock.health.readers.ior_rows import Result, Row, Run
 
 _BANNER = re.compile(r"^IOR-(\S+): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
@@ -210,11 +211,12 @@ def _nodes(run: Run) -> int | None:
 
 
 def _cache(operation: str, run: Run, result: Result) -> tuple[Cache | None, str | None]:
+    command = words(result.command)
+    if operation == "write":
+        return of_ior_write(command, run.settings)
     if operation != "read":
         return None, None
-    command = words(result.command)
-    direct = {"-B", "--posix.odirect", "useO_DIRECT=1"} & {*command, run.settings.get("direct", "")}
-    if direct:
+    if ior_is_direct(command, run.settings):
         return Cache.UNCACHED, "O_DIRECT"
     shifted = run.settings.get("ordering inter file", "").startswith(("constant task offset", "random task"))
     if shifted and (_nodes(run) or 1) > 1:

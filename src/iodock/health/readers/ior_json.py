@@ -69,6 +69,8 @@ def _parameters(one: dict[str, Any]) -> dict[str, str]:
         "repetitions": one.get("repetitions"),
         "nodes": one.get("nodes") or None,
         "direct": "useO_DIRECT=1" if one.get("useO_DIRECT") else None,
+        "fsync": int(bool(one["fsync"])) if "fsync" in one else None,
+        "fsyncperwrite": int(bool(one["fsyncperwrite"])) if "fsyncperwrite" in one else None,
         "stonewallingTime": one.get("deadlineForStonewall") or None,
     }
     return {name: str(value) for name, value in said.items() if value is not None}

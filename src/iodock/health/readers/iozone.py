@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from iodock.health.measurements import Cache, Cell, Json, Measurements, Protocol, Unit
+from iodock.health.measurements import Cell, Json, Measurements, Protocol, Unit
 from iodock.health.readers.base import (
     CTIME,
     Reader,
@@ -21,6 +21,7 @@ from iodock.health.readers.base import (
     whole,
     words,
 )
+from iodock.health.readers.caching import of_iozone
 
 _COLUMNS = (
     *(("write", "sequential"), ("write", "rewrite"), ("read", "sequential"), ("read", "reread")),
@@ -171,8 +172,7 @@ def _cell(
     """VALUE is in KiB/s or operations/s; SHAPE is volume, record and processes."""
     pattern, operation = kind
     volume, record, processes = shape
-    reads = operation == "read"
-    direct = "-I" in command
+    cached, reason = of_iozone(operation, command)
     return Cell(
         test="iozone",
         operation=operation,
@@ -183,8 +183,8 @@ def _cell(
         unit=unit,
         repeats=1,
         spread=None,
-        cache=(Cache.UNCACHED if direct else Cache.UNKNOWN) if reads else None,
-        cache_reason="O_DIRECT" if reads and direct else None,
+        cache=cached,
+        cache_reason=reason,
         variant={"pattern": pattern, **({"file_bytes": str(volume // processes)} if volume else {})},
         volume_bytes=volume or None,
         source=source.at(line),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from iodock.findings import Message
-from iodock.health.measurements import Cache, Cell, Json, Limit, Protocol, Remark, Unit
+from iodock.health.measurements import Cache, Cell, Json, Limit, Protocol, Remark, Unit, from_memory
 from iodock.health.remarks import sentences, shape
 from iodock.health.remarks.along import measured
 from iodock.health.remarks.along import remark as on_curve
@@ -102,7 +102,7 @@ def _size_effect(several: Sequence[Curve]) -> float | None:
 def write_falls_read_grows(curves: Sequence[Curve]) -> Iterator[tuple[Curve, Remark]]:
     """Pairs of write and read of one test, with the curve of the write."""
     for write in curves:
-        if write.cell.operation != "write":
+        if write.cell.operation != "write" or from_memory(write.cell):
             continue
         for read in curves:
             if not _pair(write, read):
@@ -152,9 +152,7 @@ def _write_read(write: Curve, read: Curve, down: float, up: float) -> Remark:
 
 def of_limits(cells: Sequence[Cell], protocol: Protocol) -> Iterator[Remark]:
     """What the best cell of each operation reaches of each limit that the protocol names."""
-    moving = [
-        cell for cell in usable(cells) if cell.unit is Unit.BYTES_PER_S and cell.cache is not Cache.CACHED
-    ]
+    moving = [cell for cell in usable(cells) if cell.unit is Unit.BYTES_PER_S and not from_memory(cell)]
     for group in split(moving, lambda cell: (cell.test, cell.operation, tuple(sorted(cell.variant.items())))):
         noise = noise_of(group, FALSE_ALARMS)
         if noise is None:
