@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +13,10 @@ import pytest
 
 from iodock.health import measurements_json
 from iodock.health.compare import Comparison, Verdict, compare
-from iodock.health.measurements import Cache, Measurements, Unit
+from iodock.health.measurements import Cache, Load, Measurements, Protocol, Unit
 from iodock.language import language_in
 from iodock.views import health_compare
-from synthetic_curves import MIB, PROCESSES, SIZES, Made, made
+from synthetic_curves import MIB, PROCESSES, SIZES, Made, cell, made
 
 SCHEMA = Path(__file__).parent.parent / "docs" / "reference" / "health-comparison.schema.json"
 
@@ -103,14 +105,15 @@ def test_what_cannot_be_compared_is_said() -> None:
         replace(base, cells=once, protocol=replace(base.protocol, version="1", file_system="lustre")),
         replace(now, cells=cached, protocol=protocol),
     )
-    assert set(verdicts(found)) == {"write"}
+    assert verdicts(found)["file-stat"] is Verdict.TOO_FEW
+    assert set(verdicts(found)) == {"write", "file-stat"}
     said = health_compare.render(found, language_in("en"))
     for sentence in (
         "the file systems are of different types: lustre and nfs4",
         "measured by different versions: 1 and 2",
         "large transfer, write, cells: 3: measured in the first only",
         "large transfer, read, cells: 15: read from the cache in one of them only",
-        "metadata access, file stat, cells: 5: the spread is not known: too few repeats",
+        "too few repeats to say",
     ):
         assert sentence in said
 
@@ -140,3 +143,93 @@ def test_verb_and_exit_status(tmp_path: Path) -> None:
     assert (
         "\nRemarks\n- large transfer, write, 4 KiB, 64 KiB, 1 MiB: levels off at 50 processes" in table.stdout
     )
+
+
+def one_operation(factors: dict[int, float], noise: float, repeats: int, seed: int) -> Measurements:
+    """Writes of one process at several sizes, each FACTORS times as fast as 1 GiB/s."""
+    chance = random.Random(seed)
+    empty = Made("write", lambda p, s: 0.0)
+    cells = []
+    for size, factor in factors.items():
+        values = [1024 * MIB * factor * chance.lognormvariate(0.0, noise) for _ in range(repeats)]
+        cells.append(cell(empty, 1, size, values))
+    return Measurements(Protocol(tool="iodock"), tuple(cells))
+
+
+SAME = {4096: 1.0, 65536: 1.0, MIB: 1.0}
+LOST = {4096: 0.05, 65536: 0.11, MIB: 0.24}
+"""-89 % on average, at each size by another factor."""
+
+
+@pytest.mark.parametrize(
+    ("now", "noise", "repeats", "verdict"),
+    [
+        # A large change.
+        (LOST, 0.03, 3, Verdict.REGRESSION),
+        (LOST, 0.03, 2, Verdict.REGRESSION),
+        (LOST, 0.15, 3, Verdict.REGRESSION),
+        ({MIB: 0.11}, 0.05, 3, Verdict.REGRESSION),
+        ({MIB: 9.0}, 0.05, 3, Verdict.IMPROVEMENT),
+        # A large spread, and too few repeats for it.
+        ({MIB: 0.15}, 1.0, 3, Verdict.TOO_FEW),
+        ({MIB: 0.11}, 0.05, 1, Verdict.TOO_FEW),
+        # A tiny change.
+        (dict.fromkeys(SAME, 0.98), 0.003, 5, Verdict.SAME),
+        (dict.fromkeys(SAME, 1.0), 0.02, 5, Verdict.SAME),
+    ],
+)
+def test_size_and_spread_of_a_change_decide(
+    now: dict[int, float], noise: float, repeats: int, verdict: Verdict
+) -> None:
+    hits = 0
+    for seed in range(40):
+        base = one_operation(dict.fromkeys(now, 1.0), noise, repeats, seed)
+        change = compare(base, one_operation(now, noise, repeats, seed + 1000)).changes[0]
+        hits += change.verdict is verdict
+    assert hits >= 34
+
+
+def test_an_interval_without_zero_is_a_change() -> None:
+    """Whatever the change, spread and number of repeats: verdict and interval never contradict each other."""
+    seen = set()
+    for seed in range(300):
+        chance = random.Random(seed)
+        factor, noise, repeats = (
+            chance.choice((0.11, 0.6, 0.9, 1.0, 1.5)),
+            chance.uniform(0, 0.8),
+            chance.randint(1, 5),
+        )
+        now = {size: factor * chance.lognormvariate(0, 0.3) for size in SAME}
+        found = compare(
+            one_operation(SAME, noise, repeats, seed), one_operation(now, noise, repeats, seed + 1000)
+        )
+        for change in found.changes:
+            seen.add(change.verdict)
+            if change.low is None or change.high is None:
+                assert change.verdict is Verdict.TOO_FEW
+                continue
+            excludes_zero = change.low > 0 or change.high < 0
+            is_change = change.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT)
+            assert is_change == (excludes_zero and abs(math.log1p(change.change)) > math.log1p(0.05)), change
+            if change.verdict is Verdict.UNSURE:
+                assert abs(math.log1p(change.change)) <= math.log(1.3)
+    assert seen >= {Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.TOO_FEW, Verdict.UNSURE}
+
+
+def test_what_too_few_repeats_leave_open_is_no_all_clear() -> None:
+    base, now = one_operation({MIB: 1.0}, 0.05, 1, 1), one_operation({MIB: 0.11}, 0.05, 1, 2)
+    found = compare(base, now)
+    said = health_compare.render(found, language_in("en"))
+    assert not found.regressed and "-88 %" in said and "too few repeats to say" in said
+    assert said.startswith("No regression is certain, but 1 of 1 operations")
+    document = json.loads(health_compare.to_json(found, language_in("en")))
+    jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+    assert document["changes"][0]["interval"] is None
+
+
+def test_other_load_stands_above_the_comparison() -> None:
+    busy = Load(others_cpu_share=0.5)
+    now = checkup(2)
+    cells = tuple(replace(one, load=busy) for one in now.cells[:2]) + now.cells[2:]
+    said = health_compare.render(compare(checkup(1), replace(now, cells=cells)), language_in("en"))
+    assert "busy with other programs during 2 of 42 cells of the second" in said

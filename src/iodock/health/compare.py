@@ -2,7 +2,11 @@
 
 Cells with the same test, operation, size, processes, nodes and variant are a pair. Repeats of one run tell
 how values differ within minutes, not from day to day; so the error of an operation's change takes the larger
-of what repeats and what its cells differ by.
+of what repeats and what its cells differ by. Beyond a limit cells do not differ by chance: they changed by
+different amounts.
+
+The verdict and the interval are one statement: a change is one whose interval excludes zero. Intervals are so
+wide that all of a comparison hold together 95 % of the time.
 """
 
 from __future__ import annotations
@@ -14,14 +18,23 @@ from enum import StrEnum
 from statistics import fmean, stdev
 
 from iodock.findings import Message
+from iodock.health.busy import is_high
 from iodock.health.measurements import Cache, Cell, Measurements, Protocol
 from iodock.health.remarks.curves import split
-from iodock.health.remarks.noise import Noise, noise_of, t_limit, t_tails
+from iodock.health.remarks.noise import Noise, noise_of, t_limit
 from iodock.language import N_
 
 MARGIN = 0.05
 """A change by less is no regression, however sure it is."""
 _CELL_MARGIN = 0.10
+_BY_CHANCE = math.log(1.5)
+_TIMES_REPEATS = 3.0
+"""By how much cells may change differently by chance from one day to another: by half, or three times as
+much as their own repeats."""
+_LARGE = math.log(1.3)
+"""A change so large is never put aside as spread."""
+_ENOUGH = 3
+"""Fewer repeats say nothing of a change that is not plain."""
 _ALPHA = 0.05
 """How often chance may flag anything in a whole comparison."""
 
@@ -33,7 +46,9 @@ class Verdict(StrEnum):
     IMPROVEMENT = "improvement"
     SAME = "same"
     UNSURE = "unsure"
-    """Its change lies within the spread, and the spread is too large to call it the same."""
+    """Its change lies within the spread of single repeats, and that is too large to call it the same."""
+    TOO_FEW = "too-few-repeats"
+    """It may have changed: more repeats would tell."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +57,6 @@ class Pair:
 
     base: Cell
     now: Cell
-    error: float
-    """Standard error of the logarithm of their ratio."""
     verdict: Verdict
 
     @property
@@ -61,9 +74,10 @@ class Change:
     variant: tuple[tuple[str, str], ...]
     pairs: tuple[Pair, ...]
     change: float
-    low: float
-    high: float
-    """95 % of the time the true change lies between."""
+    low: float | None
+    high: float | None
+    """The true change lies between: 95 % of the time for all operations together. None where the spread is
+    not known."""
     verdict: Verdict
 
 
@@ -88,12 +102,17 @@ class Comparison:
 
     @property
     def regressed(self) -> bool:
-        """Whether any operation or any cell became worse."""
+        """Whether any operation or any cell became worse beyond doubt."""
         return any(
             change.verdict is Verdict.REGRESSION
             or any(pair.verdict is Verdict.REGRESSION for pair in change.pairs)
             for change in self.changes
         )
+
+    @property
+    def undecided(self) -> tuple[Change, ...]:
+        """Operations of which more repeats would tell whether they changed."""
+        return tuple(change for change in self.changes if change.verdict is Verdict.TOO_FEW)
 
 
 Key = tuple[object, ...]
@@ -109,11 +128,11 @@ def compare(base: Measurements, now: Measurements) -> Comparison:
     groups = _grouped([(one, other) for one, other in both if _same_cache(one, other)])
     measured = [(group, noise) for group in groups if (noise := _noise(group)) is not None]
     known = {id(group) for group, _ in measured}
-    unknown = [one for group in groups if id(group) not in known for one, _ in group]
-    incomparable += _left_out(unknown, N_("the spread is not known: too few repeats"))
     pairs = sum(len(group) for group, _ in measured)
-    changes = tuple(_change(group, noise, len(measured), pairs) for group, noise in measured)
-    return Comparison(base.protocol, now.protocol, changes, tuple(incomparable), tuple(_warnings(base, now)))
+    changes = [_change(group, noise, len(measured), pairs) for group, noise in measured]
+    changes += [_unrepeated(group) for group in groups if id(group) not in known]
+    warnings = tuple(_warnings(base, now))
+    return Comparison(base.protocol, now.protocol, tuple(changes), tuple(incomparable), warnings)
 
 
 def _same_cache(one: Cell, other: Cell) -> bool:
@@ -168,36 +187,78 @@ def _gain(base: Cell, now: Cell) -> float:
 
 
 def _change(group: list[tuple[Cell, Cell]], noise: Noise, groups: int, cells: int) -> Change:
-    pairs = tuple(_pair(base, now, noise, cells) for base, now in group)
-    gains = [_gain(pair.base, pair.now) for pair in pairs]
-    mean, error = fmean(gains), math.sqrt(sum(pair.error**2 for pair in pairs)) / len(pairs)
-    degrees = noise.degrees
-    if len(gains) > 2 and (between := stdev(gains) / math.sqrt(len(gains))) > error:
-        error, degrees = between, float(len(gains) - 1)
-    reach = t_limit(0.05, degrees) * error
-    chance = t_tails(mean / error, degrees) * groups
-    verdict = _verdict(mean, chance, MARGIN, reach)
+    known = [(base, now) for base, now in group if base.spread is not None and now.spread is not None]
+    gains = [_gain(base, now) for base, now in known]
+    mean, (error, degrees) = fmean(gains), _error_of_mean(known, gains, noise)
+    reach = t_limit(_ALPHA / groups, degrees) * error
     low, high = (math.exp(one) - 1.0 for one in (mean - reach, mean + reach))
-    first = group[0][0]
-    variant = tuple(sorted(first.variant.items()))
-    return Change(first.test, first.operation, variant, pairs, math.exp(mean) - 1.0, low, high, verdict)
+    verdict = _verdict(mean, reach, MARGIN, noise, known)
+    pairs = tuple(_pair(base, now, noise, cells) for base, now in group)
+    return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, low, high, verdict)
+
+
+def _named(cell: Cell) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+    return cell.test, cell.operation, tuple(sorted(cell.variant.items()))
+
+
+def _error_of_mean(
+    group: Sequence[tuple[Cell, Cell]], gains: Sequence[float], noise: Noise
+) -> tuple[float, float]:
+    """The standard error of the mean gain, and its degrees of freedom."""
+    errors = [math.hypot(noise.error(base), noise.error(now)) for base, now in group]
+    within = math.sqrt(sum(error**2 for error in errors)) / len(errors)
+    if len(gains) < 3:
+        return within, noise.degrees
+    differ = stdev(gains)
+    by_chance = max(_BY_CHANCE, _TIMES_REPEATS * max(errors))
+    if differ > by_chance:
+        return max(by_chance / math.sqrt(len(gains)), within), noise.degrees
+    between = differ / math.sqrt(len(gains))
+    return (between, float(len(gains) - 1)) if between > within else (within, noise.degrees)
 
 
 def _pair(base: Cell, now: Cell, noise: Noise, cells: int) -> Pair:
+    if base.spread is None or now.spread is None:
+        return Pair(base, now, Verdict.TOO_FEW)
     error = math.hypot(noise.error(base), noise.error(now))
-    gain = _gain(base, now)
-    chance = t_tails(gain / error, noise.degrees) * cells
-    return Pair(base, now, error, _verdict(gain, chance, _CELL_MARGIN, t_limit(0.05, noise.degrees) * error))
+    reach = t_limit(_ALPHA / cells, noise.degrees) * error
+    return Pair(base, now, _verdict(_gain(base, now), reach, _CELL_MARGIN, noise, [(base, now)]))
 
 
-def _verdict(gain: float, chance: float, margin: float, reach: float) -> Verdict:
-    if chance < _ALPHA and abs(gain) > math.log1p(margin):
+def _unrepeated(group: list[tuple[Cell, Cell]]) -> Change:
+    """Without a spread nothing is sure; the change is shown all the same, so that it is not overlooked."""
+    pairs = tuple(Pair(base, now, Verdict.TOO_FEW) for base, now in group)
+    mean = fmean(_gain(base, now) for base, now in group)
+    return Change(*_named(group[0][0]), pairs, math.exp(mean) - 1.0, None, None, Verdict.TOO_FEW)
+
+
+def _verdict(
+    gain: float, reach: float, margin: float, noise: Noise, group: Sequence[tuple[Cell, Cell]]
+) -> Verdict:
+    """REACH is half of the interval around GAIN, both of the logarithm."""
+    if abs(gain) > reach and abs(gain) > math.log1p(margin):
         return Verdict.REGRESSION if gain < 0 else Verdict.IMPROVEMENT
-    return Verdict.SAME if abs(gain) + reach < 2.0 * math.log1p(margin) else Verdict.UNSURE
+    if abs(gain) + reach < 2.0 * math.log1p(margin):
+        return Verdict.SAME
+    if abs(gain) > reach:
+        # Sure, and so small that it makes no difference.
+        return Verdict.SAME
+    fewest = min(cell.repeats or 1 for pair in group for cell in pair)
+    is_large = abs(gain) > min(noise.sigma, _LARGE)
+    return Verdict.TOO_FEW if fewest < _ENOUGH or is_large else Verdict.UNSURE
+
+
+_BUSY = (
+    N_("the machine was busy with other programs during {busy} of {cells} cells of the first"),
+    N_("the machine was busy with other programs during {busy} of {cells} cells of the second"),
+)
 
 
 def _warnings(base: Measurements, now: Measurements) -> Iterator[Message]:
-    """What differs between the protocols, so that a change may come from there."""
+    """What differs between the protocols, so that a change may come from there; and other load."""
+    for text, measured in zip(_BUSY, (base, now), strict=True):
+        if high := sum(is_high(cell) for cell in measured.cells):
+            yield Message(text, {"busy": high, "cells": len(measured.cells)})
     named = (
         ("file_system", N_("the file systems are of different types: {base} and {now}")),
         ("target", N_("different folders were measured: {base} and {now}")),

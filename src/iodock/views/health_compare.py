@@ -29,6 +29,7 @@ VERDICTS = {
     Verdict.IMPROVEMENT: N_("improvement"),
     Verdict.SAME: N_("same"),
     Verdict.UNSURE: N_("within the spread"),
+    Verdict.TOO_FEW: N_("too few repeats to say"),
 }
 _STYLES = {Verdict.REGRESSION: "bold red", Verdict.IMPROVEMENT: "green"}
 _WIDTH = 120
@@ -55,6 +56,12 @@ def _headline(comparison: Comparison, text: Language) -> str:
         return text.gettext(N_("Nothing can be compared"))
     if comparison.regressed:
         return text.gettext(N_("Regression: this file system has become slower"))
+    if comparison.undecided:
+        return text.gettext(
+            N_("No regression is certain, but {count} of {all} operations have too few repeats to say"),
+            count=len(comparison.undecided),
+            all=len(comparison.changes),
+        )
     return text.gettext(N_("No regression beyond the spread"))
 
 
@@ -67,7 +74,9 @@ def _table(changes: Iterable[Change], text: Language) -> Table:
     ):
         table.add_column(heading, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for one in changes:
-        interval = f"{percent(one.low)} … {percent(one.high)}"
+        interval = ""
+        if one.low is not None and one.high is not None:
+            interval = f"{percent(one.low)} … {percent(one.high)}"
         verdict = Text(text.gettext(VERDICTS[one.verdict]), style=_STYLES.get(one.verdict, ""))
         how = variant_text(dict(one.variant))
         named = (test_text(one.test, text), operation_text(one.operation, text), how, f"{len(one.pairs)}")
@@ -151,7 +160,7 @@ def _change(change: Change) -> dict[str, Any]:
         "operation": change.operation,
         "variant": dict(change.variant),
         "change": change.change,
-        "interval": [change.low, change.high],
+        "interval": None if change.low is None or change.high is None else [change.low, change.high],
         "verdict": change.verdict.value,
         "cells": [
             {
