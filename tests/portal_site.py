@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ from batches import BYTES, COUNT, SESSION, Entry, Part, frame
 from iodock.monitor.access import Access, Role, add_token, read_tokens
 from iodock.monitor.collector import Collector
 from iodock.portal.app import application
+from iodock.portal.connections import Listener, Places, protocol
 from iodock.portal.shown.page import Site
+from iodock.settings import ConnectionLimits
 
 SECOND = 1_000_000_000
 TIME, SUM = 2, 3
@@ -128,18 +131,21 @@ def portal(folder: Path, access: Access | None = None, site: Site | None = None)
 
 
 @contextmanager
-def serving(app: Starlette) -> Iterator[str]:
-    """Its URL."""
+def serving(app: Starlette, limits: ConnectionLimits | None = None) -> Iterator[str]:
+    """Its URL. Served as `iodock monitor serve` does, with these limits of connections."""
+    places = Places(limits or ConnectionLimits(), open_files=4096)
+    listener = Listener.of(socket.create_server(("127.0.0.1", 0), backlog=512), places)
+    port = listener.getsockname()[1]
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, log_level="critical", lifespan="off", proxy_headers=False
-    )
+        app, http=protocol(places), ws="none", log_level="critical", lifespan="off", proxy_headers=False,
+        timeout_keep_alive=round(places.limits.idle_s),
+    )  # fmt: skip
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     until = time.monotonic() + 20
     while not server.started and time.monotonic() < until:
         time.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
         yield f"http://127.0.0.1:{port}"
     finally:

@@ -14,6 +14,8 @@ systems.
     queue = 100
     [agents]
     names_per_s = 100
+    [connections]
+    at_once_per_address = 1024
 """
 
 from __future__ import annotations
@@ -127,6 +129,25 @@ class AgentLimits:
 
 
 @dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """What connections to the collector may cost it. Beyond `at_once` the one that has waited for its client
+    longest is closed for a new one."""
+
+    at_once: int = 4096
+    """Also bounded by the process's limit of open files."""
+    at_once_per_address: int = 1024
+    """Of an IPv4 address or an IPv6 network of 64 bits; addresses of --proxy have no such limit."""
+    head_s: float = 10.0
+    """For TLS to be set up, and again for a request's first line and headers to be here."""
+    request_s: float = 60.0
+    """For the rest of a request."""
+    idle_s: float = 75.0
+    """Between two requests."""
+    answer_s: float = 30.0
+    """For each piece of an answer to be taken."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything that a site sets; what it leaves out has our defaults."""
 
@@ -135,6 +156,7 @@ class Settings:
     ratio: Ratio = Ratio()
     monitor: Overload = Overload()
     agents: AgentLimits = AgentLimits()
+    connections: ConnectionLimits = ConnectionLimits()
     file_systems: Mapping[str, FileSystem] = field(default_factory=dict)
     """Mount point -> typical values."""
     rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -182,7 +204,7 @@ def _find(path: str | os.PathLike[str] | None) -> Path | None:
 
 
 def _checked(raw: dict[str, Any], source: Path) -> Settings:
-    known = {"severity", "ratio", "monitor", "agents", "file_systems", "rules"}
+    known = {"severity", "ratio", "monitor", "agents", "connections", "file_systems", "rules"}
     for name in raw:
         if name not in known:
             raise _unknown(f"section [{name}]", name, known, source)
@@ -197,6 +219,7 @@ def _checked(raw: dict[str, Any], source: Path) -> Settings:
         ratio=ratio,
         monitor=_filled(Overload, _section(raw, "monitor", source), "[monitor]", source),
         agents=_filled(AgentLimits, _section(raw, "agents", source), "[agents]", source),
+        connections=_filled(ConnectionLimits, _section(raw, "connections", source), "[connections]", source),
         file_systems=_by_mount(systems, source),
         rules={name: _section(rules, name, source) for name in rules},
     )
@@ -254,7 +277,7 @@ def _beyond(kind: type, name: str, value: Any) -> str | None:
     """What a number must be that can't be what its name says; None for any other value."""
     if isinstance(value, (bool, str)):
         return None
-    if kind in (FileSystem, AgentLimits) and value <= 0:
+    if kind in (FileSystem, AgentLimits, ConnectionLimits) and value <= 0:
         return "a number above 0"
     is_share = kind in (SeverityLimits, Ratio) and name != "least_seconds"
     if (is_share or name.rpartition("_")[2] == "share") and value > 1:

@@ -53,8 +53,9 @@ def demo(listen: str, scenario: str, days: float, jobs: int, seed: int) -> None:
     from iodock.cli.demo_events import Happenings
     from iodock.monitor.access import Access
     from iodock.monitor.collector import Collector
-    from iodock.portal.app import address_of, application, listening, serve
+    from iodock.portal.app import address_of, application, listening, places, serve
     from iodock.portal.shown.page import Site
+    from iodock.settings import load
 
     agent = agent_binary()
     door = listening(listen, Access(), None)
@@ -69,6 +70,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int, seed: int) -> None:
         serve(
             application(collector, Access(), Site(is_synthetic=True)), door, None, wake,
             lambda url: say(f"note: synthetic: {url} in a browser; Ctrl-C ends it"),
+            places(load().connections, Access()),
         )  # fmt: skip
 
 

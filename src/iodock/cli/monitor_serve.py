@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from iodock.monitor.access import Access
     from iodock.monitor.rolling import Keep
     from iodock.portal.app import Tls
+    from iodock.portal.connections import Places
     from iodock.portal.puller import Pulling
     from iodock.portal.shown.page import Site
 
@@ -116,13 +117,15 @@ def serve(
     the portal only. Ends at Ctrl-C or SIGTERM."""
     installed()
     from iodock.monitor.rolling import Keep
-    from iodock.portal.app import listening
+    from iodock.portal.app import listening, places
+    from iodock.settings import load
 
     place = Place(store, store_token, store_user, store_password, store_ca)
     access = _access(tokens, proxies, user_header, operators)
     tls = _tls(tls_cert, tls_key, client_ca)
     site = _site(jobid_name)
-    serving = _Serving(listening(listen, access, tls), access, tls, site, quiet)
+    room = places(load().connections, access)
+    serving = _Serving(listening(listen, access, tls), room, access, tls, site, quiet)
     if not place.is_prometheus:
         _collect(place, Keep(keep_fine, keep_minutes, keep), serving, pulled)
     elif pulled:
@@ -136,6 +139,7 @@ class _Serving:
     """How the portal is served."""
 
     door: socket.socket
+    places: Places
     access: Access
     tls: Tls | None
     site: Site
@@ -149,7 +153,7 @@ class _Serving:
     def until(self, wake: int, app: Starlette) -> None:
         from iodock.portal.app import serve
 
-        serve(app, self.door, self.tls, wake, lambda url: self.tell(f"note: {url}"))
+        serve(app, self.door, self.tls, wake, lambda url: self.tell(f"note: {url}"), self.places)
 
 
 def _read(place: Place, serving: _Serving) -> None:

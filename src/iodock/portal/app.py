@@ -23,10 +23,11 @@ from starlette.routing import Route
 from iodock.errors import RequestError
 from iodock.monitor.access import Access
 from iodock.monitor.collector import Collector
+from iodock.portal.connections import InPieces, Listener, Places, protocol, raise_open_files
 from iodock.portal.door import Door
 from iodock.portal.pages import Pages
 from iodock.portal.shown.page import Site
-from iodock.settings import AgentLimits
+from iodock.settings import AgentLimits, ConnectionLimits
 from iodock.store.monitored import MonitorTables
 
 _GRACE_S = 5
@@ -62,7 +63,7 @@ def _application(store: MonitorTables, access: Access, site: Site | None, more: 
     hosts = ["127.0.0.1", "localhost", "[::1]"] if access.is_open else ["*"]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
+        middleware=[Middleware(InPieces), Middleware(TrustedHostMiddleware, allowed_hosts=hosts)],
         exception_handlers={HTTPException: pages.failed, Exception: pages.failed},
     )
 
@@ -113,20 +114,33 @@ def address_of(door: socket.socket, tls: Tls | None) -> str:
     return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+def places(limits: ConnectionLimits, access: Access) -> Places:
+    """For connections. Raises this process's limit of open files as far as it may."""
+    return Places(limits, raise_open_files(), access.proxies)
+
+
 def serve(
-    app: Starlette, door: socket.socket, tls: Tls | None, wake: int, ready: Callable[[str], None]
+    app: Starlette,
+    door: socket.socket,
+    tls: Tls | None,
+    wake: int,
+    ready: Callable[[str], None],
+    places: Places,
 ) -> None:
     """Until the descriptor WAKE is readable. READY gets the URL. Raises RequestError: a file of keys is not
     good."""
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        http=protocol(places),
+        ws="none",
+        # A line for each nonsense that a stranger sends would fill the log.
+        log_level="error",
         access_log=False,
         server_header=False,
         lifespan="off",
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE_S,
-        timeout_keep_alive=75,
+        timeout_keep_alive=max(1, round(places.limits.idle_s)),
         ssl_certfile=str(tls.certificate) if tls else None,
         ssl_keyfile=str(tls.key) if tls else None,
         ssl_ca_certs=str(tls.client_ca) if tls and tls.client_ca else None,
@@ -138,8 +152,9 @@ def serve(
         raise RequestError(f"TLS: {error}", "--tls-cert, --tls-key and --client-ca are PEM files") from error
     ready(address_of(door, tls))
     server = uvicorn.Server(config)
+    listener = Listener.of(door, places)
     # Only the main thread gets signals, and what must follow the server's end is not the server's business.
-    thread = threading.Thread(target=server.run, args=([door],))
+    thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     while thread.is_alive() and not select.select([wake], [], [], 1.0)[0]:
         pass

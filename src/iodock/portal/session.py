@@ -5,7 +5,7 @@ from __future__ import annotations
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from iodock.monitor.access import Access, Role, Visitor
@@ -49,10 +49,13 @@ async def token_in_form(request: Request) -> str | None:
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return None
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > LONGEST_FORM:
-            return None
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > LONGEST_FORM:
+                return None
+    except ClientDisconnect:
+        return None
     return parse_qs(body.decode("ascii", "replace")).get("token", [""])[0].strip()
 
 
