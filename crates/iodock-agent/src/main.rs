@@ -12,7 +12,7 @@ use iodock_agent::notes::{notes, Changes};
 use iodock_agent::push::{Sender, Wrong};
 use iodock_agent::rounds::Pace;
 use iodock_agent::sample::printable;
-use iodock_agent::serving::{serve, Guard, Metrics, Pulled, Served, Spooling};
+use iodock_agent::serving::{raise_open_files, serve, Guard, Metrics, Pulled, Served, Spooling};
 use iodock_agent::spool::Spool;
 use iodock_agent::{exposition, json, sources};
 use std::fs::File;
@@ -49,6 +49,7 @@ fn once(arguments: &Arguments) -> ! {
 }
 
 fn run(arguments: &Arguments) -> ! {
+    raise_open_files();
     let guard = Guard::new(&arguments.keys).and_then(|guard| guard.check(arguments.listen).map(|()| guard));
     let guard = guard.unwrap_or_else(|Wrong { what, hint }| wrong(&what, &hint));
     if guard.is_open() && arguments.sending().is_some_and(|sending| sending.is_pulled) {

@@ -108,6 +108,30 @@ fn who_connects_and_says_nothing_keeps_nobody_out() {
 }
 
 #[test]
+fn hundreds_of_slow_senders_keep_nobody_out() {
+    let tree = Tree::new("serving-slow");
+    let agent = Agent::start(&tree, &[]);
+    let begins: [&[u8]; 4] = [
+        b"",
+        b"GET /metrics HTTP/1.1\r\nHost: x\r\nA: ",
+        b"POST /api/v1/samples HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{",
+        b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\na",
+    ];
+    for begin in begins {
+        let slow: Vec<TcpStream> = (0..400)
+            .map(|_| {
+                let mut stream = agent.connect();
+                // One that has ended already refuses what is sent.
+                let _ = stream.write_all(begin);
+                stream
+            })
+            .collect();
+        assert!(agent.ask("GET", "/metrics").0.starts_with("HTTP/1.1 200"));
+        drop(slow);
+    }
+}
+
+#[test]
 fn a_source_that_hangs_does_so_once() {
     let tree = Tree::new("serving-hung");
     fifo(&tree, "proc/diskstats");

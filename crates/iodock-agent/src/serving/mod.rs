@@ -2,10 +2,14 @@
 //! one of those that are made at an interval. Beside it the spool, where a collector comes for it.
 
 mod guard;
+mod places;
 mod pulled;
 
 pub use guard::{Guard, Keys};
+pub use places::raise_open_files;
 pub use pulled::Pulled;
+
+use places::{Place, Places};
 
 use crate::batches::Batches;
 use crate::collection::{Collector, Options, SourceRound};
@@ -24,20 +28,18 @@ use iodock_samples::batch::Loss;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
 /// Who asks again sooner gets the same answer: asking must not load the machine.
 const FRESH: Duration = Duration::from_secs(1);
 /// A round that was made for the collector serves those who ask for so long: the machine is not read twice.
 const RECENT: Duration = Duration::from_secs(15);
-/// Others wait until one ends: one that says nothing does after [`HEAD`].
-const MOST_CONNECTIONS: usize = 64;
-/// For a request to be there, and for the whole of a connection.
+/// For TLS to be set up, a request's head, and again its body; and for the whole of a connection.
 const HEAD: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(60);
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -174,42 +176,46 @@ pub fn serve(served: Served, address: SocketAddr, ready: impl FnOnce(String)) ->
 }
 
 async fn listen(listener: TcpListener, served: Arc<Served>) -> io::Result<()> {
-    let turns = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let places = Rc::new(Places::default());
     let runtime = tokio::task::LocalSet::new();
     runtime
         .run_until(async {
             loop {
-                let Ok(turn) = Arc::clone(&turns).acquire_owned().await else { return Ok(()) };
-                let Ok((stream, _)) = listener.accept().await else {
+                let Ok((stream, address)) = listener.accept().await else {
                     // No descriptors left: they come back when connections end.
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                let served = Arc::clone(&served);
-                tokio::task::spawn_local(async move {
+                // Without a place the connection is closed: all others are being answered.
+                let Some(place) = places.enter(address.ip()) else { continue };
+                let (served, place) = (Arc::clone(&served), Rc::new(place));
+                let kept = Rc::clone(&place);
+                let connection = tokio::task::spawn_local(async move {
                     // Whatever becomes of one connection is no other's business.
-                    let _ = tokio::time::timeout(LONGEST, follow(stream, served)).await;
-                    drop(turn);
+                    let _ = tokio::time::timeout(LONGEST, follow(stream, served, kept)).await;
                 });
+                place.ended_by(connection.abort_handle());
+                // What was ended gives its descriptor back before the next comes.
+                tokio::task::yield_now().await;
             }
         })
         .await
 }
 
 /// One connection. Who does not speak TLS where that is wanted, or shows no certificate, is not answered.
-async fn follow(stream: TcpStream, served: Arc<Served>) {
+async fn follow(stream: TcpStream, served: Arc<Served>, place: Rc<Place>) {
     match served.guard.tls().cloned() {
-        None => requests(stream, served).await,
+        None => requests(stream, served, place).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(HEAD, tls.accept(stream)).await {
-                requests(stream, served).await;
+                requests(stream, served, place).await;
             }
         }
     }
 }
 
-async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, served: Arc<Served>) {
-    let service = service_fn(move |request| answer(Arc::clone(&served), request));
+async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, served: Arc<Served>, place: Rc<Place>) {
+    let service = service_fn(move |request| answer(Arc::clone(&served), request, Rc::clone(&place)));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -220,6 +226,7 @@ async fn requests(stream: impl AsyncRead + AsyncWrite + Unpin, served: Arc<Serve
 async fn answer(
     served: Arc<Served>,
     request: Request<Incoming>,
+    place: Rc<Place>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     if !served.guard.lets_in(request.headers()) {
         let mut refusal = plain(StatusCode::UNAUTHORIZED, "a token is needed\n");
@@ -228,9 +235,9 @@ async fn answer(
     }
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
     let answer = match request.uri().path() {
-        pulled::PATH if served.pulled.is_some() => samples(served, request).await,
+        pulled::PATH if served.pulled.is_some() => samples(served, request, &place).await,
         _ if !is_read => not_allowed("only GET\n", "GET, HEAD"),
-        "/metrics" => match spawn_blocking(move || served.metrics.text()).await {
+        "/metrics" => match place.answering(spawn_blocking(move || served.metrics.text())).await {
             Ok(text) => with_type(StatusCode::OK, OPEN_METRICS, text),
             Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a mistake in iodock\n"),
         },
@@ -241,7 +248,7 @@ async fn answer(
 }
 
 /// A pull.
-async fn samples(served: Arc<Served>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn samples(served: Arc<Served>, request: Request<Incoming>, place: &Place) -> Response<Full<Bytes>> {
     if *request.method() != Method::POST {
         return not_allowed("only POST\n", "POST");
     }
@@ -252,14 +259,18 @@ async fn samples(served: Arc<Served>, request: Request<Incoming>) -> Response<Fu
     if request.headers().get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
         return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "a pull is application/json\n");
     }
-    let Ok(body) = Limited::new(request.into_body(), pulled::LONGEST_REQUEST).collect().await else {
+    let body = Limited::new(request.into_body(), pulled::LONGEST_REQUEST).collect();
+    let Ok(body) = tokio::time::timeout(HEAD, body).await else {
+        return plain(StatusCode::REQUEST_TIMEOUT, "a pull took too long to arrive\n");
+    };
+    let Ok(body) = body else {
         return plain(StatusCode::PAYLOAD_TOO_LARGE, "too long for a pull\n");
     };
     let Ok(asked) = serde_json::from_slice(&body.to_bytes()) else {
         return plain(StatusCode::BAD_REQUEST, "not a pull\n");
     };
     let read = move || served.pulled.as_ref().map(|pulled| pulled.answer(&asked));
-    match spawn_blocking(read).await {
+    match place.answering(spawn_blocking(read)).await {
         Ok(Some(Ok(found))) => frames(found),
         Ok(Some(Err(why))) => plain(StatusCode::BAD_REQUEST, why),
         Ok(None) | Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "a mistake in iodock\n"),

@@ -1,0 +1,142 @@
+//! Places for connections. When all are taken, the connection that has waited for its client longest ends and the new one
+//! is taken: slow clients cost themselves only. One that is being answered never ends for another.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::net::IpAddr;
+use std::rc::Rc;
+use tokio::task::AbortHandle;
+
+/// In all, and of one address. Those who ask are a Prometheus and a collector, or a few of them.
+const MOST: usize = 256;
+const MOST_OF_ONE: usize = 128;
+
+#[derive(Default)]
+pub struct Places {
+    taken: Rc<RefCell<Taken>>,
+}
+
+#[derive(Default)]
+struct Taken {
+    next: u64,
+    /// The longest wait for its client first.
+    places: Vec<Entry>,
+}
+
+struct Entry {
+    number: u64,
+    address: IpAddr,
+    /// The client waits for the agent.
+    is_answering: bool,
+    end: Option<AbortHandle>,
+}
+
+/// Of one connection; given back when it is dropped.
+pub struct Place {
+    number: u64,
+    taken: Rc<RefCell<Taken>>,
+}
+
+impl Places {
+    /// None: all others are being answered.
+    pub fn enter(&self, address: IpAddr) -> Option<Place> {
+        let mut taken = self.taken.borrow_mut();
+        let of_one = taken.places.iter().filter(|one| one.address == address).count();
+        if of_one >= MOST_OF_ONE && !taken.make_room(Some(address)) {
+            return None;
+        }
+        if taken.places.len() >= MOST && !taken.make_room(None) {
+            return None;
+        }
+        let number = taken.next;
+        taken.next += 1;
+        taken.places.push(Entry { number, address, is_answering: false, end: None });
+        Some(Place { number, taken: Rc::clone(&self.taken) })
+    }
+}
+
+impl Taken {
+    fn make_room(&mut self, of: Option<IpAddr>) -> bool {
+        let may_end = |one: &Entry| !one.is_answering && of.is_none_or(|address| one.address == address);
+        let Some(oldest) = self.places.iter().position(may_end) else { return false };
+        if let Some(end) = self.places.remove(oldest).end {
+            end.abort();
+        }
+        true
+    }
+}
+
+impl Place {
+    /// How to end the connection.
+    pub fn ended_by(&self, end: AbortHandle) {
+        if let Some(entry) = self.taken.borrow_mut().places.iter_mut().find(|one| one.number == self.number) {
+            entry.end = Some(end);
+        }
+    }
+
+    /// While this is awaited, the client waits for the agent; then the agent waits for the client since now.
+    pub async fn answering<T>(&self, answer: impl Future<Output = T>) -> T {
+        self.mark(true);
+        let answered = answer.await;
+        self.mark(false);
+        answered
+    }
+
+    fn mark(&self, is_answering: bool) {
+        let mut taken = self.taken.borrow_mut();
+        if let Some(place) = taken.places.iter().position(|one| one.number == self.number) {
+            let entry = taken.places.remove(place);
+            taken.places.push(Entry { is_answering, ..entry });
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.taken.borrow_mut().places.retain(|one| one.number != self.number);
+    }
+}
+
+/// Raises the soft limit of open files to the hard one, as far as that is allowed.
+pub fn raise_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls read or write the one struct, which lives until they return.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    #[test]
+    fn the_newest_connections_of_a_full_address_stay() {
+        let places = Places::default();
+        let all: Vec<Place> = (0..MOST_OF_ONE + 5).filter_map(|_| places.enter(address(1))).collect();
+        assert_eq!(all.len(), MOST_OF_ONE + 5, "each was taken");
+        let numbers: Vec<u64> = places.taken.borrow().places.iter().map(|one| one.number).collect();
+        assert_eq!(numbers, (5..MOST_OF_ONE as u64 + 5).collect::<Vec<_>>());
+        assert!(places.enter(address(2)).is_some());
+        drop(all);
+        assert!(places.taken.borrow().places.is_empty());
+    }
+
+    #[test]
+    fn what_is_being_answered_stays() {
+        let places = Places::default();
+        let all: Vec<Place> = (0..MOST).filter_map(|n| places.enter(address((n / 64) as u8))).collect();
+        all.iter().for_each(|place| place.mark(true));
+        assert!(places.enter(address(9)).is_none());
+        all[7].mark(false);
+        assert!(places.enter(address(9)).is_some());
+        assert!(places.taken.borrow().places.iter().all(|one| one.number != all[7].number));
+    }
+}
