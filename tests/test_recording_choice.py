@@ -167,3 +167,88 @@ def test_the_programs_status_is_kept_where_the_check_up_fails(tmp_path: Path) ->
     )
     assert done.returncode == 4
     assert "a Python package can't be loaded: of another Python" in done.stderr
+
+
+OWN_CALLS = """
+#include <fcntl.h>
+#include <unistd.h>
+static long own(long number, long a, long b, long c)
+{
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+}
+int own_reads(void)
+{
+    char byte;
+    int zero = open("/dev/zero", O_RDONLY), got = 0;
+    for (int i = 0; i < 1000; i++)
+        got += own(NUMBER, zero, (long)&byte, 1);
+    return got != EXPECTED;
+}
+#ifndef LIBRARY
+int main(void) { return own_reads(); }
+#endif
+"""
+
+
+def with_own_calls(folder: Path, *flags: str) -> Path:
+    (folder / "own.c").write_text(OWN_CALLS)
+    program = folder / "own"
+    subprocess.run(["gcc", "-O2", "-w", "-o", program, folder / "own.c", *flags], check=True, timeout=120)
+    return program
+
+
+def test_a_program_with_reads_of_its_own_is_recorded_from_outside(tmp_path: Path) -> None:
+    program, way = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000"), from_outside()
+    captured, said = recorded(tmp_path, program)
+    assert (captured["how"], captured["why"]) == (way, "own-calls")
+    assert f"note: recorded by {way}: the program makes system calls itself" in said
+    # Who asks for rewrite gets it.
+    captured, _ = recorded(tmp_path, "--backend", "rewrite", program)
+    assert (captured["how"], captured["why"]) == ("rewrite", "asked")
+
+
+def test_a_library_with_reads_of_its_own_is_found_where_the_program_finds_it(tmp_path: Path) -> None:
+    library = with_own_calls(tmp_path, "-DNUMBER=0", "-DEXPECTED=1000", "-DLIBRARY", "-shared", "-fPIC")
+    library = library.rename(tmp_path / "libown.so")
+    (tmp_path / "main.c").write_text("int own_reads(void); int main(void) { return own_reads(); }")
+    build = [
+        "gcc",
+        "-o",
+        tmp_path / "main",
+        tmp_path / "main.c",
+        f"-L{tmp_path}",
+        "-lown",
+        "-Wl,-rpath,$ORIGIN",
+    ]
+    subprocess.run(build, check=True, timeout=120)
+    captured, _ = recorded(tmp_path, tmp_path / "main")
+    assert captured["why"] == "own-calls"
+
+
+def test_own_calls_that_are_no_io_change_nothing(tmp_path: Path) -> None:
+    # getpid, whose result is no count of bytes.
+    program = with_own_calls(tmp_path, "-DNUMBER=39", "-DEXPECTED=got")
+    captured, _ = recorded(tmp_path, program)
+    assert (captured["how"], captured["why"]) == ("rewrite", "cheapest")
+
+
+def test_a_program_without_libc_is_recorded_from_outside(tmp_path: Path) -> None:
+    (tmp_path / "bare.c").write_text(
+        'void _start(void) { __asm__ volatile("mov $60,%eax; xor %edi,%edi; syscall"); }'
+    )
+    build = ["gcc", "-O1", "-nostdlib", "-pie", "-fPIE", "-o", tmp_path / "bare", tmp_path / "bare.c"]
+    subprocess.run(build, check=True, timeout=120)
+    captured, said = recorded(tmp_path, tmp_path / "bare")
+    assert captured["why"] == "no-libc" and "has no C library" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["python3", "bash", "git", "node", "sqlite3", "perl", "java", "mpirun", "make"]
+)
+def test_ordinary_programs_are_recorded_from_inside(tmp_path: Path, name: str) -> None:
+    if not shutil.which(name):
+        pytest.skip(f"{name} is not installed")
+    captured, _ = recorded(tmp_path, name, "--version")
+    assert captured["why"] == "cheapest"

@@ -210,6 +210,12 @@ static inline ALWAYS void record_before(struct frame *frame)
 	end_left_at(state, stack, now);
 	if (shape->kind == KIND_IGNORED)
 		return;
+	if (shape->kind == KIND_GUARD || shape->kind == KIND_MAP) {
+		if (guard(frame))
+			frame->back += SYSCALL_BYTES;
+		if (shape->kind == KIND_GUARD || stopped)
+			return;
+	}
 	if (shape->kind == KIND_CONFINE) {
 		confine(state, frame);
 		return;

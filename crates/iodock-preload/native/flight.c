@@ -212,7 +212,8 @@ __attribute__((visibility("hidden"))) void iodock_begin(const u64 *begun)
 {
 	struct state *calling = begin_calling(), *state = calling;
 	int is_known = state && state->taken;
-	if ((is_known || !is_confined()) && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
+	/* (Stopped since? As in iodock_record.) */
+	if (!*(volatile u32 *)&stopped && (is_known || !is_confined()) && (state = mine(begun[0] >> TIME_SHIFT, (u64)(begun - 1))) != 0)
 		take_off(state, (const struct frame *)(begun + 1), (u64)(begun - 1), begun[0]);
 	end_calling(calling);
 }

@@ -5,6 +5,7 @@
 #define AT_PHDR 3
 #define AT_PHNUM 5
 #define AT_EXECFN 31
+#define PT_LOAD 1
 #define PT_DYNAMIC 2
 #define PT_PHDR 6
 #define DT_DEBUG 21
@@ -82,6 +83,19 @@ static int map_session(void)
 		session = (struct header *)at;
 	}
 	return block(0) != 0;
+}
+
+extern const u8 library_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
+
+/* Where this library lies: see guard.c. */
+static void note_library(void)
+{
+	const struct elf *elf = (const struct elf *)library_begin;
+	const struct segment *segment = (const struct segment *)(library_begin + elf->segments_at);
+	library_span = (struct span){(u64)library_begin, (u64)library_begin};
+	for (u32 i = 0; i < elf->segments; i++)
+		if (segment[i].type == PT_LOAD && (u64)library_begin + segment[i].address + segment[i].memory_bytes > library_span.to)
+			library_span.to = (u64)library_begin + segment[i].address + segment[i].memory_bytes;
 }
 
 /* MPI launchers and batch systems tell a process its rank in its environment. */
@@ -174,6 +188,7 @@ __attribute__((constructor)) static void loaded(int count, char **arguments, cha
 	if (answer == STAY_OFF)
 		return;
 	char room[MODULE_NAME + 1];
+	note_library();
 	session_file = kernel3(SYS_open, path, O_RDWR | O_CLOEXEC, 0);
 	/* Where no site is known (another libc) nothing would be seen. */
 	u32 works = !failed(session_file) && map_session() &&

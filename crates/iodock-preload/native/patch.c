@@ -95,11 +95,13 @@ static u8 *map_trampolines(const struct module *module, const u8 *load)
 		return 0;
 	u8 *trampolines = (u8 *)at;
 	if (is_near(trampolines, load)) {
-		*(struct entries *)trampolines = (struct entries){iodock_plain, iodock_before, iodock_after};
+		*(struct entries *)trampolines = (struct entries){iodock_plain, iodock_before, iodock_after, iodock_guarded};
 		if (trampolines != wanted)
 			correct(trampolines, module, wanted - trampolines);
-		if (!failed(kernel3(SYS_mprotect, trampolines, bytes, PROT_READ | PROT_EXEC)))
+		if (!failed(kernel3(SYS_mprotect, trampolines, bytes, PROT_READ | PROT_EXEC))) {
+			note_span(trampoline_spans, trampolines, bytes);
 			return trampolines;
+		}
 	}
 	kernel2(SYS_munmap, trampolines, bytes);
 	return 0;
@@ -175,6 +177,8 @@ static int map_text_over(const struct module *module, const u8 *load)
 			 (long)module->text_at);
 	if (module->text_number)
 		kernel1(SYS_close, file);
+	if (!failed(at))
+		note_span(text_spans, (const u8 *)at, module->text_bytes);
 	return !failed(at);
 }
 

@@ -17,7 +17,7 @@ typedef u64 __attribute__((aligned(1), may_alias)) unaligned_u64;
 typedef u64 __attribute__((may_alias)) aligned_u64;
 
 #define SESSION_MAGIC 0x0a524b434f444f49ul /* "IODOCKR\n" */
-#define SESSION_VERSION 10
+#define SESSION_VERSION 11
 #define CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
 
 #define CALL_NUMBERS 512
@@ -41,6 +41,7 @@ enum kind {
 	KIND_MAP = 7, /* general, if it has a descriptor */
 	KIND_CONFINE = 8, /* not recorded: prctl, seccomp, which may forbid us our own calls or the clock */
 	KIND_OPEN = 9,    /* general, and the result is a new descriptor */
+	KIND_GUARD = 10,  /* not recorded: munmap and its like, which may take our memory away */
 };
 
 /* What an argument is; 0 is nothing of interest. */
@@ -153,7 +154,7 @@ struct module {
 
 /* The stub's entries, in front of the trampolines. */
 struct entries {
-	void (*plain)(void), (*before)(void), (*after)(void);
+	void (*plain)(void), (*before)(void), (*after)(void), (*guarded)(void);
 };
 
 struct site {

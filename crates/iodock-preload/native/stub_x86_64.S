@@ -351,6 +351,43 @@ iodock_before:
 	.cfi_endproc
 	.size	iodock_before, .-iodock_before
 
+	.globl	iodock_guarded
+	.hidden	iodock_guarded
+	.type	iodock_guarded, @function
+	.p2align 4
+/* Calls that may take our memory away: made as any other, unless that was done here. */
+iodock_guarded:
+	ENTER
+	movq	%rsp, %rdi
+	call	iodock_guard
+	testl	%eax, %eax
+	jz	.Lnot_made
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	.cfi_remember_state
+	LEAVE
+	.cfi_restore_state
+	.cfi_adjust_cfa_offset 8
+.Lnot_made:
+	movq	(%rsp), %rax
+	leaq	8(%rsp), %rsp
+	.cfi_adjust_cfa_offset -8
+	POP	%rdi
+	.cfi_same_value %rdi
+	POP	%rsi
+	POP	%rdx
+	POP	%r10
+	POP	%r8
+	POP	%r9
+	POP	%rcx
+	POP	%r11
+	.cfi_register %rip, %r11
+	leaq	128(%rsp), %rsp
+	.cfi_adjust_cfa_offset -128
+	jmp	iodock_plain
+	.cfi_endproc
+	.size	iodock_guarded, .-iodock_guarded
+
 	.globl	iodock_after
 	.hidden	iodock_after
 	.type	iodock_after, @function

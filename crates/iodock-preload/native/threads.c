@@ -4,12 +4,26 @@
  * none, so that the bits and the state that comes next share a page: many processes need no other. (Behind the first block's bits stands
  * what ahead.c has for threads to come.) */
 #define BITS_BYTES 64
-_Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && BITS_BYTES >= AHEAD_AT + sizeof(struct ahead), "behind each other");
+#define MOST_AT 32
+_Static_assert(AHEAD_AT >= BLOCK_STATES / 8 && MOST_AT >= AHEAD_AT + sizeof(struct ahead) && BITS_BYTES >= MOST_AT + 4, "behind each other");
 _Static_assert(BITS_BYTES + sizeof(struct state) <= 4096, "on one page");
 
 static struct state *state_in(u64 *taken, u32 number)
 {
 	return (struct state *)((u8 *)taken + BITS_BYTES + (number - 1) * SLOT_BYTES);
+}
+
+/* The highest number of a state that was ever taken: behind it all is zeros, which nobody shall touch only to look. */
+static u32 *most_taken(u64 *taken)
+{
+	return (u32 *)((u8 *)taken + MOST_AT);
+}
+
+static void raise_most(u64 *taken, u32 number)
+{
+	u32 most = __atomic_load_n(most_taken(taken), __ATOMIC_RELAXED);
+	while (most < number && !__atomic_compare_exchange_n(most_taken(taken), &most, number, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
 }
 
 static u64 *block(u32 index)
@@ -45,6 +59,7 @@ static struct state *take_state(void)
 				if (__atomic_fetch_or(&taken[word], bit, __ATOMIC_ACQUIRE) & bit)
 					continue;
 				u32 number = word * 64 + (u32)__builtin_ctzl(bit);
+				raise_most(taken, number);
 				struct state *state = state_in(taken, number);
 				state->number = index * BLOCK_STATES + number;
 				return state;

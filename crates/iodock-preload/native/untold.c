@@ -32,6 +32,7 @@ static void map_copies(void)
 	/* A child's only thread has none of them. */
 	kernel3(SYS_madvise, memory, count * sizeof(struct copy), MADV_WIPEONFORK);
 	copies_are = count;
+	copies_span = (struct span){(u64)memory, (u64)memory + count * sizeof(struct copy)};
 	__atomic_store_n(&copies, (struct copy *)memory, __ATOMIC_RELEASE);
 }
 

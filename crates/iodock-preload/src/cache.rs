@@ -6,6 +6,7 @@ use crate::elf;
 use crate::format::Shape;
 use crate::mapping::Mapping;
 use crate::own;
+use crate::own_calls::OwnCalls;
 use crate::shapes::Shapes;
 use crate::sites;
 use crate::table::Table;
@@ -21,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// Goes up with every change of what is searched, of how tables are written, and of what a text is made of.
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 
 /// A library whose calls are to be seen.
 pub struct Library {
@@ -115,23 +116,24 @@ impl Cache {
 }
 
 impl Cache {
-    /// Does the code in the file at `path` make recorded calls by itself? Looked up by the file's place, length and
-    /// time: to read all that a program loads takes longer than many a program.
-    pub fn makes_calls(&self, path: &Path) -> bool {
-        let Ok(about) = fs::metadata(path) else { return false };
+    /// The calls that the code in the file at `path` makes itself. Looked up by the file's place, length and time: to
+    /// read all that a program loads takes longer than many a program.
+    pub fn own_calls(&self, path: &Path) -> OwnCalls {
+        let Ok(about) = fs::metadata(path) else { return OwnCalls::default() };
         let state = [about.dev(), about.ino(), about.len(), about.mtime() as u64, about.mtime_nsec() as u64];
         let sum = checksum(&state.map(u64::to_le_bytes).concat());
         let kept = self.folder.as_ref().map(|folder| folder.join(format!("own-{sum:016x}")));
         if let Some(table) = kept.as_ref().and_then(|kept| fs::read(kept).ok()).filter(|kept| kept.len() == 9)
         {
-            return table[0] != 0;
+            return OwnCalls::from_byte(table[0]);
         }
-        let makes = fs::read(path).is_ok_and(|file| sites::makes_calls(&file, shapes()));
+        let own = File::open(path).and_then(|file| Mapping::of(&file));
+        let own = own.map_or(OwnCalls::default(), |file| OwnCalls::of(&file));
         if let Some(kept) = kept {
             // Without it the next recording reads the file again, and that is all.
-            let _ = keep(&kept, &[u8::from(makes)]);
+            let _ = keep(&kept, &[own.byte()]);
         }
-        makes
+        own
     }
 }
 

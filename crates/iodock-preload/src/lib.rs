@@ -18,6 +18,7 @@ mod items;
 pub mod left;
 pub mod mapping;
 mod own;
+pub mod own_calls;
 mod page;
 pub mod reader;
 pub mod session;

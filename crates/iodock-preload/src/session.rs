@@ -386,6 +386,13 @@ pub fn libraries() -> Vec<Library> {
     libc.iter().chain(&beside).filter_map(|path| cache.library(path)).collect()
 }
 
+/// Files whose calls are recorded from inside, by their real names.
+pub fn patched() -> Vec<PathBuf> {
+    let libc = paths();
+    let beside = asynchronous_beside(&libc);
+    libc.into_iter().chain(beside).filter_map(|path| fs::canonicalize(path).ok()).collect()
+}
+
 /// Libraries for asynchronous I/O make their calls past libc. Programs that use them find them where libc is.
 fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
     const NAMES: [&str; 4] = ["liburing.so.2", "liburing.so.1", "libaio.so.1", "libaio.so.1t64"];
@@ -401,7 +408,7 @@ fn asynchronous_beside(libc: &[PathBuf]) -> Vec<PathBuf> {
 /// The session can't be read. A file that can't be read is passed over.
 pub fn with_calls_of_their_own(session: &Session) -> io::Result<Vec<PathBuf>> {
     let cache = Cache::of_user();
-    Ok(session.other_modules()?.into_iter().filter(|path| cache.makes_calls(path)).collect())
+    Ok(session.other_modules()?.into_iter().filter(|path| cache.own_calls(path).recorded).collect())
 }
 
 /// The libraries that make a program's system calls; the names are those of glibc and musl.

@@ -8,6 +8,9 @@ use std::sync::LazyLock;
 /// Calls with codes 1 to 4, in the order of the codes.
 pub const DATA_CALLS: [&str; 4] = ["read", "write", "pread64", "pwrite64"];
 
+/// Calls that change mappings and are not recorded.
+const GUARDED_CALLS: [&str; 5] = ["munmap", "mprotect", "pkey_mprotect", "madvise", "mremap"];
+
 /// Shapes by call number, and call ids by the codes in them.
 pub struct Shapes {
     pub by_number: Vec<Shape>,
@@ -33,6 +36,10 @@ impl Shapes {
         for (number, name) in numbers {
             if matches!(name, "prctl" | "seccomp") {
                 shapes.by_number[number as usize].kind = Kind::Confine;
+                continue;
+            }
+            if GUARDED_CALLS.contains(&name) {
+                shapes.by_number[number as usize].kind = Kind::Guard;
                 continue;
             }
             let Some(id) = CallId::intern(name.as_bytes()).filter(|id| id.spec().is_recorded()) else {

@@ -6,7 +6,7 @@
 
 use crate::elf::{self, Code};
 use crate::format::{Kind, Shape, SITE_CODE};
-use iced_x86::{Code as Op, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
+use iced_x86::{Code as Op, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
 use std::collections::HashSet;
 
 const JUMP_BYTES: u64 = 5;
@@ -20,6 +20,8 @@ pub enum SiteKind {
     Plain = 0,
     /// The trampoline makes it, between two visits to the stub.
     Around = 1,
+    /// It may take our memory away: the stub looks first.
+    Guarded = 2,
 }
 
 #[derive(Clone, Debug)]
@@ -68,72 +70,6 @@ pub fn find(file: &[u8], shapes: &[Shape]) -> Option<Module> {
     (found && module.sites.len() + module.left.len() > 0).then_some(module)
 }
 
-/// Bytes before `syscall` in which its number is looked for.
-const BEFORE: usize = 24;
-
-/// Does the code in `file` make recorded calls, or calls whose numbers it is told?
-pub fn makes_calls(file: &[u8], shapes: &[Shape]) -> bool {
-    let recorded = |number: Number| match number {
-        Number::Constant(number) => shapes.get(number as usize).is_some_and(|shape| shape.code > 0),
-        Number::Copied => true,
-    };
-    elf::parse(file).is_some_and(|elf| elf.code.iter().any(|code| numbers(code.bytes).any(recorded)))
-}
-
-/// What a call's number is set to just before it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Number {
-    Constant(u32),
-    /// Another register, or a variable on the stack, as in a function `call(number, ...)`.
-    Copied,
-}
-
-/// Numbers of the calls in `code`, as far as they are set just before. Bytes that only look like `syscall` have none:
-/// who reads on from an instruction comes past them.
-fn numbers(code: &[u8]) -> impl Iterator<Item = Number> + '_ {
-    let calls = code.windows(2).enumerate().filter(|(_, pair)| *pair == [0x0f, 0x05]).map(|(at, _)| at);
-    calls.filter_map(move |at| {
-        (at.saturating_sub(BEFORE)..at)
-            .rev()
-            .filter(|&start| {
-                matches!(
-                    code[start..],
-                    [0xb8, ..] | [0x31 | 0x33, 0xc0, ..] | [0x48..=0x4d, 0x63 | 0x89 | 0x8b | 0xc7, ..]
-                )
-            })
-            .find_map(|start| number_from(&code[start..at + 2]))
-    })
-}
-
-/// The number that the first instruction sets, if the last one is `syscall` and none between changes it.
-fn number_from(code: &[u8]) -> Option<Number> {
-    let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
-    let number = number_of(&decoder.decode())?;
-    for instruction in &mut decoder {
-        if instruction.code() == Op::Syscall {
-            return (instruction.next_ip() == code.len() as u64).then_some(number);
-        }
-        let sets = instruction.op_count() > 0 && full(instruction.op0_register()) == Register::RAX;
-        if sets || instruction.is_invalid() || instruction.flow_control() != FlowControl::Next {
-            return None;
-        }
-    }
-    None
-}
-
-fn number_of(instruction: &Instruction) -> Option<Number> {
-    let to = instruction.op0_register();
-    if full(to) != Register::RAX {
-        return None;
-    }
-    let is_on_stack = matches!(instruction.memory_base(), Register::RSP | Register::RBP);
-    let from = instruction.op1_kind();
-    let copies = matches!(instruction.mnemonic(), Mnemonic::Mov | Mnemonic::Movsxd)
-        && to == Register::RAX
-        && (from == OpKind::Register || from == OpKind::Memory && is_on_stack);
-    constant(instruction).map(Number::Constant).or(copies.then_some(Number::Copied))
-}
-
 struct Text<'a> {
     code: &'a Code<'a>,
     instructions: Vec<Instruction>,
@@ -170,6 +106,7 @@ fn search(code: &Code, shapes: &[Shape], module: &mut Module) {
         }
         let kind = match shape.map(|shape| shape.kind) {
             None | Some(Kind::Fork | Kind::Exec | Kind::Exit | Kind::Confine) => SiteKind::Around,
+            Some(Kind::Map | Kind::Guard) => SiteKind::Guarded,
             _ => SiteKind::Plain,
         };
         match text.site(index, kind, number) {
@@ -297,7 +234,7 @@ fn full(register: Register) -> Register {
     register.full_register()
 }
 
-fn constant(instruction: &Instruction) -> Option<u32> {
+pub(crate) fn constant(instruction: &Instruction) -> Option<u32> {
     match instruction.code() {
         Op::Mov_r32_imm32 | Op::Mov_rm32_imm32 | Op::Mov_rm64_imm32 => Some(instruction.immediate32()),
         Op::Xor_r32_rm32 | Op::Xor_rm32_r32 if instruction.op0_register() == instruction.op1_register() => {
@@ -329,27 +266,6 @@ mod tests {
         let mut module = Module::default();
         search(&Code { address: 0x1000, bytes: &bytes }, &Shapes::of_this_machine().by_number, &mut module);
         module
-    }
-
-    #[test]
-    fn numbers_of_calls_in_other_code() {
-        let found = |code: &[u8]| numbers(code).collect::<Vec<Number>>();
-        // xor %eax,%eax; mov %rsi,%rdx; syscall
-        assert_eq!(found(&[0x31, 0xc0, 0x48, 0x89, 0xf2, 0x0f, 0x05]), [Number::Constant(0)]);
-        // mov $257,%eax; xor %ecx,%ecx; syscall
-        assert_eq!(found(&[0xb8, 1, 1, 0, 0, 0x31, 0xc9, 0x0f, 0x05]), [Number::Constant(257)]);
-        // mov $1,%rax; syscall
-        assert_eq!(found(&[0x48, 0xc7, 0xc0, 1, 0, 0, 0, 0x0f, 0x05]), [Number::Constant(1)]);
-        // mov $1,%rcx; syscall
-        assert_eq!(found(&[0x48, 0xc7, 0xc1, 1, 0, 0, 0, 0x0f, 0x05]), []);
-        // mov $0,%eax; mov %r9,%rax; syscall; mov 8(%rsp),%rax; mov %rsi,%rdx; syscall
-        assert_eq!(found(&[0xb8, 0, 0, 0, 0, 0x4c, 0x89, 0xc8, 0x0f, 0x05]), [Number::Copied]);
-        assert_eq!(found(&[0x48, 0x8b, 0x44, 0x24, 8, 0x48, 0x89, 0xf2, 0x0f, 0x05]), [Number::Copied]);
-        // movslq %edi,%rax; mov %rsi,%rdi; syscall
-        assert_eq!(found(&[0x48, 0x63, 0xc7, 0x48, 0x89, 0xf7, 0x0f, 0x05]), [Number::Copied]);
-        // mov $0,%eax; call somewhere that only looks like one; half of another register is the number
-        assert_eq!(found(&[0xb8, 0, 0, 0, 0, 0xe8, 0, 0x0f, 0x05, 0]), []);
-        assert_eq!(found(&[0xb8, 0, 0, 0, 0, 0x89, 0xf8, 0x0f, 0x05]), []);
     }
 
     #[test]

@@ -10,11 +10,13 @@ use crate::sites::{Module, Site, SiteKind};
 use crate::table::{Patch, Table};
 
 const PAGE: u64 = 4096;
-/// Where the addresses of the stub's entries stand, in front of the trampolines: `iodock_plain`, `iodock_before`, `iodock_after`.
+/// Where the addresses of the stub's entries stand, in front of the trampolines: `iodock_plain`, `iodock_before`, `iodock_after`,
+/// `iodock_guarded`.
 const PLAIN: usize = 0;
 const BEFORE: usize = 8;
 const AFTER: usize = 16;
-const ENTRIES: usize = 24;
+const GUARDED: usize = 24;
+const ENTRIES: usize = 32;
 const JUMP_BYTES: u64 = 5;
 
 /// A module's segment of code as it is to be, in whole pages.
@@ -56,6 +58,7 @@ impl Assembler {
         self.code.extend(&site.before);
         match site.kind {
             SiteKind::Plain => self.visit(site, PLAIN),
+            SiteKind::Guarded => self.visit(site, GUARDED),
             SiteKind::Around => {
                 self.visit(site, BEFORE);
                 self.code.extend([0x0f, 0x05]);

@@ -19,6 +19,11 @@ _REASONS = {
     "foreign": N_("recorded by {backend}: the program is not made for x86-64, the recorder's library is"),
     "other-libc": N_("recorded by {backend}: the program brings a C library that the recorder does not know"),
     "privileged": N_("recorded by {backend}: the program gains privileges, and loads no library then"),
+    "own-calls": N_(
+        "recorded by {backend}: the program makes system calls itself, past the C library, where "
+        "rewrite would not see them"
+    ),
+    "no-libc": N_("recorded by {backend}: the program has no C library, and rewrite would not see its calls"),
     "running": N_("recorded by {backend}: the way for programs that run already"),
 }
 """`captured.why` of the manifest -> what it means. A user who asked for a way needs no reason."""

@@ -10,6 +10,7 @@ extern long read(int, void *, u64);
 
 void iodock_plain(void) {}
 void iodock_before(void) {}
+void iodock_guarded(void) {}
 void iodock_after(void) {}
 
 #define CALLS 400000

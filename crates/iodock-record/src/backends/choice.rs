@@ -1,6 +1,6 @@
 //! Which back end records a program, and why that one.
 
-use super::reach::blind_to;
+use super::reach::{blind_to, own_calls};
 use super::reason::Reason;
 use super::{bpf, Backend, BACKENDS};
 use crate::error::{RecordError, Refusal};
@@ -37,10 +37,25 @@ pub fn for_program(name: &str, program: &Program) -> Result<Choice, RecordError>
         (_, None) if name == "auto" => Reason::Cheapest,
         (_, None) => Reason::Asked,
     };
+    if reason == Reason::Cheapest {
+        if let Some(choice) = past_libc(program) {
+            return Ok(choice);
+        }
+    }
     match reason {
         Reason::Cheapest | Reason::Asked => rewriting.map(|backend| Choice { backend, reason }),
         _ => from_outside().map(|backend| Choice { backend, reason }),
     }
+}
+
+/// Another back end for a program that makes calls past libc, if one works here.
+fn past_libc(program: &Program) -> Option<Choice> {
+    let own = own_calls(program);
+    let reason = if own.without_libc { Reason::NoLibc } else { Reason::OwnCalls };
+    let backend = (own.without_libc || own.calls.io || own.calls.rings).then(from_outside)?.ok()?;
+    // Rings are mostly one way of several that a program has: it shall not be stopped at each call for that.
+    let is_worth_it = own.without_libc || own.calls.io || backend.name() == "bpf";
+    is_worth_it.then_some(Choice { backend, reason })
 }
 
 /// The back end that `auto` takes where `rewrite` could not begin.

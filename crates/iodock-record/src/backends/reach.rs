@@ -2,12 +2,16 @@
 
 use super::reason::Reason;
 use crate::program::privilege;
+use crate::program::Program;
+use iodock_preload::cache::Cache;
+use iodock_preload::own_calls::OwnCalls;
 use iodock_preload::{elf, session};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// Enough for an ELF file's segments and the name of its dynamic linker, which linkers put first.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -27,6 +31,73 @@ pub fn blind_to(path: &Path) -> Option<Reason> {
         path = interpreter(&head)?;
     }
     None
+}
+
+/// What a program makes past libc.
+#[derive(Default)]
+pub struct PastLibc {
+    pub calls: OwnCalls,
+    /// Nothing that it begins with is libc.
+    pub without_libc: bool,
+}
+
+/// The calls that the program, and the libraries it begins with, make themselves. What can't be read makes none.
+pub fn own_calls(program: &Program) -> PastLibc {
+    let Some((path, linker)) = executable(&program.path) else { return PastLibc::default() };
+    let Some(libraries) = libraries(program, &path, &linker) else { return PastLibc::default() };
+    let patched = session::patched();
+    let is_libc = |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libc."));
+    let without_libc = !libraries.iter().any(|path| patched.contains(path) && is_libc(path));
+    let cache = Cache::of_user();
+    let others = libraries.into_iter().chain([path]).filter(|path| !patched.contains(path));
+    let mut calls = OwnCalls::default();
+    for own in others.map(|path| cache.own_calls(&path)) {
+        calls = OwnCalls::from_byte(calls.byte() | own.byte());
+    }
+    PastLibc { calls, without_libc }
+}
+
+/// The file that is executed in the end, and its dynamic linker.
+fn executable(path: &Path) -> Option<(PathBuf, PathBuf)> {
+    let mut path = path.to_path_buf();
+    for _ in 0..DEPTH {
+        let head = head(&path)?;
+        if head.starts_with(b"\x7fELF") {
+            let linker = elf::parse(&head)?.interpreter?.split(|&byte| byte == 0).next()?;
+            return Some((fs::canonicalize(&path).ok()?, PathBuf::from(OsStr::from_bytes(linker))));
+        }
+        path = interpreter(&head)?;
+    }
+    None
+}
+
+/// The libraries that the dynamic linker would load first, as it says itself: it knows where they lie. Nothing of the program is
+/// executed. `None` if it does not say.
+fn libraries(program: &Program, path: &Path, linker: &Path) -> Option<Vec<PathBuf>> {
+    let variables = [OsStr::new("LD_LIBRARY_PATH"), OsStr::new("LD_PRELOAD")];
+    let given = variables.iter().filter_map(|name| {
+        let value = program.variable(&name.to_string_lossy())?;
+        Some((name, OsStr::from_bytes(value)))
+    });
+    let listed = Command::new(linker)
+        .arg("--list")
+        .arg(path)
+        .env_clear()
+        .envs(given)
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
+    if !listed.status.success() {
+        return None;
+    }
+    // NAME => PATH (ADDRESS), or PATH (ADDRESS).
+    let path_in = |line: &[u8]| {
+        let line = line.trim_ascii();
+        let end = line.windows(2).rposition(|pair| pair == b" (")?;
+        let start = line[..end].windows(4).position(|arrow| arrow == b" => ").map_or(0, |at| at + 4);
+        fs::canonicalize(OsStr::from_bytes(&line[start..end])).ok()
+    };
+    Some(listed.stdout.split(|&byte| byte == b'\n').filter_map(path_in).collect())
 }
 
 fn blind_to_elf(head: &[u8]) -> Option<Reason> {

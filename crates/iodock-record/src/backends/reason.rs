@@ -21,6 +21,10 @@ pub enum Reason {
     OtherLibc,
     /// The program gains privileges, and loads no library of others then.
     Privileged,
+    /// The program, or a library that it begins with, makes system calls itself.
+    OwnCalls,
+    /// It begins without any C library.
+    NoLibc,
     /// Processes that run already.
     Running,
 }
@@ -38,6 +42,8 @@ impl Reason {
             Reason::Foreign => "foreign",
             Reason::OtherLibc => "other-libc",
             Reason::Privileged => "privileged",
+            Reason::OwnCalls => "own-calls",
+            Reason::NoLibc => "no-libc",
             Reason::Running => "running",
         }
     }
