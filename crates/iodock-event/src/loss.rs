@@ -40,6 +40,7 @@ losses! {
     MappedContents "mapped-contents" "what was read and written through these maps is not known; of large maps of data page faults are sampled, of all with iodock record --page-faults always",
     IoUringContents "io-uring-contents" "requests inside an io_uring are not calls, so no tracer of calls sees them",
     AsyncUnmatched "async-unmatched" "completions of asynchronous I/O whose submission is not in the log, or can't be told apart",
+    UntaggedLines "untagged-lines" "strace on a terminal shows no process where one is left, and the log does not say which one that is: it is shown as a process of its own; re-run strace with -f -o FILE, which puts the process before each line",
     AmbiguousParent "ambiguous-parent" "several processes forked at once and the log does not say whose child this is",
     ForeignCalls "foreign-calls" "calls of a 32-bit or other foreign program, which this recorder does not decode",
     DroppedRecords "dropped-records" "the recorder could not keep up, or could not write: give it a place with -o that is faster or has more room",

@@ -12,6 +12,9 @@ const MARK: u32 = 1 << 31;
 /// counted up from here.
 pub const FIRST_FREE: u32 = MARK | PID_LIMIT << LWP_BITS;
 
+/// Ids above this are of processes whose number the source does not show.
+pub const UNNUMBERED: u32 = 0xff00_0000;
+
 /// The thread id of lwp `lwp` of process `pid`; `None` if the numbers are too large.
 pub fn thread_id(pid: u32, lwp: u32) -> Option<u32> {
     match lwp {

@@ -91,6 +91,10 @@ pub trait LogReader: Send + Sync + 'static {
         None
     }
 
+    /// The step before the parallel one, in the log's order: what `parse` must know of the chunks before.
+    /// Serial too, so only for logs that need it.
+    fn scan(&self, _lines: &Lines<'_>, _notes: &mut Self::Notes) {}
+
     /// The parallel step: fills `chunk` from `lines`. Each line becomes a record, known noise, or a
     /// loss. Chunks come in any order.
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Self::Notes>);

@@ -103,13 +103,13 @@ impl<R: LogReader> Shared<R> {
     fn work(&self) {
         let mut piece = Piece::default();
         loop {
-            match self.take(&mut piece) {
-                Ok(true) => {}
-                Ok(false) => return,
+            let notes = match self.take(&mut piece) {
+                Ok(Some(notes)) => notes,
+                Ok(None) => return,
                 Err(error) => return self.fail(error, None),
-            }
+            };
             let Some(batch) = self.spare_batch(piece.sequence) else { return };
-            let chunk = match self.parse(&piece, batch) {
+            let chunk = match self.parse(&piece, batch, notes) {
                 Ok(chunk) => chunk,
                 Err(error) => return self.fail(error, Some(piece.sequence)),
             };
@@ -120,10 +120,11 @@ impl<R: LogReader> Shared<R> {
         }
     }
 
-    /// The next lines of the log.
-    fn take(&self, piece: &mut Piece) -> Result<bool, SourceError> {
+    /// The next lines of the log, and what is to be known of those before; `None` at the end.
+    fn take(&self, piece: &mut Piece) -> Result<Option<R::Notes>, SourceError> {
         let mut splitter = lock(&self.splitter);
         let more = splitter.next(piece)?;
+        let notes = if more { self.scan(piece)? } else { R::Notes::default() };
         let mut queue = lock(&self.queue);
         if more {
             queue.handed_out = piece.sequence + 1;
@@ -132,7 +133,17 @@ impl<R: LogReader> Shared<R> {
             drop(queue);
             self.changed.notify_all();
         }
-        Ok(more)
+        Ok(more.then_some(notes))
+    }
+
+    fn scan(&self, piece: &Piece) -> Result<R::Notes, SourceError> {
+        let mut notes = R::Notes::default();
+        let scanned = catch_unwind(AssertUnwindSafe(|| self.reader.scan(&self.lines(piece), &mut notes)));
+        scanned.map(|()| notes).map_err(|_| self.panicked(piece))
+    }
+
+    fn lines<'a>(&'a self, piece: &'a Piece) -> Lines<'a> {
+        Lines { bytes: &piece.bytes, first_line: piece.first_line, file: &self.file, at_end: piece.at_end }
     }
 
     /// A batch for chunk `sequence`, once the caller is near enough to it. `None` if nobody wants it.
@@ -144,8 +155,8 @@ impl<R: LogReader> Shared<R> {
         (!queue.cancelled).then(|| queue.batches.pop().unwrap_or_default())
     }
 
-    fn parse(&self, piece: &Piece, batch: Batch) -> Result<Chunk<R::Notes>, SourceError> {
-        let mut chunk = Chunk { batch, notes: R::Notes::default() };
+    fn parse(&self, piece: &Piece, batch: Batch, notes: R::Notes) -> Result<Chunk<R::Notes>, SourceError> {
+        let mut chunk = Chunk { batch, notes };
         let parsed = catch_unwind(AssertUnwindSafe(|| self.fill(piece, &mut chunk)));
         parsed.map(|()| chunk).map_err(|_| self.panicked(piece))
     }
@@ -153,13 +164,7 @@ impl<R: LogReader> Shared<R> {
     fn fill(&self, piece: &Piece, chunk: &mut Chunk<R::Notes>) {
         chunk.batch.clear();
         chunk.batch.counts.lines = piece.line_count;
-        let lines = Lines {
-            bytes: &piece.bytes,
-            first_line: piece.first_line,
-            file: &self.file,
-            at_end: piece.at_end,
-        };
-        self.reader.parse(&lines, chunk);
+        self.reader.parse(&self.lines(piece), chunk);
         if let Some(long) = &piece.too_long {
             let kind = if long.all_nul { LossKind::NulBytes } else { LossKind::LongLines };
             chunk.lose_at(kind, &self.file, long.line, &long.beginning);
@@ -237,11 +242,9 @@ impl<R: LogReader> Stream<R> {
     /// The next chunk, read and parsed here.
     fn parse_alone(&mut self) -> Result<Option<Chunk<R::Notes>>, SourceError> {
         let Stage::Alone(piece) = &mut self.stage else { return Ok(None) };
-        if !lock(&self.shared.splitter).next(piece)? {
-            return Ok(None);
-        }
+        let Some(notes) = self.shared.take(piece)? else { return Ok(None) };
         let batch = lock(&self.shared.queue).batches.pop().unwrap_or_default();
-        self.shared.parse(piece, batch).map(Some)
+        self.shared.parse(piece, batch, notes).map(Some)
     }
 
     fn finish(&mut self) -> Result<Batch, SourceError> {

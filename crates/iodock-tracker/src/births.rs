@@ -5,7 +5,7 @@ use crate::paths::Note;
 use crate::tasks::{key, Birth, Task};
 use crate::{origin_of, text_of, Tracker};
 use iodock_event::constants::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VM, O_APPEND, O_CLOEXEC};
-use iodock_event::{Action, Batch, DescriptorSnapshot, FileKind, LossKind, Start, TaskOrigin, UNKNOWN};
+use iodock_event::{lwp, Action, Batch, DescriptorSnapshot, FileKind, LossKind, Start, TaskOrigin, UNKNOWN};
 
 const THREAD_FLAGS: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 
@@ -15,7 +15,7 @@ impl Tracker {
         let child = key(space, tid);
         match self.birth_of(space, child) {
             Some(birth) => self.add_early(child, birth, time),
-            None => self.tasks.add_root(child, tid as i32, TaskOrigin::Root, time, self.now),
+            None => self.tasks.add_root(child, root_pid(tid), TaskOrigin::Root, time, self.now),
         }
     }
 
@@ -200,6 +200,14 @@ impl Tracker {
             self.descriptions.get_mut(slot).position = UNKNOWN;
         }
         twin.is_some()
+    }
+}
+
+/// The process id of a task that is the first of its process, as far as the log shows.
+fn root_pid(tid: u32) -> i32 {
+    match tid > lwp::UNNUMBERED {
+        true => 0,
+        false => tid as i32,
     }
 }
 

@@ -109,8 +109,11 @@ pub struct Tasks {
     last: Option<(u64, u32)>,
 }
 
-/// The number by which the system knows the thread.
+/// The number by which the system knows the thread; 0 where it is not known.
 fn shown_tid(tid: u32) -> i32 {
+    if tid > iodock_event::lwp::UNNUMBERED {
+        return 0;
+    }
     iodock_event::lwp::parts(tid).map_or(tid, |(_, lwp)| lwp) as i32
 }
 

@@ -8,6 +8,7 @@ mod arguments;
 mod broken;
 mod eights;
 mod ending;
+mod first;
 mod join;
 mod lexer;
 mod line;
@@ -21,17 +22,21 @@ mod survey;
 mod tests;
 mod threads;
 mod times;
+mod untagged;
 mod values;
 
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 use iodock_event::SourceError;
 use reader::StraceReader;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use survey::Survey;
+use untagged::Untagged;
 
 /// How far ahead the first `[pid N]` is looked for, bytes. On a terminal strace shows no thread until there
 /// are two, so the lines before belong to a process whose number stands only later.
 const LONG_HEAD: usize = 16 << 20;
+/// ... and how far the other threads are looked for then.
+const TAGGED_HEAD: usize = 2 << 20;
 
 /// The format.
 pub struct Strace;
@@ -54,10 +59,14 @@ impl LogFormat for Strace {
         if survey.is_bare() && !named {
             input.extend_head(LONG_HEAD);
             survey.find_first_thread(input.head());
+        } else if survey.is_tagged() {
+            input.extend_head(TAGGED_HEAD);
+            survey.find_first_thread(input.head());
         }
         let head = Head { bytes: input.head(), file: input.file() };
         let layout = survey.layout(&head, options.tid_from_name);
-        let reader = StraceReader { layout, file: Arc::clone(input.file()) };
+        let untagged = survey.first_owner().map(|first| Mutex::new(Untagged::new(first)));
+        let reader = StraceReader { layout, untagged, file: Arc::clone(input.file()) };
         Ok(Box::new(crate::start(self.name(), reader, input, options)))
     }
 }

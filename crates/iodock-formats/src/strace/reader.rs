@@ -8,15 +8,18 @@ use super::settle::{Crossing, Notes, Open, State};
 use super::survey::Layout;
 use super::threads::{Begun, Threads};
 use super::times::Times;
+use super::untagged::{Change, Owner, Untagged};
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{CallId, Clock, LossKind, Outcome, Phase, RawCall, Record, UNKNOWN};
 use memchr::memchr;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Reads one strace log.
 pub struct StraceReader {
     pub layout: Layout,
+    /// Of a log with `[pid N]` on some of its lines.
+    pub untagged: Option<Mutex<Untagged>>,
     pub file: Arc<str>,
 }
 
@@ -32,7 +35,15 @@ impl LogReader for StraceReader {
         self.layout.resolution
     }
 
+    fn scan(&self, lines: &Lines<'_>, notes: &mut Notes) {
+        if let Some(untagged) = &self.untagged {
+            let mut untagged = untagged.lock().unwrap_or_else(PoisonError::into_inner);
+            untagged.scan(lines.bytes, lines.first_line, &mut notes.owners);
+        }
+    }
+
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
+        let owners = std::mem::take(&mut chunk.notes.owners).into_iter();
         let mut pass = Pass {
             reader: self,
             text: lines.bytes,
@@ -43,7 +54,11 @@ impl LogReader for StraceReader {
             line: lines.first_line,
             dangling: None,
             just_begun: None,
+            owner: Owner { tid: self.layout.bare_tid, ambiguous: false },
+            owners,
+            next_owner: u64::MAX,
         };
+        pass.next_owner = pass.owners.as_slice().first().map_or(u64::MAX, |change| change.line);
         pass.chunk.notes.first_line = lines.first_line;
         pass.all(lines.at_end);
         pass.close();
@@ -82,6 +97,11 @@ pub struct Pass<'a> {
     pub(super) dangling: Option<Dangling<'a>>,
     /// The thread whose call began on the line before: with `-z` its end follows, without any prefix.
     pub(super) just_begun: Option<u32>,
+    /// Whose lines without a thread are.
+    owner: Owner,
+    owners: std::vec::IntoIter<Change>,
+    /// The line of the next of `owners`.
+    next_owner: u64,
 }
 
 impl<'a> Pass<'a> {
@@ -97,6 +117,9 @@ impl<'a> Pass<'a> {
             }
             let cut = newline.is_none() && at_end;
             let line = &self.text[start..stop];
+            if self.line >= self.next_owner {
+                self.change_owner();
+            }
             if (holed && memchr(0, line).is_some()) || !self.one(line, cut) {
                 self.unreadable(line, cut);
             }
@@ -106,11 +129,23 @@ impl<'a> Pass<'a> {
         self.drop_dangling();
     }
 
+    #[cold]
+    fn change_owner(&mut self) {
+        while let Some(change) = self.owners.as_slice().first().filter(|change| change.line <= self.line) {
+            self.owner = change.owner;
+            self.owners.next();
+        }
+        self.next_owner = self.owners.as_slice().first().map_or(u64::MAX, |change| change.line);
+    }
+
     /// Reads a line; `false` if it can't be read.
     #[inline]
     pub(super) fn one(&mut self, line: &'a [u8], cut: bool) -> bool {
         let (prefix, kind) = line::read(line);
         let just_begun = self.just_begun.take();
+        if self.owner.ambiguous && prefix.tid.is_none() && !matches!(kind, Kind::Noise | Kind::Unknown) {
+            self.lose(LossKind::UntaggedLines, self.line, line);
+        }
         match kind {
             Kind::Call { name, text } => self.call(prefix, name, text, cut),
             Kind::Begun { name, text } => self.begun(prefix, name, text),
@@ -129,7 +164,7 @@ impl<'a> Pass<'a> {
 
     #[inline(always)]
     fn tid(&self, prefix: &Prefix) -> u32 {
-        prefix.tid.unwrap_or(self.reader.layout.bare_tid)
+        prefix.tid.unwrap_or(self.owner.tid)
     }
 
     #[inline(always)]

@@ -3,6 +3,7 @@
 use super::join;
 use super::threads::Span;
 use super::times::{Timeline, Times};
+use super::untagged::Change;
 use crate::Chunk;
 use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 /// What the parallel step says about a chunk.
 #[derive(Debug, Default)]
 pub struct Notes {
+    /// Whose the untagged lines are, for the parallel step.
+    pub owners: Vec<Change>,
     pub times: Times,
     pub spans: Vec<Span>,
     /// The chunk's first line.

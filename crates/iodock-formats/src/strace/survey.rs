@@ -1,13 +1,17 @@
 //! What the first lines of a log say about the rest.
 
+use super::first::First;
 use super::line::{self, Kind};
 use super::names::known;
 use super::prefix::Prefix;
+use super::untagged::Owner;
 use crate::Head;
 use iodock_event::{Batch, Clock, RawCall, UNKNOWN};
 
 /// Lines looked at.
 const LOOKED_AT: usize = 1000;
+/// ... from the first `[pid N]` on.
+const TAGGED_LOOKED_AT: usize = 20_000;
 
 /// How a log's lines are laid out.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +42,7 @@ pub struct Survey {
     resolution: Option<i64>,
     with_tid: u32,
     bare: u32,
-    /// `Process N attached` and children of forks: not the thread that began the log.
-    children: Vec<u32>,
-    /// The one attached process, where the log begins with that.
-    attached_first: Option<u32>,
-    first_other: Option<u32>,
+    first: First,
     looked_at: usize,
 }
 
@@ -61,15 +61,22 @@ impl Survey {
 
     /// Does no line so far show its thread?
     pub fn is_bare(&self) -> bool {
-        self.bare > 0 && self.with_tid == 0 && self.attached_first.is_none()
+        self.bare > 0 && self.with_tid == 0 && !self.first.is_attached()
     }
 
-    /// Reads on in a longer `head`, until a line shows the thread of those that showed none.
+    /// Has the log lines with `[pid N]`? Then others may have none.
+    pub fn is_tagged(&self) -> bool {
+        self.first.is_tagged()
+    }
+
+    /// Reads on in a longer `head`, to see which threads it shows behind lines that show none.
     pub fn find_first_thread(&mut self, head: &[u8]) {
         let mut batch = Batch::default();
         let whole_lines = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
+        let mut tagged = 0;
         for line in whole_lines.split(|&byte| byte == b'\n').skip(self.looked_at.saturating_sub(1)) {
-            if self.first_other.is_some() {
+            tagged += usize::from(self.is_tagged());
+            if tagged > TAGGED_LOOKED_AT {
                 break;
             }
             batch.clear();
@@ -77,10 +84,17 @@ impl Survey {
         }
     }
 
+    /// The process that wrote the first lines, where tags show others.
+    pub fn first_owner(&self) -> Option<Owner> {
+        self.is_tagged().then(|| self.first.owner())
+    }
+
     fn look(&mut self, line: &[u8], batch: &mut Batch) {
         let (prefix, kind) = line::read(line);
+        self.first.look(&prefix, &kind, line);
         if line.ends_with(b" attached") {
-            return self.message(line);
+            self.events += 1;
+            return;
         }
         match kind {
             Kind::Call { name, text } => self.look_at_call(&prefix, name, text, batch),
@@ -93,7 +107,7 @@ impl Survey {
             }
             Kind::Noise if line.is_empty() => {}
             Kind::Noise if line::is_table(line.trim_ascii()) => self.tables += 1,
-            Kind::Noise => self.message(line),
+            Kind::Noise => self.events += 1,
             _ => self.unknown += 1,
         }
     }
@@ -109,7 +123,7 @@ impl Survey {
             return;
         }
         self.timed += u32::from(raw.duration != UNKNOWN);
-        self.children.extend(batch.forks.iter().map(|fork| fork.child_tid));
+        self.first.returned(prefix, &raw);
         self.call(prefix);
     }
 
@@ -129,28 +143,9 @@ impl Survey {
             self.resolution = Some(prefix.stamp.resolution);
         }
         match prefix.tid {
-            None => {
-                if self.bare == 0 && self.with_tid == 0 && self.children.len() == 1 {
-                    self.attached_first = self.children.first().copied();
-                }
-                self.bare += 1;
-            }
-            Some(tid) => {
-                self.with_tid += 1;
-                if self.first_other.is_none() && !self.children.contains(&tid) {
-                    self.first_other = Some(tid);
-                }
-            }
+            None => self.bare += 1,
+            Some(_) => self.with_tid += 1,
         }
-    }
-
-    /// `strace: Process 123 attached`.
-    fn message(&mut self, line: &[u8]) {
-        self.events += 1;
-        let Some(at) = memchr::memmem::find(line, b"Process ") else { return };
-        let digits = line[at + 8..].iter().take_while(|byte| byte.is_ascii_digit());
-        let tid = digits.fold(0u32, |tid, digit| tid.wrapping_mul(10).wrapping_add(u32::from(digit - b'0')));
-        self.children.push(tid);
     }
 
     /// 0 to 100: is this a log of strace? Logs on a terminal have a program's output in between.
@@ -165,9 +160,8 @@ impl Survey {
 
     pub fn layout(&self, head: &Head<'_>, tid_from_name: bool) -> Layout {
         let from_name = if tid_from_name { tid_in_name(head.file) } else { None };
-        // Lines without a thread belong to the process that was alone: the first one.
-        let first = self.attached_first.or(self.first_other);
-        let bare_tid = if self.with_tid == 0 { self.attached_first.or(from_name) } else { first };
+        let bare_tid =
+            if self.is_tagged() { Some(self.first.owner().tid) } else { self.first.attached().or(from_name) };
         Layout {
             clock: self.clock(),
             resolution: self.resolution,

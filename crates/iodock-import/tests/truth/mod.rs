@@ -1,4 +1,5 @@
 //! A run in memory, and its comparison with a truth file.
+#![allow(dead_code)]
 
 use iodock_event::{CallId, ErrnoId, EventColumns, FileKind, Side, Tables, NONE, UNKNOWN};
 use iodock_import::{open_logs, run, EventSink, ImportError, Imported, LogOptions};

@@ -1,0 +1,317 @@
+//! Whose the lines without `[pid N]` are, where other lines have one.
+//!
+//! On a terminal strace prints the tag only while more than one process is traced (`nprocs > 1` in
+//! its `printleader`). So a line without a tag belongs to the one process that is left. Who that is
+//! follows from tags, ends, forks and the messages of strace, read here in the log's order.
+
+use super::line::{self, Kind};
+use super::names::known;
+use iodock_event::{lwp, Action, Batch, Outcome, RawCall};
+use memchr::memmem;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Whose an untagged line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub tid: u32,
+    /// Could the line be of several processes? Then `tid` is that of a process of its own, without a number.
+    pub ambiguous: bool,
+}
+
+/// From which line on untagged lines have this owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub line: u64,
+    pub owner: Owner,
+}
+
+/// Follows the processes of a log in its order.
+#[derive(Debug)]
+pub struct Untagged {
+    /// Processes that are traced, as far as the log shows.
+    live: FxHashSet<u32>,
+    /// Children that forks returned and no line has shown yet.
+    expected: Vec<u32>,
+    /// Processes that called exit: their end need not be in the log (`-qq`).
+    leaving: FxHashSet<u32>,
+    /// Calls begun and not ended, by process.
+    open: FxHashMap<u32, Vec<u8>>,
+    /// Whose the untagged lines are until the next tag; `None` where that is to be found out.
+    owner: Option<Owner>,
+    /// Whose the last untagged line was.
+    last: Owner,
+    first: Owner,
+    /// A line of a process was seen.
+    begun: bool,
+    /// The last id given to a process without a number.
+    unnumbered: u32,
+    batch: Batch,
+}
+
+/// What a line does to the processes.
+enum Step {
+    Nothing,
+    Line,
+    Begun(Vec<u8>),
+    Resumed(Vec<u8>, Option<u32>),
+    Forked(u32),
+    Leaving,
+    Ended,
+    /// By execve of this thread.
+    Superseded(u32),
+}
+
+impl Untagged {
+    /// `first`: the process that the log begins with.
+    pub fn new(first: Owner) -> Untagged {
+        Untagged {
+            live: FxHashSet::from_iter([first.tid]),
+            expected: Vec::new(),
+            leaving: FxHashSet::default(),
+            open: FxHashMap::default(),
+            owner: Some(first),
+            last: first,
+            first,
+            begun: false,
+            // That of the first may be taken.
+            unnumbered: lwp::UNNUMBERED + 1,
+            batch: Batch::default(),
+        }
+    }
+
+    /// Adds the changes in `text`, whose first line is `first_line`; the first of them is at that line.
+    pub fn scan(&mut self, text: &[u8], first_line: u64, changes: &mut Vec<Change>) {
+        changes.push(Change { line: first_line, owner: self.last });
+        for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.trim_ascii_end();
+            let before = self.last;
+            self.line(line);
+            if self.last != before {
+                changes.push(Change { line: first_line + index as u64, owner: self.last });
+            }
+            self.after(line);
+        }
+    }
+
+    fn line(&mut self, line: &[u8]) {
+        let (mut prefix, mut kind) = line::read(line);
+        if matches!(kind, Kind::Unknown) {
+            // The program's own output may stand before a line.
+            let Some(at) = memmem::rfind(line, b"[pid ") else { return };
+            (prefix, kind) = line::read(&line[at..]);
+        }
+        let step = self.step(&kind);
+        if matches!(step, Step::Nothing) {
+            return;
+        }
+        match prefix.tid.filter(|_| prefix.bracketed) {
+            Some(tid) => {
+                self.owner = None;
+                self.show(tid);
+                self.take(tid, step);
+            }
+            None => self.bare(step),
+        }
+        self.begun = true;
+    }
+
+    /// What a line says of processes at its end, behind a call or alone.
+    fn after(&mut self, line: &[u8]) {
+        if let Some(to) = line.strip_suffix(b" ...>").and_then(changed_to) {
+            let bracketed = line::read(line).0.tid;
+            self.end(bracketed.unwrap_or(self.last.tid));
+            self.owner = None;
+            self.show(to);
+        }
+        if !(line.ends_with(b"ached") || line.ends_with(b" threads")) {
+            return;
+        }
+        match message(line) {
+            Some((tid, true)) => self.attached(tid),
+            Some((tid, false)) => self.end(tid),
+            None => {}
+        }
+    }
+
+    fn show(&mut self, tid: u32) {
+        if self.live.insert(tid) {
+            self.expected.retain(|&child| child != tid);
+        }
+        self.leaving.remove(&tid);
+    }
+
+    fn attached(&mut self, tid: u32) {
+        if !self.begun {
+            // `strace -p`: the log begins with it.
+            self.live.remove(&0);
+        }
+        self.show(tid);
+        let alone = self.live.len() == 1;
+        self.owner = alone.then_some(Owner { tid, ambiguous: false });
+    }
+
+    fn bare(&mut self, step: Step) {
+        let owner = self.owner.unwrap_or_else(|| self.survivor(&step));
+        if self.owner.is_none() {
+            // No other process is traced any more, whether the log shows its end or not.
+            self.live.clear();
+            self.leaving.clear();
+            self.live.insert(owner.tid);
+            self.owner = Some(owner);
+        }
+        self.last = owner;
+        let ended = matches!(step, Step::Ended);
+        self.take(owner.tid, step);
+        if ended {
+            // It was the last one.
+            self.owner = None;
+            self.expected.clear();
+        }
+    }
+
+    /// The one process that is left; one without a number where that can't be told.
+    fn survivor(&mut self, step: &Step) -> Owner {
+        let known = self.only_one(step);
+        let several = self.live.len() > 1 || !self.expected.is_empty();
+        let ambiguous = match known {
+            Some(tid) => self.first.ambiguous && tid == self.first.tid,
+            None => several,
+        };
+        if self.live.is_empty() {
+            self.expected.clear();
+        }
+        let tid = known.unwrap_or_else(|| {
+            self.unnumbered = self.unnumbered.saturating_add(1);
+            self.unnumbered
+        });
+        Owner { tid, ambiguous }
+    }
+
+    fn only_one(&self, step: &Step) -> Option<u32> {
+        let mut live = self.live.iter().copied();
+        if let (Some(tid), None) = (live.next(), live.next()) {
+            return Some(tid);
+        }
+        let only = |wanted: &dyn Fn(&u32) -> bool| {
+            let mut found = self.live.iter().copied().filter(wanted);
+            found.next().filter(|_| found.next().is_none())
+        };
+        let staying = only(&|tid| !self.leaving.contains(tid));
+        let inside = match step {
+            Step::Resumed(name, _) => only(&|tid| self.open.get(tid) == Some(name)),
+            _ => None,
+        };
+        let child = match self.expected[..] {
+            [child] if self.live.is_empty() => Some(child),
+            _ => None,
+        };
+        staying.or(inside).or(child)
+    }
+
+    fn take(&mut self, tid: u32, step: Step) {
+        match step {
+            Step::Nothing | Step::Line => {
+                self.open.remove(&tid);
+            }
+            Step::Begun(name) => {
+                self.open.insert(tid, name);
+            }
+            Step::Resumed(_, child) => {
+                self.open.remove(&tid);
+                self.expected.extend(child.filter(|child| !self.live.contains(child)));
+            }
+            Step::Forked(child) if !self.live.contains(&child) => self.expected.push(child),
+            Step::Forked(_) => {}
+            Step::Leaving => {
+                self.leaving.insert(tid);
+            }
+            Step::Ended => self.end(tid),
+            Step::Superseded(thread) => {
+                self.end(thread);
+                self.live.insert(tid);
+            }
+        }
+    }
+
+    fn end(&mut self, tid: u32) {
+        self.live.remove(&tid);
+        self.leaving.remove(&tid);
+        self.open.remove(&tid);
+    }
+
+    fn step(&mut self, kind: &Kind<'_>) -> Step {
+        match *kind {
+            Kind::Call { name, text } => self.call(name, text),
+            Kind::Begun { name, .. } => Step::Begun(name.to_vec()),
+            Kind::Resumed { name, text } => match self.ended_call(name, text, true) {
+                Some(raw) if raw.outcome == Outcome::NoResult && is_exit(name) => Step::Leaving,
+                Some(raw) => Step::Resumed(name.to_vec(), child_of(&raw)),
+                None => Step::Resumed(name.to_vec(), None),
+            },
+            Kind::End { text } => match text.strip_prefix(b"superseded by execve in pid ") {
+                Some(thread) => number(thread).map_or(Step::Ended, Step::Superseded),
+                None => Step::Ended,
+            },
+            Kind::Signal { .. } => Step::Line,
+            Kind::Noise | Kind::Unknown => Step::Nothing,
+        }
+    }
+
+    fn call(&mut self, name: &[u8], text: &[u8]) -> Step {
+        if is_exit(name) {
+            return Step::Leaving;
+        }
+        let child = self.ended_call(name, text, false).as_ref().and_then(child_of);
+        child.map_or(Step::Line, Step::Forked)
+    }
+
+    /// The end of a call of those that matter here.
+    fn ended_call(&mut self, name: &[u8], text: &[u8], resumed: bool) -> Option<RawCall> {
+        // Few names have these ends: a look at the table for each line would double the cost.
+        if !(name.ends_with(b"fork") || name.starts_with(b"clone") || is_exit(name)) {
+            return None;
+        }
+        let mut raw = RawCall::new(known(name)?, 0);
+        self.batch.clear();
+        match resumed {
+            true => line::orphaned_end(text, &mut raw, &mut self.batch)?,
+            false => line::whole_call(text, &mut raw, &mut self.batch)?,
+        }
+        Some(raw)
+    }
+}
+
+/// The 7 of `<pid changed to 7`: the execve of a thread goes on under its leader's id.
+fn changed_to(line: &[u8]) -> Option<u32> {
+    let at = memmem::rfind(line, b"<pid changed to ")?;
+    number(&line[at + 16..])
+}
+
+/// The process that strace says it attached, or left (`false`).
+pub fn message(line: &[u8]) -> Option<(u32, bool)> {
+    let at = memmem::rfind(line, b"Process ")?;
+    let rest = &line[at + 8..];
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let tid = number(rest)?;
+    match &rest[digits..] {
+        b" attached" => Some((tid, true)),
+        b" detached" => Some((tid, false)),
+        what if what.starts_with(b" attached with ") => Some((tid, true)),
+        _ => None,
+    }
+}
+
+fn is_exit(name: &[u8]) -> bool {
+    matches!(name, b"exit_group" | b"exit" | b"_exit")
+}
+
+fn child_of(raw: &RawCall) -> Option<u32> {
+    let forks = matches!(raw.call.spec().action, Action::Fork | Action::Vfork | Action::Clone);
+    let child = u32::try_from(raw.result).ok().filter(|&child| child > 0);
+    child.filter(|_| forks && raw.outcome == Outcome::Succeeded)
+}
+
+fn number(text: &[u8]) -> Option<u32> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
+}

@@ -1,0 +1,249 @@
+//! Logs as people paste, wrap and redirect them (`fixtures/public`), against what they hold.
+
+mod truth;
+
+use iodock_event::{CallId, LossKind, NONE};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use truth::Run;
+
+fn public(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/public").join(name)
+}
+
+/// Each row: process, call, file, bytes, offset.
+fn rows(run: &Run) -> Vec<(i32, String, String, i64, i64)> {
+    let events = &run.events;
+    let of = |row: usize| {
+        let task = &run.tables.tasks[events.utid[row] as usize];
+        let file = match events.file[row] {
+            NONE => String::new(),
+            file => run.tables.files.row(file).name.to_string(),
+        };
+        (task.pid, CallId(events.call[row]).name(), file, events.bytes[row], events.offset[row])
+    };
+    (0..events.len()).map(of).collect()
+}
+
+fn lost(run: &Run, kind: LossKind) -> u64 {
+    run.imported.losses.count(kind)
+}
+
+#[test]
+fn untagged_lines_belong_to_the_process_that_is_left() {
+    let bare = Run::of(&public("strace-root-exits-first/root-exits.log"), None);
+    let tagged = Run::of(&public("strace-root-exits-first/root-exits-tagged.log"), None);
+    assert_eq!(rows(&bare), rows(&tagged));
+    assert_eq!((rows(&bare).len(), bare.tables.tasks.len()), (7, 2));
+    let written = rows(&bare).into_iter().find(|row| row.1 == "write").unwrap();
+    assert_eq!(written, (102, "write".into(), "/d/log".into(), 5, 0));
+    assert_eq!(bare.tables.files.len(), 3);
+}
+
+/// What the tags and ends of a log alone say.
+#[test]
+fn untagged_lines_without_messages_and_forks() {
+    let text = std::fs::read_to_string(public("strace-root-exits-first/root-exits.log")).unwrap();
+    let lines = |without: &[&str]| -> String {
+        let kept = text.lines().filter(|line| !without.iter().any(|word| line.contains(word)));
+        kept.map(|line| format!("{line}\n")).collect()
+    };
+    for without in [&["attached"][..], &["clone"], &["clone", "attached"]] {
+        let run = of_text(&lines(without));
+        let owners: Vec<(i32, String)> = rows(&run).into_iter().map(|row| (row.0, row.1)).collect();
+        let child = |call: &str| owners.contains(&(102, call.to_string()));
+        assert!(child("write") && child("close") && child("openat"), "{without:?}: {owners:?}");
+        assert!(owners.contains(&(101, "execve".into())), "{without:?}: {owners:?}");
+        assert_eq!(lost(&run, LossKind::UntaggedLines), 0);
+    }
+}
+
+fn of_text(text: &str) -> Run {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("iodock-public-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, text).unwrap();
+    let run = Run::of(&path, None);
+    std::fs::remove_file(&path).unwrap();
+    run
+}
+
+fn owners(run: &Run) -> Vec<(i32, String)> {
+    rows(run).into_iter().map(|row| (row.0, row.1)).collect()
+}
+
+#[test]
+fn three_processes_end_one_after_another() {
+    let run = of_text(
+        "execve(\"/a\", [\"a\"], 0x7ffd /* 9 vars */) = 0\n\
+         clone(child_stack=NULL, flags=SIGCHLD) = 12\nstrace: Process 12 attached\n\
+         [pid    12] clone(child_stack=NULL, flags=SIGCHLDstrace: Process 13 attached\n) = 13\n\
+         [pid    13] read(0,  <unfinished ...>\n[pid    11] +++ killed by SIGKILL +++\n\
+         [pid    12] exit_group(0) = ?\n[pid    12] +++ exited with 0 +++\n\
+         <... read resumed>\"x\", 1) = 1\nwrite(1, \"x\", 1) = 1\n+++ exited with 0 +++\n",
+    );
+    assert_eq!(
+        owners(&run),
+        [(11, "execve"), (11, "clone"), (12, "clone"), (12, "exit_group"), (13, "read"), (13, "write")]
+            .map(|(pid, call)| (pid, call.to_string()))
+    );
+}
+
+#[test]
+fn a_thread_that_calls_execve_goes_on_under_the_first_number() {
+    let run = of_text(
+        "execve(\"/a\", [\"a\"], 0x7ffd /* 9 vars */) = 0\n\
+         clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_SIGHAND|CLONE_THREAD|CLONE_SYSVSEM) = 12\n\
+         strace: Process 12 attached\n[pid    12] execve(\"/b\", [\"b\"], 0x7f /* 9 vars */ <unfinished ...>\n\
+         [pid    11] +++ superseded by execve in pid 12 +++\n<... execve resumed>) = 0\nclose(5) = 0\n\
+         +++ exited with 0 +++\n",
+    );
+    assert_eq!(owners(&run).last().unwrap(), &(11, "close".to_string()));
+    assert_eq!(lost(&run, LossKind::OrphanResumed), 0);
+}
+
+/// With `-qq` no end is shown, so any of the two may be the one that is left.
+#[test]
+fn lines_of_one_of_several_are_not_guessed() {
+    let run = of_text(
+        "execve(\"/a\", [\"a\"], 0x7ffd /* 9 vars */) = 0\nclone(child_stack=NULL, flags=SIGCHLD) = 12\n\
+         [pid    11] clone(child_stack=NULL, flags=SIGCHLD) = 13\n[pid    12] close(7) = 0\n\
+         [pid    13] close(8) = 0\n[pid    11] exit_group(0) = ?\nclose(9) = 0\n",
+    );
+    assert_eq!(owners(&run).last().unwrap(), &(0, "close".to_string()));
+    assert_eq!(lost(&run, LossKind::UntaggedLines), 1);
+}
+
+/// Children only, and no sign of who made them: the first lines are nobody's by name.
+#[test]
+fn the_first_process_may_stay_without_a_number() {
+    let run = of_text(
+        "openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n[pid    12] openat(AT_FDCWD, \"/b\", O_RDONLY) = 4\n\
+         [pid    12] +++ exited with 0 +++\n\
+         --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=12, si_uid=0, si_status=0} ---\n\
+         openat(AT_FDCWD, \"/c\", O_RDONLY) = 4\n+++ exited with 0 +++\n",
+    );
+    assert_eq!(owners(&run).iter().map(|row| row.0).collect::<Vec<_>>(), [0, 12, 0]);
+    assert_eq!((run.tables.tasks.len(), lost(&run, LossKind::UntaggedLines)), (2, 0));
+}
+
+const DAEMON: &str = "
+import os, sys, time
+f = os.open('root', os.O_RDWR | os.O_CREAT, 0o666); os.write(f, b'root')
+if os.fork():
+    time.sleep(0.2); os._exit(0)
+g = os.open('child1', os.O_RDWR | os.O_CREAT, 0o666); os.write(g, b'c1')
+time.sleep(0.5); os.write(f, b'from child')
+if os.fork():
+    time.sleep(0.2); os.write(g, b'bye'); os._exit(0)
+time.sleep(0.5); os.write(g, b'from grandchild'); os.kill(os.getpid(), 9)
+";
+
+const FAMILY: &str = "
+import os, sys, time, threading, subprocess
+def work(n):
+    with open(f't{n}', 'wb', 0) as file: file.write(b'x' * (n + 1)); time.sleep(0.1 * n)
+threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+open('between', 'wb', 0).write(b'alone')
+subprocess.run(['sh', '-c', 'echo one > a; (sleep 0.2; echo two > b) & sleep 0.1; cat a > c'])
+if os.fork() == 0:
+    time.sleep(0.1); os.write(os.open('late', os.O_WRONLY | os.O_CREAT), b'late!'); os._exit(3)
+os._exit(0)
+";
+
+/// How often each thread opened, wrote and closed, and how much it wrote: without numbers, to compare runs.
+type Work = Vec<[i64; 4]>;
+
+fn work_of(run: &Run) -> Work {
+    let mut threads: BTreeMap<u32, [i64; 4]> = BTreeMap::new();
+    for (row, (_, call, _, bytes, _)) in rows(run).iter().enumerate() {
+        let work = threads.entry(run.events.utid[row]).or_default();
+        let place = ["openat", "write", "close"].iter().position(|name| name == call);
+        place.into_iter().for_each(|place| work[place] += 1);
+        work[3] += if call == "write" { *bytes } else { 0 };
+    }
+    let mut all: Work = threads.into_values().filter(|work| work[..3] != [0; 3]).collect();
+    all.sort();
+    all
+}
+
+/// Each file of `-ff` is a thread of its own.
+fn work_of_files(folder: &Path) -> Work {
+    let mut all = Work::new();
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if path.file_name().unwrap().to_string_lossy().starts_with("one.") {
+            let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+            if text.lines().any(|line| line.contains(") = ") || line.contains(")  ")) {
+                all.extend(work_of(&Run::of(&path, None)));
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+fn python() -> Option<String> {
+    let output = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+/// Runs `program` in an empty folder. Without `one`: with its log on standard error, as on a terminal.
+fn trace(options: &str, program: &str, scratch: &Path, one: bool) -> Option<()> {
+    let folder = scratch.join("work");
+    std::fs::remove_dir_all(&folder).ok();
+    std::fs::create_dir_all(&folder).ok()?;
+    let mut command = Command::new("strace");
+    command.args(options.split_whitespace()).current_dir(&folder).env("PYTHONDONTWRITEBYTECODE", "1");
+    match one {
+        true => command.arg("-ff").arg("-o").arg(scratch.join("one")),
+        false => command.arg("-f").stderr(std::fs::File::create(scratch.join("tty")).ok()?),
+    };
+    command.args([&python()?, "-S", "-c", program]).status().ok()?;
+    Some(())
+}
+
+/// A log on a terminal against the files of `-ff` of the same program.
+#[test]
+fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
+    let scratch = std::env::temp_dir().join(format!("iodock-terminal-{}", std::process::id()));
+    for program in [DAEMON, FAMILY] {
+        for options in [
+            "",
+            "-e trace=openat,write,close,execve,clone,clone3,vfork,fork",
+            "-e trace=openat,write,close",
+            "-e trace=openat,write,close -q",
+            "-q -tt -T",
+        ] {
+            std::fs::remove_dir_all(&scratch).ok();
+            std::fs::create_dir_all(&scratch).unwrap();
+            let traced =
+                trace(options, program, &scratch, false).and(trace(options, program, &scratch, true));
+            if traced.is_none() {
+                eprintln!("skipped: no strace or no python3");
+                return;
+            }
+            let run = Run::of(&scratch.join("tty"), Some("/w"));
+            assert_eq!(work_of(&run), work_of_files(&scratch), "{options}\n{program}");
+            assert_eq!(lost(&run, LossKind::UntaggedLines), 0, "{options}");
+            if options.starts_with("-e trace=openat,write,close") && !options.contains("clone") {
+                // Which descriptors a child got is not in the log.
+                continue;
+            }
+            let writes: Vec<(String, i64, i64)> = rows(&run)
+                .into_iter()
+                .filter(|row| row.1 == "write" && row.2.starts_with("/w/"))
+                .map(|(_, _, file, bytes, offset)| (file, bytes, offset))
+                .collect();
+            let wrote = |file: &str, bytes, offset| writes.contains(&(format!("/w/{file}"), bytes, offset));
+            match program == DAEMON {
+                true => assert!(wrote("root", 10, 4) && wrote("child1", 15, 5), "{options}: {writes:?}"),
+                false => assert!(wrote("between", 5, 0) && wrote("late", 5, 0), "{options}: {writes:?}"),
+            }
+        }
+    }
+    std::fs::remove_dir_all(&scratch).unwrap();
+}
