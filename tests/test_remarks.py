@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from iodock.health.measurements import Cache, Limit, Measurements, Remark
+from iodock.health.measurements import Cache, Limit, Load, Measurements, Protocol, Remark
 from iodock.health.remarks import find
 from iodock.health.remarks.noise import f_tail, incomplete_beta, t_limit, t_tails
 from iodock.language import language_in
-from iodock.views.remarks_text import remark_text
+from iodock.views.remarks_text import none_text, remark_text
 from synthetic_curves import DOUBLED, MIB, PROCESSES, SIZES, Made, Shape, made
 
 RUNS = 100
@@ -159,6 +159,44 @@ CASES = (
         {"operation": "write"},
         limits=(Limit("1 Gbit Ethernet", 70 * MIB / 0.6),),
     ),
+    Case(
+        "grows with size to the end",
+        (
+            Made(
+                "write", lambda p, s: MIB * {SIZES[1]: 64, SIZES[2]: 517, SIZES[3]: 973}[s], (1,), SIZES[1:4]
+            ),
+        ),
+        "grows-throughout",
+        {"size_bytes": [SIZES[1], SIZES[3]], "processes": 1},
+    ),
+    Case(
+        "grows between two sizes",
+        (Made("write", lambda p, s: MIB * {SIZES[0]: 64, SIZES[2]: 973}[s], (1,), (SIZES[0], SIZES[2])),),
+        "grows-throughout",
+        {"size_bytes": [SIZES[0], SIZES[2]]},
+    ),
+    Case(
+        "falls with size to the end",
+        (
+            Made(
+                "write", lambda p, s: MIB * {SIZES[1]: 973, SIZES[2]: 517, SIZES[3]: 64}[s], (1,), SIZES[1:4]
+            ),
+        ),
+        "falls-throughout",
+        {"size_bytes": [SIZES[1], SIZES[3]]},
+    ),
+    Case(
+        "grows slowly with processes to the end",
+        (files("file-stat", values(10, 20, 28, 60, 85, 190)),),
+        "grows-throughout",
+        {"processes": [1, 500]},
+    ),
+    Case(
+        "a wide hole",
+        (Made("write", lambda p, s: MIB * (60 if s in SIZES[1:3] else 110), (1,), SIZES[:4]),),
+        "varies",
+        {"operation": "write"},
+    ),
     Case("a hole", (Made("write", values(100, 400, 350, 150, 360, 370)),), "apart", {"processes": 50}),
     Case(
         "a hole in a grid",
@@ -195,7 +233,8 @@ def test_a_kind_is_found_at_its_point(case: Case) -> None:
 def test_every_kind_has_a_case() -> None:
     from iodock.health.remarks.sentences import Kind
 
-    assert {case.kind for case in CASES} | {"unstable"} == set(Kind)
+    of_the_whole = {"unstable", "page-cache", "other-load"}
+    assert {case.kind for case in CASES} | of_the_whole == set(Kind)
 
 
 def test_an_unstable_cell_is_found() -> None:
@@ -237,6 +276,97 @@ def test_what_lies_within_the_spread_is_withheld() -> None:
     said = [sum(bool(find(made(curve, noise, seed))) for seed in range(40)) for noise in (0.02, 0.4)]
     assert said[0] == 40
     assert said[1] <= 4
+
+
+def three_sizes(noise: float = 0.02, repeats: int = 3, cache: Cache | None = None) -> Measurements:
+    rates = {SIZES[1]: 64, SIZES[2]: 517, SIZES[3]: 973}
+    return made(
+        [Made("write", lambda p, s: MIB * rates[s], (1,), SIZES[1:4], cache=cache)], noise, 1, repeats
+    )
+
+
+def test_growth_to_the_end_names_both_ends() -> None:
+    (found,) = find(three_sizes(0.001))
+    said = remark_text(found, language_in("en"))
+    assert "grows with the request size throughout (64 KiB: 64 MiB/s, 16 MiB: 97" in said
+    assert said.endswith("larger requests may be faster still")
+
+
+def test_growth_along_settings_and_nodes() -> None:
+    """Files, threads, queue depths: whatever differs and is a number."""
+    several = []
+    for name, at in (("files", "variant"), ("io_depth", "variant"), ("nodes", "nodes")):
+        cells = []
+        for value, factor in ((1, 1.0), (4, 2.0), (16, 4.5)):
+            one = made([Made("write", lambda p, s, f=factor: MIB * 100 * f, (16,))], 0.03, value).cells[0]  # type: ignore[misc]
+            changed = (
+                {"variant": {name: str(value)}}
+                if at == "variant"
+                else {"nodes": value, "processes": 4 * value}
+            )
+            cells.append(replace(one, **changed))  # type: ignore[arg-type]
+        found = [
+            one for one in find(Measurements(Protocol(), tuple(cells))) if one.kind == "grows-throughout"
+        ]
+        several.append([one.message.values.get("setting") for one in found])
+    assert several[0] == ["files"] and several[1] == ["io depth"] and "nodes" in several[2]
+
+
+def test_curves_of_several_processes_are_said_once() -> None:
+    rates = {SIZES[1]: 64, SIZES[2]: 517, SIZES[3]: 973}
+    found = find(made([Made("write", lambda p, s: MIB * rates[s] * p, (1, 2), SIZES[1:4])], 0.02, 1))
+    grows = [
+        one
+        for one in found
+        if one.kind == "grows-throughout" and one.at["size_bytes"] == [SIZES[1], SIZES[3]]
+    ]
+    assert len(grows) == 1 and grows[0].at["processes"] == [1, 2]
+    assert "times): larger" in remark_text(grows[0], language_in("en"))
+
+
+def test_no_remark_is_no_all_clear() -> None:
+    """The sentence names what was compared, and what was not tested."""
+    flat = made([Made("write", lambda p, s: MIB * 100, (1, 4), SIZES[:3])], 0.03, 4)
+    assert find(flat) == ()
+    said = none_text(flat, language_in("en"))
+    for words in (
+        "write, 4 KiB, 64 KiB, 1 MiB, processes 1, 4, repeats 3",
+        "30 %",
+        "Not tested: ",
+        "other load",
+    ):
+        assert words in said, said
+    assert "nothing changes" not in said
+    once = none_text(three_sizes(repeats=1), language_in("en"))
+    assert "nothing could be compared" in once and "measured once: 3 of 3" in once
+    unknown = none_text(
+        made([Made("read", lambda p, s: MIB, (1, 4), cache=Cache.UNKNOWN)], 0.03, 4), language_in("en")
+    )
+    assert "cache is not known: 2" in unknown and "request size: only one size" in unknown
+    assert "検証していない" in none_text(flat, language_in("ja"))
+
+
+def test_writes_into_memory_do_not_judge_the_disk() -> None:
+    limits = (Limit("disk", 1000 * MIB),)
+    cached = replace(three_sizes(cache=Cache.PAGE_CACHE), protocol=Protocol(limits=limits))
+    kinds = {one.kind for one in find(cached)}
+    assert "page-cache" in kinds and "link-limit" not in kinds
+    for one in find(cached):
+        assert "into the page cache" in remark_text(one, language_in("en"))
+    assert "link-limit" in {
+        one.kind for one in find(replace(three_sizes(), protocol=Protocol(limits=limits)))
+    }
+
+
+def test_other_load_is_remarked_once() -> None:
+    measured = three_sizes()
+    load = Load(load_average=9.0, others_cpu_share=0.4, steal_share=None)
+    cells = (replace(measured.cells[0], load=load), *measured.cells[1:])
+    (found,) = (one for one in find(replace(measured, cells=cells)) if one.kind == "other-load")
+    said = remark_text(found, language_in("en"))
+    assert "1 of 3 cells" in said and "40 %" in said
+    quiet = (replace(measured.cells[0], load=Load(9.0, 0.02, 0.0)), *measured.cells[1:])
+    assert "other-load" not in {one.kind for one in find(replace(measured, cells=quiet))}
 
 
 def test_without_repeats_nothing_is_said() -> None:

@@ -24,7 +24,7 @@ from iodock.views.measurements_words import (
     value_text,
     variant_text,
 )
-from iodock.views.remarks_text import remark_text
+from iodock.views.remarks_text import none_text, remark_text
 from iodock.views.report.markup import Markup, join, tag
 from iodock.views.report.sheet import Page, document, joined
 
@@ -88,13 +88,7 @@ def _remarks(measurements: Measurements, text: Language) -> Markup:
     if measurements.remarks:
         items = (tag("li", remark_text(remark, text, common)) for remark in measurements.remarks)
         return tag("ul", *items, class_="all-remarks")
-    known = any(cell.spread is not None for cell in measurements.cells)
-    why = (
-        N_("No remarks: nothing changes by more than the spread")
-        if known
-        else N_("No remarks: nothing was repeated, so the spread is not known")
-    )
-    return tag("p", text.gettext(why), class_="empty")
+    return tag("p", none_text(measurements, text), class_="empty")
 
 
 def _graphs(measurements: Measurements, text: Language) -> Markup:

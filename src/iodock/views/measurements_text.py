@@ -26,7 +26,7 @@ from iodock.views.measurements_words import (
     value_text,
     variant_text,
 )
-from iodock.views.remarks_text import remark_text
+from iodock.views.remarks_text import none_text, remark_text
 
 WIDTH_WITHOUT_TERMINAL = 160
 MOST_ROWS = 2_000
@@ -82,9 +82,7 @@ def _remarks(measurements: Measurements, text: Language) -> list[str]:
         common = in_common(measurements.cells)
         said = [f"- {remark_text(remark, text, common)}" for remark in measurements.remarks]
         return ["", text.gettext(N_("Remarks")), *said]
-    if measurements.cells and all(cell.spread is None for cell in measurements.cells):
-        return ["", text.gettext(N_("No remarks: nothing was repeated, so the spread is not known"))]
-    return ["", text.gettext(N_("No remarks: nothing changes by more than the spread"))]
+    return ["", none_text(measurements, text)]
 
 
 def _table(measurements: Measurements, text: Language, width: int) -> Table:

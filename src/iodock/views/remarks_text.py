@@ -4,19 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from iodock.health.measurements import Json, Remark
+from iodock.health.measurements import Cache, Json, Measurements, Remark
+from iodock.health.remarks.whole import tested
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES
 from iodock.views.diagnosis_words import say
-from iodock.views.measurements_words import operation_text, test_text, variant_text
+from iodock.views.measurements_words import cache_text, operation_text, test_text, variant_text
 
 _LISTED = 4
+
+
+def none_text(measurements: Measurements, text: Language) -> str:
+    """Why there is no remark: what was compared, and what was not tested. Never an all-clear beyond that."""
+    known = tested(measurements)
+    left_out = text.gettext(N_("; ")).join(say(one, text) for one in known.untested)
+    if not known.operations:
+        if not measurements.cells:
+            return text.gettext(N_("No remarks: nothing was measured"))
+        return text.gettext(N_("No remarks, as nothing could be compared. Not tested: {what}"), what=left_out)
+    names = dict.fromkeys(operation_text(operation, text) for _, operation in known.operations)
+    parts = [text.listed(names)]
+    if known.sizes:
+        parts.append(_span([BYTES.text(size) for size in known.sizes], text))
+    if known.processes:
+        span = _span([f"{number:,}" for number in known.processes], text)
+        parts.append(text.gettext(N_("processes {processes}"), processes=span))
+    if known.repeats:
+        fewest, most = known.repeats
+        counts = f"{fewest:,}" if fewest == most else f"{fewest:,}-{most:,}"
+        parts.append(text.gettext(N_("repeats {count}"), count=counts))
+    said = text.gettext(
+        N_("No remarks: no change of 30 % or more beyond the spread was found in {compared}"),
+        compared=text.listed(parts),
+    )
+    if not left_out:
+        return said
+    return text.gettext(N_("{said}. Not tested: {what}"), said=said, what=left_out)
 
 
 def remark_text(remark: Remark, text: Language, common: Mapping[str, str] | None = None) -> str:
     """`large transfer, write, 1 MiB: levels off at 100 processes: ...`, without what COMMON to all cells."""
     sentence = say(remark.message, text)
-    if "test" not in remark.at or not remark.message.values:
+    if "test" not in remark.at or "operation" not in remark.at or not remark.message.values:
         # Read from a file, where it is a whole line.
         return sentence
     return text.gettext(N_("{subject}: {sentence}"), subject=subject(remark, text, common), sentence=sentence)
@@ -26,6 +55,8 @@ def subject(remark: Remark, text: Language, common: Mapping[str, str] | None = N
     """What a remark speaks of; the numbers that its sentence tells are left out."""
     at, values = remark.at, remark.message.values
     parts = [test_text(str(at["test"]), text), operation_text(str(at["operation"]), text)]
+    if at.get("cache") is not None:
+        parts.append(cache_text(Cache(str(at["cache"])), text))
     sizes, processes = _numbers(at.get("size_bytes")), _numbers(at.get("processes"))
     if sizes and not {"size_bytes", "first_bytes"} & set(values):
         parts.append(_span([BYTES.text(size) for size in sizes], text))

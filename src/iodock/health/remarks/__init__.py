@@ -1,7 +1,8 @@
 """Remarks: the sentences that a specialist would write beside the graphs, found by statistics.
 
-`find` looks along processes and along I/O size. What changes by less than the spread is not remarked, and
-where nothing was repeated there is no spread, so nothing is said at all. One remark stands for all sizes (or
+`find` looks along processes, I/O size, nodes and settings. What changes by less than the spread is not
+remarked, and where nothing was repeated there is no spread, so no change is said. `whole.tested` tells what
+was compared, without which no remark would read as an all-clear. One remark stands for all sizes (or
 numbers of processes) of which it is true at the same point.
 """
 
@@ -11,9 +12,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from iodock.health.measurements import Json, Measurements, Remark
-from iodock.health.remarks import across, along, sentences
-from iodock.health.remarks.curves import PROCESSES, SIZE, Curve, curves_of
+from iodock.health.measurements import Cell, Json, Measurements, Remark
+from iodock.health.remarks import across, along, sentences, whole
+from iodock.health.remarks.curves import PROCESSES, SIZE, Curve, curves_of, settings_of
 from iodock.health.remarks.sentences import Kind
 
 _OTHER = {PROCESSES: SIZE, SIZE: PROCESSES}
@@ -32,10 +33,16 @@ def find(measurements: Measurements) -> tuple[Remark, ...]:
         *across.independent_of_size(by_size, by_processes),
         *across.of_limits(cells, measurements.protocol),
         *across.unstable(cells),
+        *_trends(cells),
+        *whole.into_page_cache(cells),
+        *whole.other_load(cells),
     ]
     order = {(cell.test, cell.operation): at for at, cell in reversed(list(enumerate(cells)))}
     return tuple(
-        sorted(_once(found), key=lambda one: order.get((str(one.at["test"]), str(one.at["operation"])), -1))
+        sorted(
+            _once(found),
+            key=lambda one: order.get((str(one.at.get("test")), str(one.at.get("operation"))), -1),
+        )
     )
 
 
@@ -50,12 +57,24 @@ def _on_curves(curves: Sequence[Curve], told: set[int]) -> Iterable[Remark]:
     return _merged(remarks, _OTHER[curves[0].axis], curves) if curves else []
 
 
+def _trends(cells: Sequence[Cell]) -> Iterable[Remark]:
+    """What two points are enough for, and what changes along other settings."""
+    for axis in (SIZE, PROCESSES, *settings_of(cells)):
+        curves = [
+            curve for curve in curves_of(cells, axis, least=2) if axis not in _OTHER or len(curve.points) == 2
+        ]
+        remarks = [remark for curve in curves for remark in along.trends(curve)]
+        yield from _merged(remarks, _OTHER[axis], curves) if axis in _OTHER else remarks
+
+
 def _merged(remarks: Sequence[Remark], other: str, curves: Sequence[Curve]) -> list[Remark]:
     """Remarks that differ in the OTHER axis only as one."""
     groups: dict[str, list[Remark]] = {}
     for remark in remarks:
         at = {name: value for name, value in remark.at.items() if name != other}
-        groups.setdefault(json.dumps([remark.kind, at], sort_keys=True), []).append(remark)
+        # What differs has points of its own on each curve.
+        own = remark.at.get(other) if remark.kind == Kind.VARIES else None
+        groups.setdefault(json.dumps([remark.kind, at, own], sort_keys=True), []).append(remark)
     return [_one(group, other, curves) for group in groups.values()]
 
 
@@ -69,6 +88,12 @@ def _one(group: Sequence[Remark], other: str, curves: Sequence[Curve]) -> Remark
     known = [one.at[other] for one in group if one.at.get(other) is not None]
     if len(known) < 2:
         return first
+    if first.message.text in sentences.SEVERAL:
+        factors = [float(str(one.message.values["change_factor"])) for one in group]
+        values = {**first.message.values, "least_factor": min(factors), "most_factor": max(factors)}
+        first = replace(
+            first, message=replace(first.message, text=sentences.SEVERAL[first.message.text], values=values)
+        )
     return replace(first, at={**first.at, other: known})
 
 

@@ -9,7 +9,7 @@ from iodock.findings import Message
 from iodock.health.measurements import Json, Remark
 from iodock.health.remarks import sentences, shape
 from iodock.health.remarks.curves import PROCESSES, SIZE, Curve, Point
-from iodock.health.remarks.sentences import Kind
+from iodock.health.remarks.sentences import Kind, rate
 
 Values = Mapping[str, int | float | str]
 _BAD = math.log(0.75)
@@ -28,8 +28,14 @@ def remarks_on(curve: Curve) -> Iterator[Remark]:
     for point in shape.apart(rest):
         rest = rest.without(point)
         yield _apart(curve, point)
-    if len(rest.points) >= 3 and not shape.constant(rest):
-        yield from _by_processes(rest) if curve.axis == PROCESSES else _by_size(rest)
+    if len(rest.points) >= 3:
+        shaped = [] if shape.constant(rest) else list(_shape(rest))
+        # A change that has no shape of its own is said all the same.
+        yield from shaped or trends(rest)
+
+
+def _shape(curve: Curve) -> Iterator[Remark]:
+    return _by_processes(curve) if curve.axis == PROCESSES else _by_size(curve)
 
 
 def _by_processes(curve: Curve) -> Iterator[Remark]:
@@ -41,7 +47,7 @@ def _by_processes(curve: Curve) -> Iterator[Remark]:
             curve, Kind.IN_PROPORTION, sentences.IN_PROPORTION, ends, evidence, {PROCESSES: [first, last]}
         )
     elif (down := shape.fall(curve)) is not None:
-        yield _fall(curve, down)
+        yield from [] if _falls_throughout(curve, down) and first > 1 else [_fall(curve, down)]
     elif (flat := shape.plateau(curve)) is not None:
         at = curve.at(flat.start)
         values: Values = {
@@ -57,7 +63,8 @@ def _by_processes(curve: Curve) -> Iterator[Remark]:
 def _by_size(curve: Curve) -> Iterator[Remark]:
     down = shape.fall(curve)
     if down is not None:
-        yield _fall(curve, down)
+        if not _falls_throughout(curve, down):
+            yield _fall(curve, down)
         return
     flat = shape.plateau(curve)
     start = flat.start if flat is not None else shape.jump(curve)
@@ -77,6 +84,47 @@ def _by_size(curve: Curve) -> Iterator[Remark]:
         evidence,
         {SIZE: curve.at(start)},
     )
+
+
+def _falls_throughout(curve: Curve, down: shape.Fall) -> bool:
+    trend = shape.trend(curve)
+    return down.last is curve.points[0] and trend is not None and not trend.grows
+
+
+_TRENDS = {
+    (PROCESSES, True): sentences.GROWS_BY_PROCESSES,
+    (PROCESSES, False): sentences.FALLS_BY_PROCESSES,
+    (SIZE, True): sentences.GROWS_BY_SIZE,
+    (SIZE, False): sentences.FALLS_BY_SIZE,
+}
+_VARIES = {PROCESSES: sentences.VARIES_BY_PROCESSES, SIZE: sentences.VARIES_BY_SIZE}
+
+
+def trends(curve: Curve) -> Iterator[Remark]:
+    """That values grow or fall from end to end, or else that they differ at all."""
+    if (found := shape.trend(curve)) is not None:
+        kind = Kind.GROWS_THROUGHOUT if found.grows else Kind.FALLS_THROUGHOUT
+        template = _TRENDS.get(
+            (curve.axis, found.grows),
+            sentences.GROWS_BY_SETTING if found.grows else sentences.FALLS_BY_SETTING,
+        )
+        ends = {"first": curve.points[0], "last": curve.points[-1]}
+    elif (pair := shape.differs(curve)) is not None:
+        kind, template = Kind.VARIES, _VARIES.get(curve.axis, sentences.VARIES_BY_SETTING)
+        ends = {"low": pair[0], "high": pair[1]}
+    else:
+        return
+    values: dict[str, int | float | str] = {}
+    unit = {PROCESSES: "processes", SIZE: "bytes"}.get(curve.axis, "setting")
+    if unit == "setting":
+        values["setting"] = curve.axis.replace("_", " ")
+    for name, point in ends.items():
+        values[f"{name}_{unit}"] = curve.at(point)
+        values[name] = rate(point.cell)
+    at: dict[str, Json] = {curve.axis: [curve.at(one) for one in ends.values()]}
+    change = curve.points[-1].y - curve.points[0].y
+    values["change_factor"] = math.exp(abs(change))
+    yield remark(curve, kind, template, values, {**values, **measured(curve)}, at)
 
 
 def _fall(curve: Curve, down: shape.Fall) -> Remark:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from iodock.health.measurements import Cell, Json, Unit
+from iodock.health.measurements import Cell, Json, Unit, from_memory
 from iodock.health.remarks.noise import Noise, noise_of, t_limit, t_tails
 
 PROCESSES = "processes"
 SIZE = "size_bytes"
+NODES = "nodes"
+BLOCK = "block_bytes"
 FALSE_ALARMS = 0.015
 """How often chance may make a remark of any kind in a whole result."""
 _UNITS = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
@@ -56,7 +58,7 @@ class Curve:
 
     def at(self, point: Point) -> int:
         """Processes, or bytes."""
-        return int(getattr(point.cell, self.axis))
+        return position(point.cell, self.axis) or 0
 
     def sure(self, difference: float, error: float, choices: int = 1) -> bool:
         """Whether a difference lies outside the spread; CHOICES is of how many it was the largest."""
@@ -65,11 +67,15 @@ class Curve:
     def place(self) -> dict[str, Json]:
         """Which curve it is, for a remark's `at`."""
         cell = self.cell
-        other = SIZE if self.axis == PROCESSES else PROCESSES
-        said: dict[str, Json] = {"test": cell.test, "operation": cell.operation, other: getattr(cell, other)}
+        said: dict[str, Json] = {"test": cell.test, "operation": cell.operation}
+        if from_memory(cell) and cell.cache:
+            said["cache"] = cell.cache.value
+        for other in (SIZE, PROCESSES):
+            if other != self.axis and len({getattr(point.cell, other) for point in self.points}) == 1:
+                said[other] = getattr(cell, other)
         if len({point.cell.nodes for point in self.points}) == 1:
             said["nodes"] = cell.nodes
-        variant: dict[str, Json] = dict(cell.variant)
+        variant: dict[str, Json] = {name: value for name, value in cell.variant.items() if name != self.axis}
         return {**said, **({"variant": variant} if variant else {})}
 
 
@@ -97,19 +103,37 @@ def usable(cells: Iterable[Cell]) -> list[Cell]:
     return [cell for cell in cells if cell.unit in _UNITS and cell.value > 0]
 
 
-def curves_of(cells: Sequence[Cell], axis: str) -> list[Curve]:
-    """Every curve of at least three points along AXIS whose noise is known."""
-    groups = [group for operation in _operations(cells) for group in _groups(operation, axis)]
-    comparisons = sum(len(group) for group in groups)
+def curves_of(cells: Sequence[Cell], axis: str, least: int = 3) -> list[Curve]:
+    """Every curve of at least LEAST points along AXIS whose noise is known."""
+    operations = _operations(cells, axis)
+    comparisons = sum(len(group) for operation in operations for group in _groups(operation, axis, least))
     alpha = FALSE_ALARMS / max(comparisons, 1)
-    return [
-        curve for operation in _operations(cells) for curve in _curves(operation, axis, alpha, len(cells))
-    ]
+    return [curve for operation in operations for curve in _curves(operation, axis, alpha, len(cells), least)]
 
 
-def _operations(cells: Sequence[Cell]) -> list[list[Cell]]:
+def settings_of(cells: Iterable[Cell]) -> list[str]:
+    """Axes beside processes and size: nodes, and each setting that is a number (threads, files, io_depth)."""
+    names = {
+        name: None
+        for cell in cells
+        for name, value in cell.variant.items()
+        if value.isdecimal() and name != BLOCK
+    }
+    return [NODES, *names]
+
+
+def position(cell: Cell, axis: str) -> int | None:
+    """Where a cell lies along an axis; None where it has no place there."""
+    if axis in (PROCESSES, SIZE, NODES):
+        value = getattr(cell, axis)
+        return int(value) if value else None
+    text = cell.variant.get(axis, "")
+    return (int(text) or None) if text.isdecimal() and len(text) < 19 else None
+
+
+def _operations(cells: Sequence[Cell], axis: str) -> list[list[Cell]]:
     return split(
-        usable(cells), lambda cell: (cell.test, cell.operation, cell.unit, cell.cache, _variant(cell))
+        usable(cells), lambda cell: (cell.test, cell.operation, cell.unit, cell.cache, _variant(cell, axis))
     )
 
 
@@ -121,39 +145,44 @@ def split(cells: Iterable[Cell], key: Callable[[Cell], object]) -> list[list[Cel
     return list(parts.values())
 
 
-def _variant(cell: Cell) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((name, value) for name, value in cell.variant.items() if name != "block_bytes"))
+def _variant(cell: Cell, axis: str) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((name, value) for name, value in cell.variant.items() if name not in (BLOCK, axis)))
 
 
-def _groups(cells: Sequence[Cell], axis: str) -> list[list[Cell]]:
+def _groups(cells: Sequence[Cell], axis: str, least: int) -> list[list[Cell]]:
     """Cells of one operation as curves, split by what else differs where x would be twice on a curve."""
-    known = [cell for cell in cells if getattr(cell, axis)]
-    other = SIZE if axis == PROCESSES else PROCESSES
-    groups = split(known, lambda cell: getattr(cell, other))
-    for key in (lambda cell: cell.nodes, lambda cell: cell.variant.get("block_bytes")):
+    known = [cell for cell in cells if position(cell, axis)]
+    others = [other for other in (PROCESSES, SIZE) if other != axis]
+    if axis == NODES:
+        # Processes usually grow with the nodes: those on each stay the same.
+        others = [SIZE]
+        groups = split(known, lambda cell: (cell.size_bytes, (cell.processes or 0) / (cell.nodes or 1)))
+    else:
+        groups = split(known, lambda cell: tuple(getattr(cell, other) for other in others))
+    for key in (lambda cell: cell.nodes, lambda cell: cell.variant.get(BLOCK)):
         groups = [
             part for group in groups for part in (split(group, key) if _doubled(group, axis) else [group])
         ]
-    return [group for group in groups if len(group) >= 3 and not _doubled(group, axis)]
+    return [group for group in groups if len(group) >= least and not _doubled(group, axis)]
 
 
 def _doubled(cells: Sequence[Cell], axis: str) -> bool:
-    return len({getattr(cell, axis) for cell in cells}) < len(cells)
+    return len({position(cell, axis) for cell in cells}) < len(cells)
 
 
-def _curves(cells: Sequence[Cell], axis: str, alpha: float, everything: int) -> list[Curve]:
+def _curves(cells: Sequence[Cell], axis: str, alpha: float, everything: int, least: int) -> list[Curve]:
     noise = noise_of(cells, FALSE_ALARMS / max(everything, 1))
     if noise is None:
         return []
     return [
         Curve(axis, tuple(_point(cell, axis, noise) for cell in _sorted(group, axis)), noise, alpha)
-        for group in _groups(cells, axis)
+        for group in _groups(cells, axis, least)
     ]
 
 
 def _sorted(cells: Sequence[Cell], axis: str) -> list[Cell]:
-    return sorted(cells, key=lambda cell: int(getattr(cell, axis)))
+    return sorted(cells, key=lambda cell: position(cell, axis) or 0)
 
 
 def _point(cell: Cell, axis: str, noise: Noise) -> Point:
-    return Point(math.log(getattr(cell, axis)), math.log(cell.value), noise.error(cell), cell)
+    return Point(math.log(position(cell, axis) or 1), math.log(cell.value), noise.error(cell), cell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from iodock.health.measurements import Cell, Unit
 from iodock.language import N_
 
 
@@ -20,6 +21,22 @@ class Kind(StrEnum):
     LINK_LIMIT = "link-limit"
     APART = "apart"
     UNSTABLE = "unstable"
+    GROWS_THROUGHOUT = "grows-throughout"
+    FALLS_THROUGHOUT = "falls-throughout"
+    VARIES = "varies"
+    PAGE_CACHE = "page-cache"
+    OTHER_LOAD = "other-load"
+
+
+_PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+
+
+def rate(cell: Cell) -> str:
+    """`64 MiB/s`, `12,000/s`: the same in all languages."""
+    if cell.unit is not Unit.BYTES_PER_S:
+        return f"{float(f'{cell.value:.3g}'):,.6g}/s"
+    power = min(max(int(cell.value).bit_length() - 1, 0) // 10, len(_PREFIXES) - 1)
+    return f"{float(f'{cell.value / (1 << (10 * power)):.3g}'):g} {_PREFIXES[power]}B/s"
 
 
 LEVELS_OFF = N_(
@@ -57,3 +74,64 @@ UNSTABLE = N_(
     "{usual_share}"
 )
 UNSTABLE_THROUGHOUT = N_("is unstable throughout: repeats differ by {spread_share}")
+
+GROWS_BY_SIZE = N_(
+    "grows with the request size throughout ({first_bytes}: {first}, {last_bytes}: {last}): larger requests "
+    "may be faster still"
+)
+FALLS_BY_SIZE = N_(
+    "falls with the request size throughout ({first_bytes}: {first}, {last_bytes}: {last}): smaller requests "
+    "may be faster still"
+)
+GROWS_BY_PROCESSES = N_(
+    "grows with processes throughout ({first_processes}: {first}, {last_processes}: {last}): more processes "
+    "may be faster still"
+)
+FALLS_BY_PROCESSES = N_(
+    "falls with processes throughout ({first_processes}: {first}, {last_processes}: {last}): fewer processes "
+    "may be faster still"
+)
+GROWS_BY_SIZE_SEVERAL = N_(
+    "grows with the request size throughout ({first_bytes} to {last_bytes}: {least_factor} to {most_factor} "
+    "times): larger requests may be faster still"
+)
+FALLS_BY_SIZE_SEVERAL = N_(
+    "falls with the request size throughout ({first_bytes} to {last_bytes}: {least_factor} to {most_factor} "
+    "times): smaller requests may be faster still"
+)
+GROWS_BY_PROCESSES_SEVERAL = N_(
+    "grows with processes throughout ({first_processes} to {last_processes}: {least_factor} to "
+    "{most_factor} times): more processes may be faster still"
+)
+FALLS_BY_PROCESSES_SEVERAL = N_(
+    "falls with processes throughout ({first_processes} to {last_processes}: {least_factor} to "
+    "{most_factor} times): fewer processes may be faster still"
+)
+SEVERAL = {
+    GROWS_BY_SIZE: GROWS_BY_SIZE_SEVERAL,
+    FALLS_BY_SIZE: FALLS_BY_SIZE_SEVERAL,
+    GROWS_BY_PROCESSES: GROWS_BY_PROCESSES_SEVERAL,
+    FALLS_BY_PROCESSES: FALLS_BY_PROCESSES_SEVERAL,
+}
+"""Of curves at several sizes, or numbers of processes: values of one of them would mislead."""
+GROWS_BY_SETTING = N_(
+    "grows with {setting} throughout ({first_setting}: {first}, {last_setting}: {last}): more may be faster "
+    "still"
+)
+FALLS_BY_SETTING = N_(
+    "falls with {setting} throughout ({first_setting}: {first}, {last_setting}: {last}): less may be faster "
+    "still"
+)
+VARIES_BY_SIZE = N_("differs with the request size: {low} at {low_bytes}, {high} at {high_bytes}")
+VARIES_BY_PROCESSES = N_(
+    "differs with the number of processes: {low} at {low_processes}, {high} at {high_processes}"
+)
+VARIES_BY_SETTING = N_("differs with {setting}: {low} at {low_setting}, {high} at {high_setting}")
+PAGE_CACHE = N_(
+    "nothing waited for the disk or server within the time, so these rates are those of memory (cells: "
+    "{cells}, up to {best_bytes_per_s}): measure with fsync or O_DIRECT"
+)
+OTHER_LOAD = N_(
+    "The machine was busy with something else during {busy} of {cells} cells (other programs: up to "
+    "{cpu_share} of the processors; other virtual machines: {steal_share}): measure again when it is quiet"
+)

@@ -144,6 +144,38 @@ def fall(curve: Curve) -> Fall | None:
     return Fall(points[last], level, end, loss) if curve.sure(loss, math.hypot(error, end.error)) else None
 
 
+@dataclass(frozen=True)
+class Trend:
+    """From end to end values grow, or fall."""
+
+    grows: bool
+
+
+def trend(curve: Curve) -> Trend | None:
+    """Whether values change in one direction up to the last point, which is beyond all others."""
+    points = curve.points
+    whole = points[-1].y - points[0].y
+    error = math.hypot(points[0].error, points[-1].error)
+    if abs(whole) < _GROWN or not curve.sure(whole, error):
+        return None
+    sign = math.copysign(1.0, whole)
+    back = any(
+        sign * (one.y - later.y) > max(_SAME, _SUSPECT * math.hypot(one.error, later.error))
+        for one, later in combinations(points, 2)
+    )
+    # Where the last step is level, going on would change nothing.
+    last = sign * points[-1].y - max(sign * one.y for one in points[:-1])
+    return Trend(sign > 0) if not back and last > _SAME else None
+
+
+def differs(curve: Curve) -> tuple[Point, Point] | None:
+    """The lowest and the highest point, where they surely differ."""
+    low, high = (choose(curve.points, key=lambda point: point.y) for choose in (min, max))
+    difference, error = high.y - low.y, math.hypot(low.error, high.error)
+    sure = difference > _GROWN and curve.sure(difference, error, len(curve.points) ** 2)
+    return (low, high) if sure else None
+
+
 def peak(curve: Curve) -> Point | None:
     """The one point that stands out above a curve that goes on without it."""
     points = curve.points
