@@ -22,6 +22,7 @@ from iodock.settings import Settings
 from iodock.store import Store
 from iodock.views.diagnosis_json import diagnosis_json
 from iodock.views.diagnosis_text import diagnosis_text
+from iodock.views.diagnosis_words import say
 from iodock.views.overview import overview_of
 from iodock.views.verdict import judge
 from synthetic import event_row, file_row, process_row, write_store
@@ -181,19 +182,60 @@ def test_a_run_without_a_problem_is_told_so(
     assert found.verdict.io_share == pytest.approx(seconds / 10)
 
 
-def test_what_was_not_seen_is_not_said_to_be_fine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = made_store(tmp_path, 0.1)
+def with_losses(store: Path, losses: dict[str, int], calls: int | None = None) -> Path:
     manifest = store / "manifest.json"
     told = json.loads(manifest.read_text())
-    told["losses"] = [{"name": "own-system-calls", "count": 1, "cure": "cure"}]
+    told["losses"] = [{"name": name, "count": count, "cure": "cure"} for name, count in losses.items()]
+    if calls is not None:
+        told["source"]["calls"] = calls
     manifest.write_text(json.dumps(told))
+    return store
+
+
+HIDING = [
+    ("own-system-calls", 1, None, "it is not known how many"),
+    ("unreached-programs", 1, None, "it is not known how many"),
+    ("stopped-processes", 1, None, "it is not known how many"),
+    ("journal-cut", 1, None, "it is not known how many"),
+    ("before-load", 100, 500, "it is not known how many"),
+    ("too-many-requests", 3000, 1000, "3,000 of about 4,000 calls were not seen"),
+    ("dropped-records", 100, 900, "100 of about 1,000 calls were not seen"),
+    ("foreign-calls", 100, 900, "100 of about 1,000 calls were not seen"),
+]
+
+
+@pytest.mark.parametrize(("name", "count", "calls", "says"), HIDING, ids=[one[0] for one in HIDING])
+@pytest.mark.parametrize("seconds", [0.1, 1.0])
+def test_what_was_not_seen_is_not_judged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: float,
+    name: str,
+    count: int,
+    calls: int | None,
+    says: str,
+) -> None:
+    store = with_losses(made_store(tmp_path, seconds), {name: count}, calls)
     found = findings(store, monkeypatch)
-    assert "fine" not in found.verdict.text.text
+    told = say(found.verdict.text, language_in("en"))
+    assert says in told and "can't say whether the I/O is fine" in told
     assert "record what was not seen" in found.next_step.text
+    assert found.verdict.judges is False
+    assert found.verdict.unseen_calls == (count if calls and name != "before-load" else None)
     with Store.open(store) as opened:
-        checked = judge(overview_of(opened), language_in("en"))
-    assert checked.headline.startswith("What was seen of the I/O is fine")
-    assert any("Not all was seen" in sentence for sentence in checked.sentences)
+        for code in LANGUAGES:
+            checked = judge(overview_of(opened), language_in(code))
+            assert checked.level == "unjudged" and "{" not in checked.headline
+            assert (checked.headline == told) == (code == "en")
+        assert not any("little to gain" in sentence for sentence in checked.sentences)
+
+
+@pytest.mark.parametrize("losses", [{"too-many-requests": 3}, {"dropped-records": 9}, {"before-load": 3}])
+def test_a_small_share_of_calls_leaves_the_judgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: dict[str, int]
+) -> None:
+    found = findings(with_losses(made_store(tmp_path, 0.1), losses, 1000), monkeypatch)
+    assert "Your I/O is fine" in found.verdict.text.text and found.verdict.judges
 
 
 def test_json_is_what_the_schema_says(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

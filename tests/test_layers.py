@@ -26,6 +26,7 @@ LEVELS = {
     "monitor": 3,
     "portal": 9,
     "relations": 3,
+    "unseen": 3,
     "analyses": 4,
     "ratio": 4,
     "rules": 5,

@@ -9,7 +9,6 @@ from iodock import rules
 from iodock.analyses.overview import PART
 from iodock.errors import RequestError
 from iodock.findings import (
-    HIDES_CALLS,
     IO_FINE,
     MOST_FILES,
     Advice,
@@ -31,6 +30,7 @@ from iodock.rules.asking import candidates_of
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
+from iodock.unseen import Unseen, says, unseen_of
 
 LEAST_UNTRACED = 0.02
 """So much of a recorded run is the program's own at least, however much tracing added."""
@@ -297,6 +297,8 @@ def _verdict(facts: Facts, found: Sequence[Finding]) -> Verdict:
         io_seconds=None if io is None else io / 1e9,
         io_share=share,
         waiting_seconds=None if waiting is None else waiting / 1e9,
+        unseen_calls=_unseen(facts).count,
+        judges=_unseen(facts).judges,
         text=_verdict_text(facts, found, share),
     )
 
@@ -304,6 +306,9 @@ def _verdict(facts: Facts, found: Sequence[Finding]) -> Verdict:
 def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -> Message:
     worth = [one for one in found if one.severity is not Severity.NOTE]
     values = {"io_share": share, "things": len(worth)}
+    unseen = _unseen(facts)
+    if not worth and not unseen.judges:
+        return says(unseen)
     if not facts.calls:
         return Message(N_("No file I/O was seen in this run."))
     if share is None:
@@ -313,10 +318,6 @@ def _verdict_text(facts: Facts, found: Sequence[Finding], share: float | None) -
             else N_("How long the I/O took is not known; nothing in its pattern is worth changing.")
         )
         return Message(text, values)
-    if not worth and _hides_calls(facts):
-        return Message(
-            N_("{io_share} of the run was I/O that was seen, and nothing of it is worth changing."), values
-        )
     if not worth:
         text = (
             N_("Your I/O is fine: it took {io_share} of the run. Nothing worth changing.")
@@ -335,7 +336,7 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
         return Message(
             N_("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
         )
-    if _hides_calls(facts):
+    if not _unseen(facts).judges:
         return Message(
             N_(
                 "Next: record what was not seen, as is said below: there may be more I/O than this, and some "
@@ -352,8 +353,8 @@ def _next_step(facts: Facts, found: Sequence[Finding]) -> Message:
     )
 
 
-def _hides_calls(facts: Facts) -> bool:
-    return any(loss.name in HIDES_CALLS for loss in facts.store.manifest.losses)
+def _unseen(facts: Facts) -> Unseen:
+    return unseen_of(facts.store)
 
 
 def _probes(facts: Facts) -> Iterable[Message]:

@@ -131,6 +131,10 @@ class Verdict:
     io_share: float | None
     waiting_seconds: float | None
     """Wall time only in calls on pipes and sockets."""
+    unseen_calls: int | None
+    """Calls that were not seen; None: some were not, and how many is not known."""
+    judges: bool
+    """Whether enough was seen to say that the I/O is fine."""
     text: Message
 
 

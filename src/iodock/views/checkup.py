@@ -120,7 +120,7 @@ def _print_verdict(overview: Overview, console: Console, text: Language) -> None
     split = _split(overview, text)
     if split:
         print_sentence(console, split)
-    if verdict.level not in ("fine", "no_io") and overview.costs:
+    if verdict.level not in ("fine", "unjudged", "no_io") and overview.costs:
         print_sentence(console, _largest(overview.costs[0], overview, text))
 
 

@@ -23,6 +23,8 @@ def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
             "io_seconds": verdict.io_seconds,
             "io_share": verdict.io_share,
             "waiting_seconds": verdict.waiting_seconds,
+            "unseen_calls": verdict.unseen_calls,
+            "judges": verdict.judges,
             "text": say(verdict.text, text),
         },
         "findings": [_finding(finding, text) for finding in diagnosis.findings],

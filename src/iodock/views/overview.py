@@ -9,8 +9,8 @@ from typing import Any
 from iodock.analyses import find
 from iodock.analyses.base import request
 from iodock.answer import Answer
-from iodock.findings import HIDES_CALLS
 from iodock.store import Store
+from iodock.unseen import unseen_of
 from iodock.views.verdict import Cost, Overview, Part
 
 _STOPPING = {"strace", "ptrace"}
@@ -22,8 +22,8 @@ def overview_of(store: Store) -> Overview:
     analysis = find("overview")
     found = overview_from(analysis.run(store, request(analysis, {})), store.manifest.durations)
     how = (store.manifest.raw.get("captured") or {}).get("how") or ""
-    hidden = any(loss.name in HIDES_CALLS for loss in store.manifest.losses)
-    return replace(found, stopped=not _STOPPING.isdisjoint(str(how).split("+")), hidden=hidden)
+    stopped = not _STOPPING.isdisjoint(str(how).split("+"))
+    return replace(found, stopped=stopped, unseen=unseen_of(store))
 
 
 def overview_from(answer: Answer, durations: bool) -> Overview:

@@ -11,11 +11,13 @@ from typing import Literal
 
 from iodock.findings import IO_FINE, IO_HEAVY
 from iodock.language import N_, Language
+from iodock.unseen import ALL_SEEN, Unseen, says
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import visible
 
-Level = Literal["fine", "some", "heavy", "no_durations", "no_wall", "no_io"]
+Level = Literal["fine", "unjudged", "some", "heavy", "no_durations", "no_wall", "no_io"]
 HEADLINES: Mapping[Level, str] = {
+    "unjudged": "",  # See `iodock.unseen.says`.
     "fine": N_("Your I/O is fine: {share} of the run was spent in it."),
     "some": N_("{share} of the run was spent in I/O."),
     "heavy": N_("I/O dominates this run: {share} of the time was spent in it."),
@@ -23,7 +25,6 @@ HEADLINES: Mapping[Level, str] = {
     "no_wall": N_("The calls took {io}; how long the run took is not known."),
     "no_io": N_("No file I/O was seen in this run."),
 }
-_FINE_AS_SEEN = N_("What was seen of the I/O is fine: {share} of the run was spent in it.")
 _HIDDEN = N_(
     "Not all was seen, so there may be more I/O than this: how to record the rest is said further down."
 )
@@ -93,8 +94,8 @@ class Overview:
     """What to do where durations are missing."""
     stopped: bool = False
     """The tracer stopped the program at each call, which makes calls look longer than they are."""
-    hidden: bool = False
-    """There may be any number of calls that were not seen."""
+    unseen: Unseen = ALL_SEEN
+    """Calls that were not seen."""
 
     @property
     def summed_io_ns(self) -> int:
@@ -124,13 +125,23 @@ def judge(overview: Overview, text: Language, thresholds: Thresholds | None = No
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
-    words = _FINE_AS_SEEN if level == "fine" and overview.hidden else HEADLINES[level]
-    headline = text.gettext(words, share=share, io=io)
+    if level == "unjudged":
+        said = says(overview.unseen)
+        headline = text.gettext(said.text, **{name: f"{count:,}" for name, count in said.values.items()})
+    else:
+        headline = text.gettext(HEADLINES[level], share=share, io=io)
     return Verdict(level, headline, tuple(_sentences(overview, level, text)))
 
 
 def level_of(overview: Overview, thresholds: Thresholds) -> Level:
     """Which of the verdicts applies."""
+    judged = _level_of_seen(overview, thresholds)
+    # Heavy I/O is no less heavy for what was not seen.
+    hangs_on_all = judged in ("fine", "some", "no_io")
+    return "unjudged" if hangs_on_all and not overview.unseen.judges else judged
+
+
+def _level_of_seen(overview: Overview, thresholds: Thresholds) -> Level:
     if overview.calls == 0:
         return "no_io"
     if not overview.durations or overview.io_ns is None:
@@ -195,18 +206,18 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
 
 def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
     said = []
-    if level in ("fine", "some", "heavy"):
+    if overview.io_ns is not None and overview.io_share is not None:
         times = N_("In {io} of {wall} at least one thread was in a call on a file.")
         said.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
-    if level != "no_io":
+    if overview.calls:
         said.append(_volume(overview, text))
     if overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns:
         said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
-    if overview.hidden:
+    if level != "unjudged" and not overview.unseen.judges:
         said.append(text.gettext(_HIDDEN))
     elif level == "fine":
         said.append(text.gettext(_FINE_ADVICE))
-    if overview.stopped and overview.durations and level != "no_io":
+    if overview.stopped and overview.durations and overview.calls:
         said.append(text.gettext(_STOPPED))
     if level == "no_durations" and overview.cure:
         said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
