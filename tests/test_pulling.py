@@ -26,10 +26,11 @@ from iodock.monitor.speakers import Names
 from iodock.monitor.targets import Shown, Target, each_once, read_targets, target_of
 from iodock.portal import puller
 from iodock.portal.asking import NoRoom
+from iodock.portal.connections import Places
 from iodock.portal.keeper import Keeper
 from iodock.portal.puller import Puller, Pulling, pulling
 from iodock.portal.shown.page import Site
-from iodock.settings import AgentLimits
+from iodock.settings import AgentLimits, ConnectionLimits
 from simulated import played
 from test_collector import BEGIN, SECOND, serving, sums, written
 from test_simulation_tree import agent
@@ -195,7 +196,8 @@ def test_the_end_of_pulling_is_told_and_stops_nothing_else(
 
 def test_errors_are_told_also_to_who_wants_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as door:
-        serving = _Serving(door, Access(), None, Site(), is_quiet=True)
+        room = Places(ConnectionLimits(), open_files=64)
+        serving = _Serving(door, room, Access(), None, Site(), is_quiet=True)
         serving.tell("note: this is not told")
         serving.tell("error: this is")
     assert capsys.readouterr().err == "error: this is\n"
