@@ -11,8 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
-from iodock.monitor.access import Access
+from iodock.monitor.access import Access, TokenFile
+from iodock.portal.session import LASTS_S, Sessions
 from portal_site import (
     EVERY_S,
     OPENED,
@@ -208,6 +211,54 @@ def test_a_cookie_is_as_good_as_a_token(site: Server) -> None:
     assert "Secure" in behind_https[2]["set-cookie"].split("; ")
 
 
+def test_a_session_is_not_the_token_and_ends_at_logout(site: Server) -> None:
+    cookie, other = (site.log_in("operator").split(";")[0] for _ in range(2))
+    assert cookie != other and site.secrets["operator"] not in cookie
+    assert site.get("/jobs", Cookie=cookie)[0] == 200
+    assert site.ask("POST", "/logout", "", b"", Cookie=cookie)[0] == 303
+    # A copy of it opens nothing any more; another browser's session goes on.
+    assert site.get("/jobs", Cookie=cookie)[0] == 401
+    assert site.get("/jobs", Cookie=other)[0] == 200
+    for made_up in ("", "x", site.secrets["operator"]):
+        assert site.get("/jobs", Cookie=f"iodock_session={made_up}")[0] == 401
+
+
+def test_a_session_ends_when_its_token_is_revoked(tmp_path: Path) -> None:
+    _, secrets = with_tokens(tmp_path)
+    path = tmp_path / "tokens.toml"
+    errors: list[str] = []
+    file = TokenFile(path, lambda error: errors.append(str(error)))
+    with portal(tmp_path / "store", Access(file.tokens, file=file)) as server:
+        server.secrets = secrets
+        cookies = {role: server.log_in(role).split(";")[0] for role in ("user", "operator")}
+        blocks = path.read_text().split("[[token]]")
+        path.write_text("[[token]]".join(one for one in blocks if 'role = "operator"' not in one))
+        assert server.get("/", Cookie=cookies["operator"])[0] == 401
+        assert server.get("/", "operator")[0] == 401
+        assert server.get("/", Cookie=cookies["user"])[0] == 200
+        # While the file is being edited nobody is locked out.
+        assert errors == []
+        path.write_text("[[tok")
+        assert server.get("/", Cookie=cookies["user"])[0] == 200
+        # It is said once that what was taken out may still open.
+        assert len(errors) == 1 and "tokens.toml" in errors[0]
+
+
+def test_a_session_ends_after_its_time(tmp_path: Path) -> None:
+    access, secrets = with_tokens(tmp_path)
+    now = [0.0]
+    sessions = Sessions(access, lambda: now[0])
+    scope = {"type": "http", "method": "GET", "path": "/", "scheme": "http", "query_string": b"",
+             "server": ("x", 80), "client": ("192.0.2.1", 1)}  # fmt: skip
+    response = Response()
+    assert sessions.begin(response, secrets["operator"], Request({**scope, "headers": []}))
+    cookie = response.headers["set-cookie"].split(";")[0].encode()
+    asks = Request({**scope, "headers": [(b"cookie", cookie)]})
+    assert sessions.visitor(asks) is not None
+    now[0] = LASTS_S + 1.0
+    assert sessions.visitor(asks) is None
+
+
 def test_what_opens_nothing_sets_no_cookie(site: Server) -> None:
     agent = b"token=" + site.secrets["agent"].encode()
     for body in (b"token=wrong", b"", b"\xff\xfe%%%", b"token=" + b"x" * 9000, agent):
@@ -218,7 +269,7 @@ def test_what_opens_nothing_sets_no_cookie(site: Server) -> None:
     assert site.ask("POST", "/login", "", good, Origin="http://evil.example")[0] == 401
     assert site.get("/login", "user")[0] == 303 and site.get("/login")[0] == 401
     # A cookie is for pages: it pushes nothing.
-    pushed = site.ask("POST", "/api/v1/samples", "", b"x", Cookie=f"iodock_token={site.secrets['agent']}")
+    pushed = site.ask("POST", "/api/v1/samples", "", b"x", Cookie=f"iodock_session={site.secrets['agent']}")
     assert pushed[0] == 401
 
 

@@ -41,6 +41,14 @@ def test_hostile_ids_are_shown_as_text(site: Server) -> None:
     assert not any(row["job"].startswith(("=", "+", "-", "@")) for row in listed)
 
 
+def test_what_can_not_be_seen_is_shown_as_an_escape(site: Server) -> None:
+    unseen = "\u202e\u2066\u200b\u200f\ufeff"
+    pages = [site.get("/jobs?top=1000")[1], site.get("/jobs?q=" + quote(unseen))[1]]
+    pages.append(site.get("/jobs/" + quote("\u202eevil", safe=""))[1])
+    assert not any(letter in page for page in pages for letter in unseen)
+    assert "\\u202eevil" in pages[0] and "\\u202eevil" in pages[2]
+
+
 def test_every_hostile_id_has_its_page(site: Server) -> None:
     text = site.get("/jobs?top=1000")[1]
     links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]
@@ -68,6 +76,7 @@ def test_any_text_as_a_job_is_answered_with_a_page(site: Server, job: str) -> No
         "end=0001-01-01T00:00", "end=2026-13-01T00:00",
         "sort=drop", "order=sideways", "top=0", "top=-1", "top=1e9", "top=%D9%A1", "at=nowhere", "format=exe",
         "lang=xx", "format=csv&table=nothing", "q=" + "x" * 20_001, "sort=job%27--",
+        "colour=red", "Range=1h", "range=1h&range=6h", "top=5&drop=1", "%E2%80%AErange=1h",
     ],
 )  # fmt: skip
 def test_wrong_questions_are_refused_with_a_page(site: Server, query: str) -> None:

@@ -219,14 +219,20 @@ def _site(jobid_name: str | None) -> Site:
 def _access(
     tokens: Path | None, proxies: tuple[str, ...], user_header: str, operators: tuple[str, ...]
 ) -> Access:
-    from iodock.monitor.access import Access, read_tokens
+    from iodock.monitor.access import Access, TokenFile
 
     if operators and not proxies:
         raise RequestError(
             "--operator names a user of a proxy", "--proxy ADDRESS, or a token of role operator"
         )
-    known = read_tokens(tokens) if tokens else None
-    return Access(known, frozenset(proxies), user_header, frozenset(operators))
+    file = TokenFile(tokens, _tokens_not_taken) if tokens else None
+    known = file.tokens if file else None
+    return Access(known, frozenset(proxies), user_header, frozenset(operators), file)
+
+
+def _tokens_not_taken(error: RequestError) -> None:
+    """Also to who wants quiet: a token that was taken out still opens."""
+    say(f"error: {error}; the tokens read before are still valid")
 
 
 def _tls(certificate: Path | None, key: Path | None, client_ca: Path | None) -> Tls | None:

@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -67,6 +68,37 @@ class Token:
     """Of an agent: see Visitor."""
 
 
+class TokenFile:
+    """The tokens of a file as it is now: one that was taken out opens nothing any more."""
+
+    def __init__(self, path: Path, on_error: Callable[[RequestError], None] = lambda error: None) -> None:
+        """ON_ERROR gets why a changed file was not taken. Raises RequestError."""
+        self._path, self._on_error = path, on_error
+        self._seen = _mark(path)
+        self._tokens = read_tokens(path)
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Of a file that can't be read now, as while it is being edited, those that were read last."""
+        mark = _mark(self._path)
+        if mark != self._seen:
+            self._seen = mark
+            try:
+                self._tokens = read_tokens(self._path)
+            except RequestError as error:
+                self._on_error(error)
+        return self._tokens
+
+
+def _mark(path: Path) -> tuple[int, ...] | None:
+    """Differs where the file was changed."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 @dataclass(frozen=True)
 class Access:
     """The rules. Empty ones trust whoever comes, so only the loopback interface may be served."""
@@ -78,6 +110,13 @@ class Access:
     user_header: str = "x-remote-user"
     operators: frozenset[str] = frozenset()
     """Login names."""
+    file: TokenFile | None = None
+    """Where `tokens` were read, and may change."""
+
+    @property
+    def known(self) -> tuple[Token, ...]:
+        """The tokens that open something now."""
+        return self.file.tokens if self.file else self.tokens or ()
 
     @property
     def is_open(self) -> bool:
@@ -109,10 +148,16 @@ class Access:
     def _bearer(self, secret: str) -> Visitor | None:
         found = digest(secret)
         # All are compared, so that the time says nothing of which one it was.
-        matches = [token for token in self.tokens or () if hmac.compare_digest(token.sha256, found)]
-        if not matches:
-            return None
-        return Visitor(matches[0].role, matches[0].user, matches[0].name, matches[0].host)
+        matches = [token for token in self.known if hmac.compare_digest(token.sha256, found)]
+        return _visitor(matches[0]) if matches else None
+
+    def bearer_of(self, sha256: str) -> Visitor | None:
+        """Who has the token of that hash, if it is known still."""
+        return next((_visitor(token) for token in self.known if token.sha256 == sha256), None)
+
+
+def _visitor(token: Token) -> Visitor:
+    return Visitor(token.role, token.user, token.name, token.host)
 
 
 def digest(secret: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote, urlencode
 
@@ -108,6 +108,17 @@ _KEPT = (
     "id", "range", "end", "at", "user", "host", "kind", "severity", "fs", "q", "sort", "order", "top",
     "month", "lang",
 )  # fmt: skip
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Raises RequestError for a value that no page takes, and for one that is given twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name not in (*_KEPT, "format", "table"):
+            raise RequestError(f"{shortened(name)}: no page knows that", "one of " + ", ".join(_KEPT))
+        if name in seen:
+            raise RequestError(f"{name}: is given twice", "give one value")
+        seen.add(name)
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:

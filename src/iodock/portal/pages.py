@@ -17,7 +17,7 @@ from iodock.errors import AnswerError, IodockError, RequestError
 from iodock.language import LANGUAGES, Language, language_in
 from iodock.monitor.access import Access, Visitor
 from iodock.portal import rendering, session
-from iodock.portal.forms import Asked
+from iodock.portal.forms import Asked, check_names
 from iodock.portal.shown import events, file_systems, job, jobs, machine, use
 from iodock.portal.shown.page import NotThere, Question, Remembered, Shown, Site
 from iodock.portal.tables import Table, as_csv, as_json
@@ -36,6 +36,7 @@ class Pages:
 
     def __init__(self, store: MonitorTables, access: Access, site: Site | None = None) -> None:
         self._store, self._access, self._site = store, access, site or Site()
+        self._sessions = session.Sessions(access)
         self._state = Remembered()
         self._turns: anyio.CapacityLimiter | None = None
 
@@ -55,7 +56,7 @@ class Pages:
 
     def _page(self, section: str, choose: Callable[[Request], Show]) -> Endpoint:
         async def answer(request: Request) -> Response:
-            visitor = session.visitor(request, self._access)
+            visitor = self._sessions.visitor(request)
             if visitor is None:
                 return self._stranger(request)
             if self._turns is None:
@@ -70,6 +71,7 @@ class Pages:
         asked = Asked(request.url.path, dict(request.query_params), time.time_ns())
         text = language_of(request)
         try:
+            check_names([name for name, _ in request.query_params.multi_items()])
             _ = asked.language
             form = asked.format
             question = Question(self._store, self._site, asked, visitor, text, self._state)
@@ -99,7 +101,7 @@ class Pages:
 
     def _frame(self, request: Request, visitor: Visitor | None) -> dict[str, object]:
         return {
-            "sections": _SECTIONS, "visitor": visitor, "can_leave": session.has_cookie(request),
+            "sections": _SECTIONS, "visitor": visitor, "can_leave": self._sessions.is_in_one(request),
             "languages": LANGUAGES, "own": _own(request), "is_open": self._access.is_open,
             "is_synthetic": self._site.is_synthetic, "limits": self._store.limits,
         }  # fmt: skip
@@ -126,18 +128,17 @@ class Pages:
 
     async def _come_in(self, request: Request) -> Response:
         if request.method != "POST":
-            known = session.visitor(request, self._access) is not None
+            known = self._sessions.visitor(request) is not None
             return RedirectResponse("/", 303, rendering.HEADERS) if known else self._stranger(request)
         token = await session.token_in_form(request)
-        if not token or not session.is_good(token, self._access):
-            return self._stranger(request, wrong=True)
         response = RedirectResponse("/", 303, rendering.HEADERS)
-        session.keep(response, token, request)
+        if not token or not self._sessions.begin(response, token, request):
+            return self._stranger(request, wrong=True)
         return response
 
     async def _leave(self, request: Request) -> Response:
         response = RedirectResponse("/login", 303, rendering.HEADERS)
-        session.forget(response)
+        self._sessions.end(response, request)
         return response
 
     async def failed(self, request: Request, error: Exception) -> Response:
@@ -145,7 +146,7 @@ class Pages:
         status = error.status_code if isinstance(error, HTTPException) else 500
         if request.url.path.startswith("/api/"):
             return Response(f"{status}\n", status, media_type="text/plain")
-        visitor = session.visitor(request, self._access)
+        visitor = self._sessions.visitor(request)
         return self.message(request, status, visitor)
 
 

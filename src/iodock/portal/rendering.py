@@ -7,11 +7,13 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from iodock.language import Language
 from iodock.portal import numbers
 from iodock.portal.forms import RANGES, job_address, machine_address, shortened, with_values
 from iodock.portal.tables import Column, Row
+from iodock.views.charts.words import visible
 
 _STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -55,12 +57,21 @@ def _environment() -> Environment:
         loader=PackageLoader("iodock.portal"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    # Every text of a template passes here: no name turns the direction of its neighbours, or is unseen.
+    made.finalize = _finalized
     made.globals.update(
         static=static_address, cell=cell, moment=numbers.moment, zone=numbers.zone, amount=numbers.amount,
         duration=numbers.duration, ranges=RANGES, job_address=job_address, machine_address=machine_address,
         with_values=with_values, shortened=shortened,
     )  # fmt: skip
     return made
+
+
+def _finalized(value: object) -> object:
+    """Ordinary line breaks stay: templates have them too."""
+    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
+        return value
+    return "\n".join(visible(line) for line in value.split("\n"))
 
 
 def render(template: str, text: Language, **values: object) -> str:
@@ -80,7 +91,7 @@ def cell(column: Column, row: Row) -> str:
     if column.kind == "time":
         return numbers.moment(int(str(value)))
     if not column.is_number:
-        return shortened(str(value), _LONGEST.get(column.kind, 200))
+        return shortened(visible(str(value)), _LONGEST.get(column.kind, 200))
     shown = numbers.amount(value, column.kind)
     is_bound = row.get("exact") is False and column.kind not in ("seconds", "short_seconds")
     return f"≥ {shown}" if is_bound and column.key not in ("hosts", "jobs", "queue") else shown
