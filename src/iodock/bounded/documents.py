@@ -25,7 +25,7 @@ class DocumentError(ValueError):
 
 def from_json(document: bytes | str) -> Any:
     """What a JSON document holds. Raises DocumentError, which is a ValueError."""
-    _check_values(document)
+    check_values(document)
     try:
         return _checked_depth(json.loads(document))
     except json.JSONDecodeError as error:
@@ -36,6 +36,20 @@ def from_json(document: bytes | str) -> Any:
         raise _too_deep() from None
     except ValueError as error:
         # Python refuses whole numbers of thousands of digits.
+        raise DocumentError(f"is no JSON: {error}") from None
+
+
+def next_json(text: str, start: int) -> tuple[Any, int]:
+    """The JSON document at START of a text of several, and where it ends. The caller calls `check_values` for
+    the whole text. Raises DocumentError."""
+    try:
+        found, end = json.JSONDecoder().raw_decode(text, start)
+        return _checked_depth(found), end
+    except json.JSONDecodeError as error:
+        raise DocumentError(f"is no whole JSON: {error.msg} (column {error.colno})", error.lineno) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError as error:
         raise DocumentError(f"is no JSON: {error}") from None
 
 
@@ -52,7 +66,8 @@ def from_toml(document: str) -> dict[str, Any]:
     return found
 
 
-def _check_values(document: bytes | str) -> None:
+def check_values(document: bytes | str) -> None:
+    """Raises DocumentError for more values than are read."""
     signs: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(document, bytes) else (",", "[", "{")
     # Those inside texts are counted too: a bound is wanted, not a count.
     if sum(map(document.count, signs)) > MOST_VALUES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from iodock.errors import RequestError
@@ -18,6 +19,7 @@ from iodock.health.readers import (
     mdtest,
 )
 from iodock.health.readers.base import Reader, Source
+from iodock.health.readers.credible import credible_cells
 
 READERS: tuple[Reader, ...] = (
     ior.READER,
@@ -33,6 +35,7 @@ READERS: tuple[Reader, ...] = (
 _LEAST = 0.3
 """Less sure than this is a guess."""
 _TIE = 0.04
+_IMPOSSIBLE = "the benchmark printed numbers that can't be: mend or update it, and run it again"
 
 
 def names() -> tuple[str, ...]:
@@ -44,12 +47,25 @@ def read(path: Path, name: str | None = None) -> Measurements:
     """What a file or a result's folder holds, read as NAME says or as recognised. Raises MeasurementError;
     RequestError for a name that is none."""
     source = Source(path)
-    if name is not None:
-        reader = next((one for one in READERS if one.name == name), None)
-        if reader is None:
-            raise RequestError(f"no such benchmark: {name}", f"benchmarks: {', '.join(names())}")
-        return reader.read(source)
-    return recognise(source).read(source)
+    reader = recognise(source) if name is None else next((one for one in READERS if one.name == name), None)
+    if reader is None:
+        raise RequestError(f"no such benchmark: {name}", f"benchmarks: {', '.join(names())}")
+    try:
+        return _credible(reader.read(source), source)
+    except MeasurementError as error:
+        if not source.doubts.counts:
+            raise
+        # There would have been a result but for these, which say more than that there is none.
+        raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _IMPOSSIBLE) from error
+
+
+def _credible(measured: Measurements, source: Source) -> Measurements:
+    """MEASURED without what can't be, which is said in notes. Raises MeasurementError where nothing stays."""
+    cells = credible_cells(measured.cells, source.doubts)
+    if measured.cells and not cells:
+        raise MeasurementError(f"{source.path}: nothing in it can have been measured", _IMPOSSIBLE)
+    notes = (*measured.protocol.notes, *source.doubts.notes())
+    return replace(measured, protocol=replace(measured.protocol, notes=notes), cells=cells)
 
 
 def recognise(source: Source) -> Reader:

@@ -6,7 +6,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,10 @@ from iodock.bounded import files
 from iodock.bounded.limits import MOST_LINES, RESULT
 from iodock.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.health.measurements import Cell, Latency, MeasurementError, Measurements, repeated
+from iodock.health.readers.credible import NO_NUMBER, Doubts, credible_cell
 
+_NOTHING = ("", "-", "NA", "N/A")
+"""As benchmarks write what they did not measure."""
 _MOST = 1e30
 """What is larger was damaged, and would overflow in another unit."""
 _SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
@@ -28,6 +31,8 @@ class Source:
     """One file, or the folder of a whole result."""
 
     path: Path
+    doubts: Doubts = field(default_factory=Doubts, compare=False)
+    """What was left out of it, with the reason."""
 
     @cached_property
     def text(self) -> str:
@@ -61,6 +66,16 @@ class Source:
     def wrong(self, line: int, what: str, hint: str) -> MeasurementError:
         return MeasurementError(f"{self.at(line)}: {what}", hint)
 
+    def rate(self, text: object, line: int, what: str) -> float | None:
+        """The number that a result has for WHAT. None where it has none; a text that can't be one (`nan`,
+        `-1`, `inf`) is counted."""
+        if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
+            return None
+        value = number(text)
+        if value is None:
+            self.doubts.count(NO_NUMBER, f"{what} {text}", self.at(line))
+        return value
+
     def line_of(self, offset: int) -> int:
         """The line of a place in `text`."""
         return self.text.count("\n", 0, offset) + 1
@@ -87,15 +102,21 @@ class Reader:
 
 
 class Repeats:
-    """Cells in the order in which they come; those that differ in the value only are repeats of one."""
+    """Cells in the order in which they come; those that differ in the value only are repeats of one. What
+    can't have been measured is left out, and counted in DOUBTS."""
 
-    def __init__(self) -> None:
+    def __init__(self, doubts: Doubts) -> None:
+        self._doubts = doubts
         self._templates: dict[tuple[object, ...], Cell] = {}
         self._values: dict[tuple[object, ...], list[float]] = {}
         self._latencies: dict[tuple[object, ...], list[Latency]] = {}
 
     def add(self, cell: Cell) -> None:
         """One repeat of a cell, with its value, latency and seconds."""
+        credible = credible_cell(cell, self._doubts)
+        if credible is None:
+            return
+        cell = credible
         variant = tuple(sorted(cell.variant.items()))
         key = (cell.test, cell.operation, cell.size_bytes, cell.processes, cell.nodes, cell.unit, variant)
         self._templates.setdefault(key, cell)

@@ -75,7 +75,7 @@ def read(source: Source) -> Measurements:
         phases = list(_from_json(source))
     else:
         phases = list(_from_table(source))
-    repeats = Repeats()
+    repeats = Repeats(source.doubts)
     for phase in phases:
         for cell in _cells(phase, source):
             repeats.add(cell)

@@ -1,109 +1,198 @@
-"""fio: `--output-format=json` or `json+`, of version 2 and 3.
+"""fio: `--output-format=json` or `json+`, its text and its terse lines, of version 2 and 3.
 
-Source: fio's manual (`fio_doc`, JSON output) and runs. Jobs of one name in one group run at the same time, so
-their rates add up. Version 2 gives rates in KiB/s and latencies in microseconds; since 3.0 there are bytes
-and ns.
+Source: fio's manual (`fio_doc`, JSON output), stat.c and runs. Jobs of one name in one group ran at the same
+time, on one host or on several (`fio --client`), so their rates add up. Version 2 gives rates in KiB/s and
+latencies in microseconds; since 3.0 there are bytes and ns. A run that is written several times
+(`--status-interval`) is what its last document says.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
-from iodock.health.readers.base import Reader, Source, number, size, together, whole
+from iodock.health.readers import fio_json, fio_text
+from iodock.health.readers.base import Reader, Repeats, Source, number, size, together, whole
 from iodock.health.readers.caching import of_fio
+from iodock.health.readers.fio_json import DIRECTIONS, Document, jobs_of
 
-_OPERATIONS = ("read", "write", "trim")
 _HINT = "run fio with --output-format=json --output=FILE"
+_SUM = "All clients"
+_LOOKED_AT = 1 << 20
 
 
 def sniff(source: Source) -> float:
-    """Sure of the member that names fio's version beside jobs."""
-    start = source.start
-    if '"fio version"' in start and ('"jobs"' in source.text or '"client_stats"' in source.text):
+    """Sure of the member that names fio's version beside jobs, of its jobs' heads, and of its terse lines."""
+    if '"fio version"' in source.text and ('"jobs"' in source.text or '"client_stats"' in source.text):
         return 0.95
-    # Its usual output is no JSON, and worth an own message.
-    return 0.8 if re.search(r"^\S+: \(groupid=\d+, jobs=\d+\): err=", source.text, re.MULTILINE) else 0.0
+    text = source.text[:_LOOKED_AT]
+    return 0.9 if fio_text.HEAD.search(text) or fio_text.TERSE.search(text) else 0.0
 
 
 def read(source: Source) -> Measurements:
     """For each job name and direction: bytes/s, with the latencies. Raises MeasurementError."""
-    whole_result = _document(source)
-    jobs = _listed(whole_result, "jobs") or _listed(whole_result, "client_stats")
-    jobs = [one for one in jobs if one.get("jobname") != "All clients"]
-    common = _options(whole_result.get("global options"))
-    cells: dict[tuple[object, ...], Cell] = {}
-    for job in jobs:
-        for key, cell in _cells(job, common, source):
-            cells[key] = _added(cells[key], cell) if key in cells else cell
+    documents, notes = _documents(source)
+    runs = fio_json.runs(documents)
+    several: list[list[Cell]] = []
+    for run in runs:
+        if len(run) > 1:
+            notes.append(
+                f"{source.at(run[0]['line'])}: documents of one run: {len(run):,} "
+                "(--status-interval); the last is its result, the others are states before. "
+                "If they are runs apart, keep each in a file"
+            )
+        notes += _hosts(run[-1]) + _failures(run[-1])
+        several.append(_run_cells(run[-1], source))
+    cells = tuple(several[0]) if len(several) == 1 else _repeated(several, source)
     if not cells:
         raise source.wrong(
             1, "no job of fio has read or written", "give its jobs a size or a runtime: see `man fio`"
         )
-    failed = [f"job {one.get('jobname')} ended with error {one['error']}" for one in jobs if one.get("error")]
-    return Measurements(_protocol(whole_result, common, failed), tuple(cells.values()))
+    last = runs[-1][-1]
+    return Measurements(_protocol(last, _options(last.get("global options")), notes), cells)
 
 
-def _document(source: Source) -> dict[str, Any]:
-    """The JSON in it: warnings of fio may stand before."""
-    start = re.search(r"^\{", source.text, re.MULTILINE)
-    if start is None:
-        raise source.wrong(1, "is fio's output without JSON", _HINT)
-    try:
-        document, _ = json.JSONDecoder().raw_decode(source.text, start.start())
-    except (ValueError, RecursionError) as error:
-        line = source.line_of(getattr(error, "pos", start.start()))
-        raise source.wrong(line, f"is no whole JSON: {error}", f"let fio end; {_HINT}") from error
-    return dict(document)
+def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
+    """Runs that were appended to one file: equal cells are repeats."""
+    repeats = Repeats(source.doubts)
+    for cell in (cell for cells in several for cell in cells):
+        repeats.add(cell)
+    return repeats.cells()
 
 
-def _listed(one: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    value = one.get(name)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+def _documents(source: Source) -> tuple[list[Document], list[str]]:
+    """Of the JSON, where there is any, else of the text. Raises MeasurementError."""
+    found = fio_json.documents(source)
+    notes = [
+        f"{source.at(line)}: a JSON document of fio is damaged or cut, so left out" for line in found.damaged
+    ]
+    if found.documents:
+        if found.ends_damaged:
+            notes.append("the file ends within a document: its last whole one may not be the end of the run")
+        return found.documents, notes
+    documents = fio_text.documents(source) or list(fio_text.terse(source))
+    if documents:
+        _refuse_unclear(documents, source)
+        return documents, notes + _cut(source)
+    if found.damaged:
+        line, what = found.wrong
+        raise source.wrong(line, what, f"copy the whole file; {_HINT}")
+    raise source.wrong(1, "has no result of fio", _HINT)
+
+
+def _refuse_unclear(documents: list[Document], source: Source) -> None:
+    """Terse lines of one job name are processes of it, or states of one: nothing says which."""
+    if "pid" in documents[0]["jobs"][0]:
+        return
+    names = [(job["jobname"], job["groupid"]) for job in documents[0]["jobs"]]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            line = documents[0]["jobs"][at]["line"]
+            what = f"several terse lines of job {name[0]}: processes of it, or states of one run"
+            raise source.wrong(line, what, f"terse lines don't say which: {_HINT}")
+
+
+def _cut(source: Source) -> list[str]:
+    """fio's text ends with `Run status group`, its terse one has no end."""
+    heads = list(fio_text.HEAD.finditer(source.text))
+    if not heads or "Run status group" in source.text[heads[-1].start() :] or _SUM in heads[-1][0]:
+        return []
+    return ["the text ends before fio's `Run status group`: the run, or a copy of it, was cut"]
+
+
+def _failures(document: Document) -> list[str]:
+    return [
+        f"job {one.get('jobname')} ended with error {one['error']}"
+        for one in jobs_of(document)
+        if one.get("error")
+    ]
+
+
+def _hosts(document: Document) -> list[str]:
+    """Which servers a run was on, and whether all of them are there."""
+    jobs = [one for one in jobs_of(document) if one.get("hostname")]
+    own = [one for one in jobs if one.get("jobname") != _SUM]
+    names = dict.fromkeys(
+        f"{one['hostname']}:{one['port']}" if one.get("port") else str(one["hostname"]) for one in own
+    )
+    notes = [f"on the hosts {', '.join(names)}: their rates are added up"] if len(names) > 1 else []
+    for total in jobs:
+        if total.get("jobname") != _SUM or not own:
+            continue
+        for direction in DIRECTIONS:
+            said = _moved(total.get(direction))
+            added = sum(_moved(one.get(direction)) for one in own)
+            if abs(said - added) > 0.01 * max(said, added):
+                notes.append(
+                    f"a host may be missing: {direction} of all clients moved {said:,.0f} bytes, "
+                    f"of the hosts listed {added:,.0f}"
+                )
+    return notes
+
+
+def _moved(done: Any) -> float:
+    return (number(done.get("io_bytes")) or 0.0) if isinstance(done, dict) else 0.0
+
+
+def _run_cells(document: Document, source: Source) -> list[Cell]:
+    """Jobs that ran at the same time are one cell."""
+    common = _options(document.get("global options"))
+    jobs = jobs_of(document)
+    # The sum counts where no host's own part is there.
+    jobs = [one for one in jobs if one.get("jobname") != _SUM] or jobs
+    cells: dict[tuple[object, ...], Cell] = {}
+    hosts: dict[tuple[object, ...], set[str]] = {}
+    for job in jobs:
+        for key, cell in _cells(job, common, source, document["line"]):
+            cells[key] = _added(cells[key], cell) if key in cells else cell
+            hosts.setdefault(key, set()).add(str(job.get("hostname")))
+    return [
+        replace(cell, nodes=None if cell.variant["job"] == _SUM else len(hosts[key]))
+        for key, cell in cells.items()
+    ]
 
 
 def _options(value: Any) -> dict[str, str]:
     return {str(name): str(said) for name, said in value.items()} if isinstance(value, dict) else {}
 
 
-def _protocol(result: dict[str, Any], common: dict[str, str], failed: list[str]) -> Protocol:
+def _protocol(result: dict[str, Any], common: dict[str, str], notes: list[str]) -> Protocol:
     from datetime import UTC, datetime
 
     stamp = number(result.get("timestamp"))
-    started = (
+    finished = (
         datetime.fromtimestamp(stamp, UTC).isoformat() if stamp is not None and 0 < stamp < 1e11 else None
     )
     return Protocol(
         tool="fio",
-        version=str(result["fio version"]).removeprefix("fio-") if "fio version" in result else None,
-        finished=started,
+        version=str(result["fio version"]).removeprefix("fio-") if result.get("fio version") else None,
+        finished=finished,
         target=common.get("directory") or common.get("filename"),
         settings=dict(common),
-        notes=tuple(failed),
+        notes=tuple(notes),
     )
 
 
 def _cells(
-    job: dict[str, Any], common: dict[str, str], source: Source
+    job: dict[str, Any], common: dict[str, str], source: Source, line: int
 ) -> Iterator[tuple[tuple[object, ...], Cell]]:
     options = {**common, **_options(job.get("job options"))}
-    for operation in _OPERATIONS:
+    place = source.at(job.get("line") or line)
+    for operation in DIRECTIONS:
         done = job.get(operation)
-        if not isinstance(done, dict) or not number(done.get("io_bytes")):
+        # A direction that was not used has zeros.
+        if not isinstance(done, dict) or done.get("io_bytes") in (0, None):
             continue
-        rate = number(done.get("bw_bytes"))
-        kib = number(done.get("bw"))
-        if rate is None and kib is None:
-            continue
-        key = (job.get("groupid"), job.get("jobname"), job.get("hostname"), operation)
-        yield (
-            key,
-            _cell(job, done, operation, rate if rate is not None else (kib or 0.0) * 1024, options, source),
-        )
+        what = f"fio {job.get('jobname')} {operation}"
+        rate = source.rate(done.get("bw_bytes"), job.get("line") or line, what)
+        if "bw_bytes" not in done:
+            kib = source.rate(done.get("bw"), job.get("line") or line, what)
+            rate = None if kib is None else kib * 1024
+        if rate is not None:
+            key = (job.get("groupid"), job.get("jobname"), operation)
+            yield key, _cell(job, done, operation, rate, options, place)
 
 
 def _cell(
@@ -112,16 +201,19 @@ def _cell(
     operation: str,
     rate: float,
     options: dict[str, str],
-    source: Source,
+    place: str,
 ) -> Cell:
     old = "bw_bytes" not in done
+    moved = whole(done.get("io_bytes"))
     milliseconds = number(done.get("runtime"))
-    jobs = whole(options.get("numjobs")) if options.get("group_reporting", "0") != "0" else 1
-    cached, reason = of_fio(operation, options)
+    grouped = options.get("group_reporting", "0") != "0"
+    jobs = job.get("processes") or (whole(options.get("numjobs")) if grouped else 1)
+    # Of all options the text says three only.
+    cached, reason = of_fio(operation, {} if "block_bytes" in job else options)
     return Cell(
         test="fio",
         operation=operation,
-        size_bytes=_block(options, operation),
+        size_bytes=job["block_bytes"].get(operation) if "block_bytes" in job else _block(options, operation),
         processes=jobs or 1,
         nodes=1,
         value=rate,
@@ -132,9 +224,9 @@ def _cell(
         cache_reason=reason,
         latency_ns=_latency(done),
         variant=_variant(job, options),
-        volume_bytes=(whole(done["io_bytes"]) or 0) * (1024 if old else 1),
+        volume_bytes=None if moved is None else moved * (1024 if old else 1),
         seconds=None if milliseconds is None else milliseconds / 1e3,
-        source=str(source.path),
+        source=place,
     )
 
 
@@ -143,7 +235,9 @@ def _block(options: dict[str, str], operation: str) -> int | None:
     if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
         return None
     given = (options.get("bs") or options.get("blocksize") or "4k").split(",")
-    at = min(_OPERATIONS.index(operation), len(given) - 1)
+    if operation == "mixed":
+        return size(given[0]) if len(set(given)) == 1 else None
+    at = min(DIRECTIONS.index(operation), len(given) - 1)
     return size(given[at]) or size(given[0])
 
 
@@ -199,4 +293,4 @@ def _added(one: Cell, other: Cell) -> Cell:
     )
 
 
-READER = Reader("fio", "fio 2 and 3: JSON", sniff, read)
+READER = Reader("fio", "fio 2 and 3: JSON, text, terse lines", sniff, read)

@@ -51,7 +51,7 @@ def sniff(source: Source) -> float:
 def read(source: Source) -> Measurements:
     """A cell for each rate. Raises MeasurementError without one."""
     runs = _from_csv(source) if source.start.startswith("metric,") else _from_text(source)
-    repeats = Repeats()
+    repeats = Repeats(source.doubts)
     for run in runs:
         for kind, rate, line in run.rates:
             repeats.add(_cell(run, kind, rate, source.at(line)))

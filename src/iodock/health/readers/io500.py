@@ -16,11 +16,11 @@ from iodock.health.readers.base import Reader, Source, number, whole
 
 GIB = 1 << 30
 _PHASE = re.compile(
-    r"^\[\s*RESULT(-invalid)?\s*\]\s+([\w-]{1,60})\s+([\d.]+) (GiB/s|kIOPS)\s*: time ([\d.]+) seconds"
+    r"^\[\s*RESULT(-invalid)?\s*\]\s+([\w-]{1,60})\s+(\S+) (GiB/s|kIOPS)\s*: time (\S+) seconds"
     r"( ?\[INVALID\])?"
 )
 _SCORE = re.compile(
-    r"^\[\s*SCORE(-invalid)?\s*\] Bandwidth ([\d.]+) GiB/s : IOPS ([\d.]+) kiops : TOTAL ([\d.]+)"
+    r"^\[\s*SCORE(-invalid)?\s*\] Bandwidth (\S+) GiB/s : IOPS (\S+) kiops : TOTAL (\S+)"
     r"( ?\[INVALID\])?"
 )
 _SECTION = re.compile(r"^\[([\w-]{1,60})\]\s*$")
@@ -51,7 +51,7 @@ def read(source: Source) -> Measurements:
     summary = _inside(folder) if source.path.is_dir() else source.path
     if summary is None:
         raise MeasurementError(f"{source.path}: no result of IO500 in this folder", _HINT)
-    said = Source(summary)
+    said = Source(summary, source.doubts)
     cells, invalid = _phases(said) if _VERSION.search(said.start) else _sections(said)
     if not cells:
         raise said.wrong(len(said.lines), "no phase of IO500 has a result", "let io500 run to its end")
@@ -94,15 +94,15 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
     cells, invalid = [], []
     for line, text in enumerate(said.lines, 1):
         if phase := _PHASE.match(text):
-            value = number(phase[3])
+            value = said.rate(phase[3], line, f"io500 {phase[2]}")
             if phase[1] or phase[6]:
                 invalid.append(phase[2])
-            if value:
+            if value is not None:
                 cells.append(_cell(phase[2], value, phase[4] == "GiB/s", number(phase[5]), said.at(line)))
         elif score := _SCORE.match(text):
             if score[1] or score[5]:
                 invalid.append("SCORE")
-            cells.extend(_scores((score[2], score[3], score[4]), said.at(line)))
+            cells.extend(_scores((score[2], score[3], score[4]), said, line))
     return cells, invalid
 
 
@@ -112,13 +112,13 @@ def _sections(said: Source) -> tuple[list[Cell], list[str]]:
     name, members = "", dict[str, str]()
     for line, text in enumerate([*said.lines, "[end]"], 1):
         if section := _SECTION.match(text):
-            score = number(members.get("score"))
-            if score:
+            score = said.rate(members.get("score"), line - 1, f"io500 {name}")
+            if score is not None:
                 seconds = number(members.get("t_delta"))
                 cells.append(_cell(name, score, name.startswith("ior"), seconds, said.at(line - 1)))
             elif name == "SCORE" and "SCORE" in members:
                 texts = (members.get("BW", ""), members.get("MD", ""), members["SCORE"])
-                cells.extend(_scores(texts, said.at(line - 1)))
+                cells.extend(_scores(texts, said, line - 1))
             name, members = section[1], {}
         elif "=" in text:
             key, _, value = text.partition("=")
@@ -145,14 +145,14 @@ def _cell(phase: str, value: float, transfer: bool, seconds: float | None, sourc
     )
 
 
-def _scores(texts: tuple[str, str, str], source: str) -> list[Cell]:
+def _scores(texts: tuple[str, str, str], said: Source, line: int) -> list[Cell]:
     names = ("bandwidth", "metadata", "total")
     units = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S, Unit.SCORE)
     factors = (GIB, 1000, 1)
     return [
-        Cell("io500-score", name, None, None, None, value * factor, unit, 1, None, source=source)
+        Cell("io500-score", name, None, None, None, value * factor, unit, 1, None, source=said.at(line))
         for name, unit, factor, text in zip(names, units, factors, texts, strict=True)
-        if (value := number(text)) is not None
+        if (value := said.rate(text, line, f"io500 score {name}")) is not None
     ]
 
 

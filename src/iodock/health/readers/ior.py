@@ -23,6 +23,7 @@ from iodock.health.readers.base import (
     words,
 )
 from iodock.health.readers.caching import ior_is_direct, of_ior_write
+from iodock.health.readers.credible import fault_of
 from iodock.health.readers.ior_rows import Result, Row, Run
 
 _BANNER = re.compile(r"^IOR-(\S+): MPI Coordinated Test of Parallel I/O", re.MULTILINE)
@@ -114,8 +115,9 @@ def _protocol(result: Result, source: Source, error: tuple[int, str] | None) -> 
 def _cells(run: Run, result: Result, source: Source) -> list[Cell]:
     """One per operation: the rows of all iterations, or the one row that tells of all."""
     cells = []
-    for operation in dict.fromkeys(row.operation for row in run.rows):
-        rows = [row for row in run.rows if row.operation == operation]
+    credible = [row for row in run.rows if _is_credible(row, source)]
+    for operation in dict.fromkeys(row.operation for row in credible):
+        rows = [row for row in credible if row.operation == operation]
         if operation == "remove":
             cells.append(_removal(rows, run, result, source))
             continue
@@ -123,6 +125,17 @@ def _cells(run: Run, result: Result, source: Source) -> list[Cell]:
         if rows:
             cells.append(_transfer(rows, run, result, source))
     return [cell for cell in cells if cell is not None]
+
+
+def _is_credible(row: Row, source: Source) -> bool:
+    """Whether one iteration can have been measured: the others stay where it can't."""
+    if row.operation == "remove":
+        fault = None if row.seconds is None else fault_of(row.seconds, Unit.SECONDS)
+    else:
+        fault = None if row.bandwidth is None else fault_of(row.bandwidth, Unit.BYTES_PER_S, row.seconds)
+    if fault is not None:
+        source.doubts.count(fault.why, f"ior {row.operation} {fault.value}", source.at(row.line))
+    return fault is None
 
 
 def _transfer(rows: list[Row], run: Run, result: Result, source: Source) -> Cell:

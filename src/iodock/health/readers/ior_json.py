@@ -25,7 +25,7 @@ _NAMES = {
 
 
 def read(source: Source) -> Result:
-    """Every test; objects that are damaged are left out."""
+    """Every test; objects that are damaged are left out, results among them counted."""
     result = Result()
     for found in _MEMBER.finditer(source.text):
         if getattr(result, _NAMES[found[1]]) is None:
@@ -35,9 +35,12 @@ def read(source: Source) -> Result:
         line += source.text.count("\n", last, found.start())
         last = found.start()
         try:
-            _take(from_json(found[0]), line, result)
-        except ValueError:
+            one = from_json(found[0])
+        except ValueError as error:
+            if '"bwMiB"' in found[0]:
+                source.doubts.count(f"a result {error}", "ior", source.at(line))
             continue
+        _take(one, line, result, source)
     return result
 
 
@@ -48,7 +51,7 @@ def _text(quoted: str) -> str:
         return quoted.strip('"')
 
 
-def _take(one: dict[str, Any], line: int, result: Result) -> None:
+def _take(one: dict[str, Any], line: int, result: Result, source: Source) -> None:
     if "transferSize" in one and "api" in one:
         result.runs.append(Run(_parameters(one)))
     elif "xfersize" in one and result.runs:
@@ -56,7 +59,7 @@ def _take(one: dict[str, Any], line: int, result: Result) -> None:
         # What the parameters say exactly is rounded here.
         result.runs[-1].settings = {**said, **result.runs[-1].settings}
     elif "access" in one and result.runs:
-        result.runs[-1].rows.append(_row(one, line))
+        result.runs[-1].rows.append(_row(one, line, source))
 
 
 def _parameters(one: dict[str, Any]) -> dict[str, str]:
@@ -76,8 +79,8 @@ def _parameters(one: dict[str, Any]) -> dict[str, str]:
     return {name: str(value) for name, value in said.items() if value is not None}
 
 
-def _row(one: dict[str, Any], line: int) -> Row:
-    bandwidth = number(one.get("bwMiB"))
+def _row(one: dict[str, Any], line: int, source: Source) -> Row:
+    bandwidth = source.rate(one.get("bwMiB"), line, f"ior {one['access']}")
     return Row(
         str(one["access"]),
         line,

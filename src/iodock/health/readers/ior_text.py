@@ -39,7 +39,7 @@ def read_text(source: Source) -> Result:
         if fields[:2] == ["access", "bw(MiB/s)"] or fields[:2] == ["Operation", "Max"] or _summary(fields):
             columns = fields
         elif fields and fields[0] in _OPERATIONS and columns and result.runs:
-            _row(fields, columns, number_, result.runs[-1])
+            _row(fields, columns, number_, result.runs[-1], source)
         elif found := _MEMBER.match(line):
             _member(found[1], found[2], result)
     return result
@@ -59,15 +59,16 @@ def _member(name: str, value: str, result: Result) -> None:
         result.runs[-1].settings.setdefault(name, value)
 
 
-def _row(fields: list[str], columns: list[str], line: int, run: Run) -> None:
+def _row(fields: list[str], columns: list[str], line: int, run: Run, source: Source) -> None:
     if columns[0] == "access":
         if len(fields) == len(columns):
-            run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line))
+            run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line, source))
         return
     # A summary at the end repeats what the rows of iterations said.
     if any(not row.of_all for row in run.rows):
         return
-    most, least, mean, deviation = (number(one) for one in (*fields[1:5], *(4 * [None]))[:4])
+    most, least, _, deviation = (number(one) for one in (*fields[1:5], *(4 * [None]))[:4])
+    mean = source.rate((*fields[3:4], None)[0], line, f"ior {fields[0]}")
     if mean is None:
         return
     count = whole(run.settings.get("repetitions"))
@@ -84,8 +85,8 @@ def _row(fields: list[str], columns: list[str], line: int, run: Run) -> None:
     )
 
 
-def _iteration(row: dict[str, str], line: int) -> Row:
-    bandwidth = number(row["bw(MiB/s)"])
+def _iteration(row: dict[str, str], line: int, source: Source) -> Row:
+    bandwidth = source.rate(row["bw(MiB/s)"], line, f"ior {row['access']}")
     transfer = number(row.get("xfer(KiB)"))
     return Row(
         row["access"],
@@ -104,7 +105,7 @@ def read_csv(source: Source) -> Result:
     for line, text in enumerate(source.lines[1:], 2):
         fields = text.split(",")
         if fields[0] in _OPERATIONS and len(fields) == len(columns):
-            run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line))
+            run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line, source))
     return Result(runs=_by_size(run))
 
 

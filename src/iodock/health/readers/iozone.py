@@ -71,7 +71,7 @@ def read(source: Source) -> Measurements:
     ):
         raise source.wrong(1, "holds microseconds per operation, no rates", "run iozone without -N")
     unit = Unit.OPERATIONS_PER_S if re.search(r"ops/sec", source.text, re.IGNORECASE) else Unit.BYTES_PER_S
-    repeats = Repeats()
+    repeats = Repeats(source.doubts)
     for cell in (*_table(source, unit, words(command)), *_sums(source, words(command))):
         repeats.add(cell)
     cells = repeats.cells()

@@ -12,7 +12,7 @@ import re
 from iodock.health.measurements import Cell, Json, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, option, whole, words
 
-_PHASE = re.compile(r"^(precreate|benchmark|cleanup) process .*?([\d.]+) obj/s")
+_PHASE = re.compile(r"^(precreate|benchmark|cleanup) process .*?[\s:]([^\s:]+) obj/s")
 _OPERATION = re.compile(r"\b(read|stat|create|delete)\(([^()]*)\)")
 _TOTAL = re.compile(
     r"^MD-Workbench total objects: .*?\(version: ([^)]*)\)(?: time: (\S+ \S+))?", re.MULTILINE
@@ -32,12 +32,12 @@ def read(source: Source) -> Measurements:
     command = _member(source, "Args")
     given = words(command)
     nodemap = _member(source, "Nodemap") or ""
-    repeats = Repeats()
+    repeats = Repeats(source.doubts)
     for line, text in enumerate(source.lines, 1):
         phase = _PHASE.match(text)
         if phase is None:
             continue
-        rate = number(phase[2])
+        rate = source.rate(phase[2], line, f"md-workbench {phase[1]}")
         for operation, quantiles in _OPERATION.findall(text) if rate is not None else ():
             repeats.add(_cell(source, line, (phase[1], operation, quantiles), rate or 0.0, given, nodemap))
     cells = repeats.cells()

@@ -23,6 +23,7 @@ from iodock.bounded.limits import NOTE
 from iodock.health import readers
 from iodock.health.measurements import Cell, Json, MeasurementError, Measurements, Protocol
 from iodock.health.readers.base import Repeats
+from iodock.health.readers.credible import Doubts
 from iodock.health.sweeps import commands
 from iodock.health.sweeps.plan import RunCell, Sweep, SweepError, matrix, swept
 
@@ -175,7 +176,7 @@ def _wait(process: subprocess.Popen[bytes], limit: float) -> int | None:
 
 def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Outcome:
     """All outputs as one result; repeats of a cell are one cell. Raises SweepError where no run succeeded."""
-    repeats, failed = Repeats(), []
+    repeats, failed = Repeats(Doubts()), []
     first: Protocol | None = None
     for run in runs:
         output = run.output(kept)
