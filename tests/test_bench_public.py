@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from iodock.health import readers
-from iodock.health.measurements import Cell, MeasurementError, Measurements
+from iodock.health.measurements import Cell, MeasurementError, Measurements, Unit
 
 PUBLIC = Path(__file__).parent.parent / "fixtures" / "public"
 MIB, GIB = 1 << 20, 1 << 30
@@ -40,3 +40,19 @@ def test_ior_dates_are_no_durations() -> None:
         readers.read(path)
     assert f"1751892628 s, {path}:32" in str(raised.value)
     assert "a date, no duration" in str(raised.value)
+
+
+def test_iozone_operations_are_no_bytes() -> None:
+    folder = PUBLIC / "iozone-operations"
+    expected = {
+        "ops.txt": {"sequential": 112043, "rewrite": 190405},
+        "ops-blog.txt": {"sequential": 999, "rewrite": 1165, "random": 1107},
+        "ops-t.txt": {"sequential": 3159.44},
+    }
+    for name, rates in expected.items():
+        measured = readers.read(folder / name)
+        assert {one.unit for one in measured.cells} == {Unit.OPERATIONS_PER_S}
+        writes = {one.variant["pattern"]: one.value for one in measured.cells if one.operation == "write"}
+        assert writes == rates
+    reads = [one.value for one in readers.read(folder / "ops-blog.txt").cells if one.operation == "read"]
+    assert reads == [1126, 1131, 246]

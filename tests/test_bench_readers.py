@@ -18,7 +18,10 @@ from iodock.health.readers.base import Source, option, size, words
 
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "bench"
 MIB = 1 << 20
-REFUSED = ("ior-3.0.1.json", "ior-3.2.1-posix.txt", "README.md")
+REFUSED = (
+    *("ior-3.0.1.json", "ior-3.2.1-posix.txt", "README.md", "iozone-3.489-disk-full-t.txt"),
+    *("iozone-3.489-no-folder.txt", "iozone-3.489-microseconds.txt"),
+)
 FILES = sorted(path for path in FIXTURES.iterdir() if path.name not in REFUSED)
 IOR_TEXT = [path for path in FILES if re.match(r"ior-.*\.txt", path.name)]
 IOR_JSON = [path for path in FILES if re.match(r"ior-.*\.json", path.name)]

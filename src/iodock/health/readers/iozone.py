@@ -1,33 +1,30 @@
-"""IOzone: the table of its automatic mode, and the sums of its throughput mode (`-t`).
+"""IOzone 3: the table of its automatic mode, the sums of its throughput mode (`-t`), its reports (`-R`).
 
-Source: iozone.c. The table's columns are nine characters wide, and empty where a test was not asked for. `kB`
-is 1024 bytes. In throughput mode the children's sum is taken, each over its own time.
+Source: iozone.c. `kB` is 1024 bytes; with `-O` all numbers are operations a second. In throughput mode the
+children's sum is taken, each over its own time. What IOzone itself calls wrong is no rate.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from iodock.health.measurements import Cell, Json, Measurements, Protocol, Unit
+from iodock.health.measurements import Cell, Json, MeasurementError, Measurements, Protocol, Unit
+from iodock.health.readers import iozone_table
 from iodock.health.readers.base import (
     CTIME,
     Reader,
     Repeats,
     Source,
     date,
-    number,
     option,
     size,
     whole,
     words,
 )
-from iodock.health.readers.caching import of_iozone
+from iodock.health.readers.caching import flags, of_iozone
+from iodock.health.readers.iozone_table import COLUMNS
 
-_COLUMNS = (
-    *(("write", "sequential"), ("write", "rewrite"), ("read", "sequential"), ("read", "reread")),
-    *(("read", "random"), ("write", "random"), ("read", "backward"), ("write", "record-rewrite")),
-    *(("read", "stride"), ("write", "fwrite"), ("write", "frewrite"), ("read", "fread"), ("read", "freread")),
-)
 _KINDS = {
     "initial writers": ("write", "sequential"),
     "rewriters": ("write", "rewrite"),
@@ -43,12 +40,29 @@ _KINDS = {
     "fwriters": ("write", "fwrite"),
     "freaders": ("read", "fread"),
 }
-_HEAD = re.compile(r"^\s*kB\s+reclen\s+write\s+rewrite", re.IGNORECASE)
 _CHILDREN = re.compile(
-    r"^.*?Children see throughput for\s+(\d{1,9})\s+(.*?)\s*=\s*([\d.]+)\s*(\w+)/sec", re.IGNORECASE
+    r"^.*?Children see throughput for\s+(\d{1,9})\s+(.*?)\s*=\s*(\S+)\s*(\w+)/sec", re.IGNORECASE
 )
 _EACH = re.compile(r"Each (?:process|thread) writes a (\d+) \w+ file in (\d+) (\w+) records", re.IGNORECASE)
-_WIDTH = 9
+_OPERATIONS = re.compile(
+    r"^[ \t]*OPS Mode\b|^[ \t]*\"?Output is in op(?:s|erations)\b|Children see .* ops/sec",
+    re.MULTILINE | re.IGNORECASE,
+)
+_MICROSECONDS = re.compile(
+    r"^[ \t]*(?:Output is in microseconds|Microseconds/op)", re.MULTILINE | re.IGNORECASE
+)
+_ERROR = re.compile(
+    r"(?:^\s*(?P<own>(?:Can ?not|Can't|Unable to|Error\b|Failed|Not enough|Out of memory|Invalid"
+    r"|iozone: interrupted|\*\*\*)(?!.*throughput for).*)"
+    r"|^(?P<system>[^\n]{0,300}?: (?:No such|No space left|Permission denied|Input/output error"
+    r"|Read-only file|Disk quota|Stale |Invalid argument|File too large|Too many|Transport endpoint"
+    r"|Connection |Interrupted|Bad file|Is a directory|Not a directory|Device or resource|Resource temp"
+    r"|Operation not|Cannot allocate|Remote I/O|no mount point).*))$"
+)
+_TOO_QUICK = "The test completed too quickly to give a good result"
+_POOR = re.compile(r"reported inaccurate results\. Sizes (\d{1,15}) [kK]Bytes and below")
+_END = "iozone test complete."
+_LEAST_0 = re.compile(r"^\s*Min throughput per (?:process|thread)\s*=\s*0\.0+\s")
 _BYTES = {"kb": 1 << 10, "kbytes": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "bytes": 1, "b": 1}
 _HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep all that it prints"
 
@@ -58,26 +72,94 @@ def sniff(source: Source) -> float:
     start = source.start
     if "Iozone: Performance Test of File I/O" in start:
         return 0.95
-    if any(_HEAD.match(line) for line in source.lines[:200]):
+    if any(iozone_table.is_head(line) for line in source.lines[:200]):
         return 0.8
+    if re.search(r'^"Writer report"\s*$|^"Reader report"\s*$', start, re.MULTILINE):
+        return 0.7
     return 0.8 if _CHILDREN.search(start) else 0.0
 
 
 def read(source: Source) -> Measurements:
     """A cell for each test, file size and record size. Raises MeasurementError without a rate."""
-    command = _member(source, "Command line used")
-    if re.search(
-        r"^\s*(?:Output is in microseconds|Microseconds/op)", source.text, re.MULTILINE | re.IGNORECASE
-    ):
-        raise source.wrong(1, "holds microseconds per operation, no rates", "run iozone without -N")
-    unit = Unit.OPERATIONS_PER_S if re.search(r"ops/sec", source.text, re.IGNORECASE) else Unit.BYTES_PER_S
+    command = words(_member(source, "Command line used"))
+    if found := _MICROSECONDS.search(source.text):
+        line = source.line_of(found.start())
+        what = "holds whole microseconds per operation (-N), of which no rate can be had"
+        raise source.wrong(line, what, "run iozone without -N")
+    unit = Unit.OPERATIONS_PER_S if _OPERATIONS.search(source.text) else Unit.BYTES_PER_S
+    errors = _errors(source)
+    invalid = _invalid(source, errors)
     repeats = Repeats(source.doubts)
-    for cell in (*_table(source, unit, words(command)), *_sums(source, words(command))):
+    found_cells = [*_table(source, unit, command, invalid), *_sums(source, command, invalid)]
+    for cell in found_cells or _reports(source, unit, command):
         repeats.add(cell)
     cells = repeats.cells()
     if not cells:
-        raise source.wrong(len(source.lines), "no rate of iozone in it", _HINT)
-    return Measurements(_protocol(source, command), cells)
+        raise _nothing(source, errors)
+    return Measurements(_protocol(source, command, _notes(source, unit, errors)), cells)
+
+
+def _errors(source: Source) -> dict[int, str]:
+    """What IOzone and the system said went wrong, by line."""
+    found: dict[int, str] = {}
+    for line, text in enumerate(source.lines, 1):
+        if len(text) < 1000 and (error := _ERROR.match(text)):
+            found[line] = (error["own"] or error["system"]).strip()
+        elif text.startswith(_TOO_QUICK):
+            found[line] = text.strip()
+    return found
+
+
+def _invalid(source: Source, errors: dict[int, str]) -> set[int]:
+    """Lines of results that IOzone calls wrong: the row before an error, the sum after errors of children, a
+    row that is cut."""
+    found: set[int] = set()
+    failed: str | None = None
+    last = 0
+    for line, text in enumerate(source.lines, 1):
+        if line in errors:
+            failed = errors[line]
+            if iozone_table.is_row(text):
+                last = line
+            if last:
+                found.add(last)
+        elif iozone_table.is_row(text):
+            last, failed = line, None
+        elif _CHILDREN.match(text):
+            if failed is not None:
+                found.add(line)
+            last, failed = 0, None
+        elif text.strip():
+            last = 0
+    ended = source.lines[-1]
+    if iozone_table.is_row(ended):
+        found.add(len(source.lines))
+    for line in sorted(found):
+        why = "iozone reported an error in it, or it is cut"
+        source.doubts.count(why, f"iozone {source.lines[line - 1].strip()[:60]}", source.at(line))
+    return found
+
+
+def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
+    for line, said in errors.items():
+        # What IOzone says itself explains more than the rows left out.
+        source.doubts.counts.clear()
+        return source.wrong(line, f"iozone stopped: {said}", "mend what it says, and run it again")
+    return source.wrong(len(source.lines), "no rate of iozone in it", _HINT)
+
+
+def _notes(source: Source, unit: Unit, errors: dict[int, str]) -> list[str]:
+    notes = ["operations a second (-O), no bytes"] if unit is Unit.OPERATIONS_PER_S else []
+    notes += [f"{source.at(line)}: iozone: {said}" for line, said in list(errors.items())[:3]]
+    if poor := _POOR.search(source.text):
+        notes.append(
+            f"iozone calls rates of files of {poor[1]} KiB and less inaccurate: its timer is too coarse"
+        )
+    if "Iozone: Performance Test" in source.text and _END not in source.text:
+        notes.append(f"the output ends without `{_END}`: the run did not end, or the copy is cut")
+    if idle := sum(1 for text in source.lines if _LEAST_0.match(text)):
+        notes.append(f"sums in which a process moved nothing (Min throughput 0): {idle:,}")
+    return notes
 
 
 def _member(source: Source, name: str) -> str | None:
@@ -85,78 +167,66 @@ def _member(source: Source, name: str) -> str | None:
     return found[1].strip() if found else None
 
 
-def _protocol(source: Source, command: str | None) -> Protocol:
+def _protocol(source: Source, command: list[str], notes: list[str]) -> Protocol:
     version = re.search(r"Version \$Revision: (\S+) \$", source.text)
-    given = words(command)
-    settings: dict[str, Json] = {"fsync_in_time": "-e" in given, "close_in_time": "-c" in given}
+    given = flags(command, "JjkVrtsfFdluUSLHPibXYgnyq+")
+    settings: dict[str, Json] = {"fsync_in_time": "e" in given, "close_in_time": "c" in given}
     return Protocol(
         tool="iozone",
         version=version[1] if version else None,
         started=date(_member(source, "Run began"), CTIME),
-        target=option(given, "-f"),
-        command=command,
+        target=option(command, "-f"),
+        command=_member(source, "Command line used"),
         settings=settings if command else {},
+        notes=tuple(notes),
     )
 
 
-def _table(source: Source, unit: Unit, command: list[str]) -> list[Cell]:
-    base = None
+def _table(source: Source, unit: Unit, command: list[str], invalid: set[int]) -> list[Cell]:
+    return _rates(source, iozone_table.rows(source, command, invalid), unit, command)
+
+
+def _reports(source: Source, unit: Unit, command: list[str]) -> list[Cell]:
+    return _rates(source, iozone_table.reports(source, command), unit, command)
+
+
+def _rates(source: Source, rates: Iterable[iozone_table.Rate], unit: Unit, command: list[str]) -> list[Cell]:
     cells = []
-    for line, text in enumerate(source.lines, 1):
-        if _HEAD.match(text):
-            base = text.lower().index("reclen") + len("reclen")
+    for one in rates:
+        operation, pattern = COLUMNS[one.column]
+        what = f"iozone {pattern} {operation}"
+        if one.record_bytes > one.file_bytes:
+            source.doubts.count("the record is larger than the file", what, source.at(one.line))
             continue
-        start = re.match(r"^\s*(\d{1,15})\s+(\d{1,15})(?=\s|$)", text) if base is not None else None
-        if start is None or base is None:
-            continue
-        for column, value in _values(text, start.end(), base):
-            name = (f"{_COLUMNS[column][1]}", _COLUMNS[column][0])
-            cells.append(
-                _cell(source, line, name, value, (int(start[1]) << 10, int(start[2]) << 10, 1), unit, command)
-            )
+        value = source.rate(one.text, one.line, what)
+        if value is not None:
+            shape = (one.file_bytes, one.record_bytes, 1)
+            cells.append(_cell(source, one.line, (pattern, operation), value, shape, unit, command))
     return cells
 
 
-def _values(text: str, start: int, base: int) -> list[tuple[int, float]]:
-    """(Column, number) of a row. A number too wide for its column moves those behind it: then the row's
-    numbers are taken in order, if there is one for each column."""
-    found = [(one.end(), number(one[0])) for one in re.finditer(r"\S+", text[start:])]
-    numbers = [(start + end, value) for end, value in found if value is not None]
-    places = [(end - base + _WIDTH - 1) // _WIDTH - 1 for end, _ in numbers]
-    exact = all((end - base) % _WIDTH == 0 for end, _ in numbers)
-    if exact and len(set(places)) == len(places) and all(0 <= place < len(_COLUMNS) for place in places):
-        return [(place, value) for place, (_, value) in zip(places, numbers, strict=True)]
-    if len(numbers) == len(_COLUMNS):
-        return [(place, value) for place, (_, value) in enumerate(numbers)]
-    return []
-
-
-def _sums(source: Source, command: list[str]) -> list[Cell]:
+def _sums(source: Source, command: list[str], invalid: set[int]) -> list[Cell]:
     cells = []
-    record, total = size(option(command, "-r")), size(option(command, "-s"))
+    record, total = iozone_table.record_size(command), size(option(command, "-s"))
     for line, text in enumerate(source.lines, 1):
         if each := _EACH.search(text):
             factor = _BYTES.get(each[3].lower(), 1 << 10)
             total, record = int(each[1]) * factor, int(each[2]) * factor
         found = _CHILDREN.match(text)
-        factor = _BYTES.get(found[4].lower(), 0) if found else 0
-        value = number(found[3]) if found else None
-        kind = _KINDS.get(found[2].lower()) if found else None
-        if found is None or value is None or kind is None or not factor:
+        if found is None or line in invalid:
             continue
-        processes = whole(found[1]) or 1
-        volume = (total or 0) * processes
-        cells.append(
-            _cell(
-                source,
-                line,
-                (kind[1], kind[0]),
-                value * factor / 1024,
-                (volume, record, processes),
-                Unit.BYTES_PER_S,
-                command,
-            )
-        )
+        value = source.rate(found[3], line, f"iozone {found[2]}")
+        counts = found[4].lower() == "ops"
+        factor, kind = _BYTES.get(found[4].lower(), 0), _KINDS.get(found[2].strip().lower())
+        if kind is None or not (factor or counts):
+            why = "a test or a unit that is not known"
+            source.doubts.count(why, f"iozone {found[2]} ({found[4]}/sec)", source.at(line))
+        elif value is not None:
+            processes = whole(found[1]) or 1
+            shape = ((total or 0) * processes, record, processes)
+            unit = Unit.OPERATIONS_PER_S if counts else Unit.BYTES_PER_S
+            rate = value if counts else value * factor / 1024
+            cells.append(_cell(source, line, (kind[1], kind[0]), rate, shape, unit, command))
     return cells
 
 
@@ -178,7 +248,8 @@ def _cell(
         operation=operation,
         size_bytes=record,
         processes=processes,
-        nodes=1,
+        # A cluster (-+m) has several, which the output does not count.
+        nodes=None if "-+m" in command else 1,
         value=value * 1024 if unit is Unit.BYTES_PER_S else value,
         unit=unit,
         repeats=1,
@@ -191,4 +262,4 @@ def _cell(
     )
 
 
-READER = Reader("iozone", "iozone: text", sniff, read)
+READER = Reader("iozone", "iozone: text, reports of -R", sniff, read)
