@@ -63,7 +63,8 @@ def read_manifest(folder: Path) -> Manifest:
             f"{path}: can't be read: {error}", "import or record again into a new store"
         ) from error
     except DocumentError as error:
-        raise StoreError(f"{path}{error.at}: {error}", "import or record again into a new store") from error
+        message = f"{path}{error.at}: can't be read: it {error}"
+        raise StoreError(message, "import or record again into a new store") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
         raise StoreError(f"{path}: is not the manifest of an iodock store")
     if raw["schema"] > SCHEMA_VERSION:
