@@ -43,6 +43,8 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	u8 *memory = 0;
 	*generation = 0;
 	forget_chunk(stream);
+	state->is_mapping = 1;
+	barrier();
 	/* (A stream is told by its first number, which is to be its lowest.) */
 	if (level == 0 && stream->sequence && !in_sandbox && (memory = use_again(state, index)) != 0)
 		*generation = ((struct chunk *)memory)->generation + 1;
@@ -57,6 +59,7 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 	if (!memory) {
 		if (state->taken)
 			state->kept_number = *index + 1;
+		state->is_mapping = 0;
 		return 0;
 	}
 	/* A sandbox's lie in its window. */
@@ -69,6 +72,8 @@ static u8 *next_chunk(struct state *state, struct stream *stream, u32 level, u64
 		if (level == 0)
 			state->mapped = (u32)*index + 1;
 	}
+	barrier();
+	state->is_mapping = 0;
 	return memory;
 }
 

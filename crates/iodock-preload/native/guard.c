@@ -51,11 +51,23 @@ static void look_at_spans(struct span *found, struct span range, const struct sp
 		look_for(found, range, (const u8 *)spans[i].from, spans[i].to - spans[i].from);
 }
 
+/* A thread may have mapped memory that it has not noted yet. (One that a handler has left there by longjmp is waited for once, in vain.) */
+static void wait_for_mapping(struct state *state)
+{
+	u64 begin = ticks();
+	while (state != own && state->is_mapping)
+		if (ticks() - begin < QUIET_MOST)
+			__builtin_ia32_pause();
+		else
+			state->is_mapping = 0;
+}
+
 static void look_at_states(struct span *found, struct span range, u64 *taken)
 {
 	u32 most = __atomic_load_n(most_taken(taken), __ATOMIC_RELAXED);
 	for (u32 number = 1; number <= most; number++) {
-		const struct state *state = state_in(taken, number);
+		struct state *state = state_in(taken, number);
+		wait_for_mapping(state);
 		for (u32 level = 0; level < LEVELS; level++)
 			look_for(found, range, state->memory[level], session->chunk_bytes);
 		for (u32 place = 0; place < SPENT; place++)

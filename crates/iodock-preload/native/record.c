@@ -184,7 +184,9 @@ struct state {
 	 * in memory[0] and one, 0: not known. */
 	u8 *spent_memory[SPENT];
 	u32 spent_number[SPENT];
-	u32 spent_turn, mapped;
+	u16 spent_turn;
+	volatile u16 is_mapping; /* memory of ours that is mapped, but not noted yet: guard.c waits for it */
+	u32 mapped;
 	struct flight kept; /* what the chunk before has said, until the next one does */
 	u64 kept_number; /* of a chunk that could not be mapped, and one more; 0: there is none */
 	/* Of paths that belong in one place the last ones are kept, on one cache line. */

@@ -109,6 +109,9 @@ iodock_plain:
 	/* From here on a handler does not touch the chunk. */
 	movl	$1, STATE_LEVEL(%r11)
 	movq	%rdx, STATE_WRITER(%r11)
+	/* Asked again, now that end_records() sees the level: this thread may have lost its CPU since the first time. */
+	cmpl	$1, STATE_TAKEN_AND_LEVEL(%r11)
+	jne	.Lno_chunk
 	movq	STATE_CHUNK(%r11), %rcx
 	testq	%rcx, %rcx
 	jz	.Lno_chunk
@@ -142,6 +145,9 @@ iodock_plain:
 	/* From here on a handler's calls go elsewhere. */
 	movl	$1, STATE_LEVEL(%r11)
 	movq	%rsp, STATE_WRITER(%r11)
+	/* (Asked again: as above.) */
+	cmpl	$1, STATE_TAKEN_AND_LEVEL(%r11)
+	jne	.Lother_early
 	movq	STATE_CHUNK(%r11), %r8
 	testq	%r8, %r8
 	jz	.Lother_early
