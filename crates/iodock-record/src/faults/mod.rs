@@ -59,6 +59,17 @@ fn runs(protection: u64, flags: u64) -> bool {
     protection & libc::PROT_EXEC as u64 != 0 || flags & MAP_DENYWRITE != 0
 }
 
+/// An mmap(2) that was made a while ago.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// Of the process (thread group).
+    pub pid: u32,
+    pub address: u64,
+    /// Bytes.
+    pub length: u64,
+    pub flags: u64,
+}
+
 /// The arguments of an mmap(2) that is about to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct MapCall {
@@ -105,12 +116,13 @@ impl PageFaults {
         self.mode != Mode::Never && proc::maps(pid).iter().any(is_worth) && self.begin(pid)
     }
 
-    /// For back ends that learn of an mmap some time after it was made: of so many bytes, with these flags.
-    pub fn has_mapped(&self, pid: u32, length: i64, flags: u64) {
-        let is_enough = self.least_bytes().is_some_and(|least| length >= least as i64);
-        if is_enough && (self.mode == Mode::Always || flags & MAP_DENYWRITE == 0) && !self.look_at(pid) {
-            let is_it = |map: &proc::Line| map.length >= length as u64 && paths::file_of(&map.path).is_some();
-            let is_there = proc::maps(pid).iter().any(is_it);
+    /// For back ends that learn of an mmap some time after it was made.
+    pub fn has_mapped(&self, mapped: &Mapped) {
+        let is_enough = self.least_bytes().is_some_and(|least| mapped.length >= least);
+        let may_be_data = self.mode == Mode::Always || mapped.flags & MAP_DENYWRITE == 0;
+        if is_enough && may_be_data && !self.look_at(mapped.pid) {
+            // What is there still was looked at, and is not worth it. Of another map there, or none, nothing is known.
+            let is_there = proc::maps(mapped.pid).iter().any(|map| map.is_of_a_file_at(mapped.address));
             self.missed_maps.fetch_add(u64::from(!is_there), Relaxed);
         }
     }
@@ -159,7 +171,9 @@ impl PageFaults {
     }
 
     fn begin(&self, pid: u32) -> bool {
-        self.begin_by(|watch| watch.begin(pid))
+        let mut is_watched = false;
+        // A process may have ended meanwhile.
+        self.begin_by(|watch| is_watched = watch.begin(pid)) && is_watched
     }
 
     fn begin_by(&self, begin: impl FnOnce(&mut Watch)) -> bool {
@@ -179,5 +193,48 @@ impl PageFaults {
         let _watch = lock(&self.watch);
         self.over.store(true, Relaxed);
         self.news.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    /// libc in the memory of a program, once it is there.
+    fn libc_of(pid: u32) -> proc::Line {
+        let begun = Instant::now();
+        let libc = |map: &proc::Line| map.length >= LEAST_BYTES && map.path.ends_with(b"/libc.so.6");
+        loop {
+            if let Some(map) = proc::maps(pid).into_iter().find(libc) {
+                return map;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "it has libc in its memory");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_map_that_is_gone_was_missed_though_its_process_has_others() {
+        let mut child = Command::new("sleep").arg("60").spawn().expect("sleep starts");
+        let libc = libc_of(child.id());
+        let faults = PageFaults::new(Mode::Auto);
+        let missed = |address| {
+            faults.has_mapped(&Mapped { pid: child.id(), address, length: LEAST_BYTES, flags: 0 });
+            faults.missed_maps.load(Relaxed)
+        };
+        assert_eq!(missed(libc.start), 0, "it is there, and no data");
+        assert_eq!(missed(4096), 1, "nothing is there");
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_not_watched() {
+        let mut child = Command::new("true").spawn().expect("true starts");
+        let pid = child.id();
+        child.wait().expect("ended");
+        assert!(!PageFaults::new(Mode::Auto).begin(pid));
     }
 }

@@ -23,6 +23,12 @@ pub struct Line {
 }
 
 impl Line {
+    /// Is it a file's, with this address in it?
+    pub fn is_of_a_file_at(&self, address: u64) -> bool {
+        self.path.first() == Some(&b'/')
+            && address.checked_sub(self.start).is_some_and(|within| within < self.length)
+    }
+
     pub fn into_map(self, pid: u32) -> FileMap {
         let Line { start, length, offset, path, .. } = self;
         FileMap { pid, time: UNKNOWN, start, length, offset, path }

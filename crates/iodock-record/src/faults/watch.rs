@@ -57,11 +57,12 @@ pub fn now() -> i64 {
 }
 
 impl Watch {
-    /// Watches `pid` and all its threads, unless that is done already.
-    pub fn begin(&mut self, pid: u32) {
+    /// Watches `pid` and all its threads, unless that is done already. Is it watched now?
+    pub fn begin(&mut self, pid: u32) -> bool {
         if self.opens(pid) {
             self.note_what_is_there(pid);
         }
+        self.processes.contains_key(&pid)
     }
 
     /// The same for one that is about to execute its first program: what it has in its memory until then is the recorder's.

@@ -120,9 +120,7 @@ impl<'a> Keeper<'a> {
         self.usages.append(&mut round.usages);
         round.losses.counts.iter().for_each(|(&kind, &count)| self.journal.lose(kind, count));
         self.told.merge(&round.losses);
-        for &(pid, length, flags) in &round.mapped {
-            self.control.faults.has_mapped(pid, length, flags);
-        }
+        round.mapped.iter().for_each(|mapped| self.control.faults.has_mapped(mapped));
         // Looked for at once, and written behind the round: notes stand in the order of time.
         let found = found_out(&round);
         // The queue's room is that of the machine that wrote it: little endian.

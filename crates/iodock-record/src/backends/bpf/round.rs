@@ -1,6 +1,7 @@
 //! What is taken out of the buffers at a time, and what of it must be known while the program runs.
 
 use crate::control::Control;
+use crate::faults::Mapped;
 use crate::locks::lock;
 use iodock_bpf::format::{Kind, PAGES_OF_DEVICE};
 use iodock_bpf::lives::Lives;
@@ -20,8 +21,8 @@ pub struct Round {
     pub words: Vec<u64>,
     /// Processes that have executed a program, and when (monotonic ns): their ranks are to be found out.
     pub executed: Vec<(u32, u64)>,
-    /// Processes that have mapped a file: bytes and flags.
-    pub mapped: Vec<(u32, i64, u64)>,
+    /// Files that were mapped.
+    pub mapped: Vec<Mapped>,
     pub usages: Vec<TaskUsage>,
     /// Files of which pages came in and whose names no record tells, and the process and thread that brought them.
     pub unnamed: Vec<Unnamed>,
@@ -172,7 +173,7 @@ impl<'a> Watch<'a> {
         let failed = (-4095..0).contains(&result);
         if meaning.maps && !failed {
             let pid = self.lives.process_of(tid).unwrap_or(tid);
-            round.mapped.push((pid, words[5] as i64, words[7]));
+            round.mapped.push(Mapped { pid, address: words[3], length: words[5], flags: words[7] });
         }
         // Of all that we do in the child ourselves, an exec that fails.
         if meaning.executes && failed && !self.launched && tid == self.root {
