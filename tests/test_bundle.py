@@ -112,7 +112,10 @@ def test_an_existing_archive_stays(tmp_path: Path, capsys: pytest.CaptureFixture
     target.write_text("mine")
     assert run_command(["bundle", str(secret_store(tmp_path)), "-o", str(target)]) == 1
     assert target.read_text() == "mine" and "--force" in capsys.readouterr().err
-    assert run_command(["bundle", str(tmp_path / "run.iodock"), "-o", str(target), "--force"]) == 0
+    again = ["bundle", str(tmp_path / "run.iodock"), "-o", str(target), "--force"]
+    assert run_command(again) == 1 and target.read_text() == "mine"
+    target.unlink()
+    assert run_command(again) == 0 and run_command(again) == 0
     assert "READ-ME.txt" in members(target)
 
 

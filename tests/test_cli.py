@@ -394,8 +394,10 @@ def test_a_report_replaces_an_earlier_one_but_no_other_file(imported: Path, tmp_
     refused = iodock("report", imported, cwd=tmp_path)
     assert refused.returncode == 1 and refused.stdout == ""
     assert "run.html: exists already, and is not a report of iodock" in refused.stderr
-    assert "hint: " in refused.stderr and "--force" in refused.stderr
+    assert "hint: take another name with -o FILE" in refused.stderr
+    assert iodock("report", imported, "--force", cwd=tmp_path).returncode == 1
     assert page.read_text() == "<html>mine</html>"
+    page.unlink()
     assert good("report", imported, "--force", cwd=tmp_path) == "run.html\n"
     written = page.read_bytes()
     assert len(written) > 10_000

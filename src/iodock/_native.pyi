@@ -59,6 +59,7 @@ def import_logs(
 def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
 ) -> ImportSummary: ...
+def foreign_in_store(store: str | os.PathLike[str]) -> list[Path]: ...
 def record(
     command: list[str],
     store: str | os.PathLike[str],

@@ -15,6 +15,7 @@ from typing import Any
 
 from iodock.analyses import find
 from iodock.analyses.base import request
+from iodock.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.diagnosis import diagnose
 from iodock.errors import IodockError
 from iodock.language import N_, Language
@@ -66,6 +67,20 @@ def write_bundle(
         except IodockError as error:
             # Events are copied as they are: what is damaged there is so in the store.
             raise type(error)(str(error).replace(str(copy), str(store)), error.hint) from error
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether it is a file (no link) that `write_bundle` wrote."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    try:
+        with path.open("rb") as file, unpacked(file) as stream:
+            # A member begins with its name, in a block of 512 bytes (POSIX, ustar).
+            first = tarfile.TarInfo.frombuf(stream.read(512), "utf-8", "replace")
+            said = stream.read(min(first.size, 64 << 10))
+    except (*UNPACK_ERRORS, tarfile.TarError):
+        return False
+    return first.name.endswith("/READ-ME.txt") and b"findings.json" in said
 
 
 def _write(

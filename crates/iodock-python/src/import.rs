@@ -63,7 +63,15 @@ fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Boun
     Ok(dictionary)
 }
 
+/// What in the folder of a store was not written by iodock, or the manifest where that is missing.
+#[pyfunction]
+#[pyo3(signature = (store))]
+fn foreign_in_store(store: PathBuf) -> PyResult<Vec<PathBuf>> {
+    Ok(iodock_store::own::foreign(&store)?)
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(import_logs, module)?)?;
-    module.add_function(wrap_pyfunction!(finish_recording, module)?)
+    module.add_function(wrap_pyfunction!(finish_recording, module)?)?;
+    module.add_function(wrap_pyfunction!(foreign_in_store, module)?)
 }

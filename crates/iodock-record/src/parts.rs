@@ -9,6 +9,7 @@
 use crate::error::{RecordError, Refusal};
 use crate::process::RANK_NAMES;
 use iodock_journal::{JournalMeta, JournalWriter};
+use iodock_store::own;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::fd::AsRawFd;
@@ -71,8 +72,8 @@ impl Part {
             part.abandon();
         }
         made.map_err(|error| match error {
-            Claim::Taken if force => RecordError::Store(Refusal::new(
-                format!("{}: is no iodock store, and --force replaces nothing else", store.display()),
+            Claim::Foreign(what) => RecordError::Store(Refusal::new(
+                format!("{}: {what}, and --force replaces only stores", store.display()),
                 "give another name with -o",
             )),
             Claim::Taken => RecordError::Store(Refusal::new(
@@ -219,10 +220,9 @@ fn replace(store: &Path) -> Result<(), Claim> {
     if !is_at(&folder, store) {
         return Err(Claim::Busy);
     }
-    if !is_store(store) {
-        return Err(Claim::Taken);
-    }
-    fs::remove_dir_all(store)?;
+    // Under the lock: another rank may be making the store until then.
+    check_own(store)?;
+    own::remove_own(store)?;
     make_folder(store)
 }
 
@@ -257,13 +257,25 @@ fn is_at(folder: &File, path: &Path) -> bool {
 }
 
 /// --force replaces stores, nothing else.
-fn is_store(path: &Path) -> bool {
-    path.join("manifest.json").is_file()
-        || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+fn check_own(store: &Path) -> Result<(), Claim> {
+    if fs::symlink_metadata(store)?.is_symlink() {
+        return Err(Claim::Foreign("is a link".into()));
+    }
+    if !fs::metadata(store)?.is_dir() {
+        return Err(Claim::Foreign("is a file".into()));
+    }
+    let foreign = own::foreign(store)?;
+    if foreign.is_empty() {
+        return Ok(());
+    }
+    let what = if own::has_manifest(store) { "holds what is not of a store" } else { "is no iodock store" };
+    Err(Claim::Foreign(format!("{what} ({})", own::named(&foreign, store))))
 }
 
 enum Claim {
     Taken,
+    /// With something in it that is not ours: said as what.
+    Foreign(String),
     /// Others are at it.
     Busy,
     Failed(std::io::Error),

@@ -15,6 +15,7 @@ mod folds;
 mod frame;
 mod info;
 mod manifest;
+pub mod own;
 mod place;
 mod schema;
 mod table;

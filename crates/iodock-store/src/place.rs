@@ -1,14 +1,15 @@
 //! Where a store is written: first beside its name, and under its name only when it is whole.
 
 use crate::error::StoreError;
-use crate::manifest::{Manifest, MANIFEST};
+use crate::manifest::Manifest;
+use crate::own;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-const TABLES: [&str; 11] = [
+pub(crate) const TABLES: [&str; 11] = [
     "events",
     "faults",
     "pages",
@@ -44,9 +45,9 @@ pub struct Place {
 impl Place {
     /// A new store at `target`. With `force` a store that is there will be replaced, nothing else.
     pub fn new(target: &Path, force: bool) -> Result<Place> {
-        // The folder that a link leads to is replaced, not the link.
+        let way = way(target, force)?;
+        // A link to an empty folder: that folder gets the store.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_path_buf());
-        let way = way(&target, force)?;
         let temporary = beside(&target, "partial")?;
         make_folder(&temporary)?;
         Ok(Place { target, temporary, way, done: false })
@@ -110,7 +111,7 @@ impl Place {
             let _ = fs::rename(&old, &self.target);
             return Err(fail(error));
         }
-        remove(&old)
+        own::remove_own(&old).map_err(|error| StoreError::io(&old, error, 0))
     }
 }
 
@@ -123,30 +124,32 @@ impl Drop for Place {
 }
 
 fn way(target: &Path, force: bool) -> Result<Way> {
-    let Ok(metadata) = fs::symlink_metadata(target) else { return Ok(Way::New) };
-    let refusal = |why: &str| Err(StoreError::NotAStore { path: target.into(), why: why.into() });
+    let Ok(metadata) = fs::metadata(target) else { return Ok(Way::New) };
+    let refusal = |why: String| Err(StoreError::NotAStore { path: target.into(), why });
     if !metadata.is_dir() {
-        return refusal("is a file, not a store, so it is not replaced");
+        return refusal("is a file, not a store, so it is not replaced".into());
     }
-    let mut entries = fs::read_dir(target).map_err(|error| StoreError::io(target, error, 0))?;
-    if entries.next().is_none() {
+    let failed = |error| StoreError::io(target, error, 0);
+    if fs::read_dir(target).map_err(failed)?.next().is_none() {
         return Ok(Way::New);
     }
-    if !is_store(target) {
-        return refusal("is a folder but not a store, so it is not replaced");
+    if fs::symlink_metadata(target).map_err(failed)?.is_symlink() {
+        return refusal("is a link to a folder, so it is not replaced".into());
+    }
+    let foreign = own::foreign(target).map_err(failed)?;
+    if !own::has_manifest(target) {
+        let named = own::named(&foreign, target);
+        return refusal(format!("is a folder but not a store, so it is not replaced: {named}"));
+    }
+    if !foreign.is_empty() {
+        let named = own::named(&foreign, target);
+        return refusal(format!("holds what is not of a store, so it is not replaced: {named}"));
     }
     if force {
         Ok(Way::Replace)
     } else {
         Err(StoreError::Exists { path: target.into() })
     }
-}
-
-/// Does the folder have a manifest with a schema version, of whatever version?
-fn is_store(folder: &Path) -> bool {
-    let Ok(bytes) = fs::read(folder.join(MANIFEST)) else { return false };
-    let value: Option<serde_json::Value> = serde_json::from_slice(&bytes).ok();
-    value.is_some_and(|value| value.get("schema").is_some_and(serde_json::Value::is_u64))
 }
 
 /// `.NAME.WHAT-PID` in the same folder, so that a rename is all it takes.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from iodock import _native
 from iodock.casebook.case import OWN_CASES, TEXTS, site_folder
 from iodock.diagnosis import diagnose
 from iodock.errors import IodockError, RequestError
@@ -24,11 +26,13 @@ def add_case(
     folder = site_folder() / name
     if folder.exists() and not force:
         raise IodockError(f"{folder}: exists", "--force replaces it")
+    _check_own(folder)
     part = folder.with_name(f".{name}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
         rules = _copy(before, after, part, settings)
         (part / "case.toml").write_text(_toml(texts, rules), encoding="utf-8")
+        _check_own(folder)
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
     except OSError as error:
@@ -38,6 +42,26 @@ def add_case(
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def _check_own(folder: Path) -> None:
+    """Raises IodockError where there is something in the folder that `add_case` did not write."""
+    if not os.path.lexists(folder):
+        return
+    stores = [folder / name for name in ("before.iodock", "after.iodock")]
+    foreign = [folder] if folder.is_symlink() or not folder.is_dir() else [
+        one for one in folder.iterdir()
+        if one not in stores and (one.name != "case.toml" or one.is_symlink() or not one.is_file())
+    ]  # fmt: skip
+    for store in stores:
+        if not foreign and os.path.lexists(store):
+            foreign += _native.foreign_in_store(store)
+    if foreign:
+        named = ", ".join(str(one) for one in sorted(foreign)[:5])
+        raise IodockError(
+            f"{folder}: holds what is not of a case, so it is not replaced: {named}",
+            "remove it yourself, or choose another name",
+        )
 
 
 def _check(name: str, texts: Mapping[str, str]) -> None:

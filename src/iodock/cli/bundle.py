@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -21,7 +22,7 @@ _EXAMPLES = ("iodock bundle run.iodock", "iodock bundle run.iodock --anonymous -
     is_flag=True,
     help="make up the names of files, hosts and programs, and leave arguments out",
 )
-@click.option("--force", is_flag=True, help="replace an archive of that name")
+@click.option("--force", is_flag=True, help="replace an earlier archive of that name; other files stay")
 @language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @quiet
@@ -36,15 +37,21 @@ def command(
 ) -> None:
     """Step 4 of the method: pack what an administrator needs to know of a run into one archive: findings,
     report, environment, mounts, times, the longest calls, and tables as CSV. Prints the archive's name."""
-    from iodock.bundle import write_bundle
+    from iodock.bundle import is_bundle, write_bundle
     from iodock.cli.progress import ProgressBar
     from iodock.language import language_in
     from iodock.settings import load
 
     name = Path(store).resolve().name.removesuffix(".iodock")
     target = Path(output or f"{name}-bundle.tar.gz")
-    if target.exists() and not force:
-        raise IodockError(f"{target}: exists", "--force replaces it, -o names another")
+    if os.path.lexists(target):
+        if not force:
+            raise IodockError(f"{target}: exists", "--force replaces it, -o names another")
+        if not is_bundle(target):
+            raise IodockError(
+                f"{target}: is not an archive of iodock bundle, so --force does not replace it",
+                "name another with -o",
+            )
     check_folder(str(target))
     with ProgressBar("packing", quiet, "parts", rated=False) as progress:
         write_bundle(Path(store), target, language_in(spoken(lang)), load(settings), anonymous, progress)

@@ -235,9 +235,11 @@ def _print(screen: Screen, form: str) -> None:
         return
     import csv
 
+    from iodock.views.cells import guarded_row
+
     writer = csv.writer(sys.stdout)
     writer.writerow(rows.column_names)
-    writer.writerows(row.values() for row in rows.to_pylist())
+    writer.writerows(guarded_row(row.values()) for row in rows.to_pylist())
 
 
 def _watch(screen: Screen, every: float) -> None:

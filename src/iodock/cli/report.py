@@ -18,7 +18,7 @@ _HEAD_BYTES = 4096
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("store")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: NAME.html here; - is stdout")
-@click.option("--force", is_flag=True, help="replace FILE even if it is not a report of iodock")
+@click.option("--force", is_flag=True, help="replace an earlier report, as is done anyway; other files stay")
 @language
 @quiet
 def command(store: str, output: str | None, force: bool, lang: str | None, quiet: bool) -> None:
@@ -30,8 +30,7 @@ def command(store: str, output: str | None, force: bool, lang: str | None, quiet
 
     with Store.open(store) as opened:
         target = output or f"{opened.name.removesuffix('.iodock')}.html"
-        if not force:
-            _spare_other_files(target)
+        _spare_other_files(target)
         check_folder(target)
         page = report_html(opened, language=spoken(lang))
     with destination(target) as out:
@@ -49,5 +48,5 @@ def _spare_other_files(target: str) -> None:
         if _MARK not in file.read(_HEAD_BYTES):
             raise IodockError(
                 f"{target}: exists already, and is not a report of iodock",
-                "take another name with -o FILE, or replace it with --force",
+                "take another name with -o FILE, or remove it yourself",
             )

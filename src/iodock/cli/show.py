@@ -89,7 +89,10 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
     formats = click.Choice((*DATA_FORMATS, *CHART_FORMATS))
     made.params += [
         click.Option(
-            ["--format"], type=formats, help="what to write; default: table, or what -o FILE ends in"
+            ["--format"],
+            type=formats,
+            help="what to write; default: table, or what -o FILE ends in. CSV has an apostrophe before a "
+            "text that a spreadsheet would take for a formula; JSON and Parquet have texts as they are",
         ),
         click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
         click.Option(["--chart"], type=click.Choice(charts), help="which chart to draw"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -50,12 +52,26 @@ class Partial:
         self._out: IO[str] | None = None
 
     def begin(self, plan: Plan) -> None:
-        """Starts it. Raises IodockError where it can't be written."""
+        """Starts it, in place of an earlier run's. Raises IodockError where it can't be written, or another
+        file has its name."""
+        if os.path.lexists(self.path) and not self._is_own():
+            raise IodockError(
+                f"{self.path}: is not what an interrupted check-up keeps, so it is not replaced",
+                "remove it yourself, or choose where results are kept with -o",
+            )
         try:
             self._out = self.path.open("w", encoding="utf-8")
             self._line({"format": FORMAT, **asdict(plan)})
         except OSError as error:
             raise _unwritable(self.path, error) from error
+
+    def _is_own(self) -> bool:
+        if self.path.is_symlink() or not self.path.is_file():
+            return False
+        with suppress(OSError, ValueError, IodockError), files.opened(self.path) as file:
+            first = from_json(next(files.lines(file, self.path), b""))
+            return isinstance(first, dict) and first.get("format") == FORMAT
+        return False
 
     def go_on(self) -> tuple[Plan, list[Result]]:
         """The plan and the results so far; more are added behind them. Raises RequestError if there are

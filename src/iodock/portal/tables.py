@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from iodock.views.cells import guarded
+
 Row = Mapping[str, object]
 _TEXTS = ("text", "name", "title", "job", "machine", "user", "time", "severity", "plain")
 
@@ -84,8 +86,8 @@ def as_json(table: Table, begin: int, end: int) -> str:
 
 
 def _field(value: object) -> object:
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t"):
-        return "'" + value
+    if isinstance(value, str):
+        return guarded(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else _plain(value)

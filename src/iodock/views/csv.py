@@ -1,7 +1,10 @@
-"""An answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field."""
+"""An answer as CSV: a header and plain numbers, for spreadsheets and scripts. Null is an empty field.
+Texts are guarded: see cells.py."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterable
 from typing import BinaryIO
@@ -10,6 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from iodock.answer import Answer
+from iodock.views.cells import guarded_column, guarded_row
 from iodock.views.rows import with_other
 
 
@@ -22,11 +26,13 @@ def write(answer: Answer, out: BinaryIO) -> None:
 def write_batches(schema: pa.Schema, batches: Iterable[pa.RecordBatch], out: BinaryIO) -> None:
     """Rows batch by batch."""
     flat = pa.schema([pa.field(field.name, _flat_type(field.type)) for field in schema])
-    out.write((",".join(flat.names) + "\n").encode())
+    header = io.StringIO()
+    csv.writer(header, lineterminator="\n").writerow(guarded_row(flat.names))
+    out.write(header.getvalue().encode("utf-8", "backslashreplace"))
     options = pyarrow.csv.WriteOptions(include_header=False, quoting_style="needed")
     with pyarrow.csv.CSVWriter(out, flat, write_options=options) as writer:
         for batch in batches:
-            columns = [_flat(column) for column in batch.columns]
+            columns = [guarded_column(_flat(column)) for column in batch.columns]
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=flat))
 
 
@@ -35,6 +41,8 @@ def _is_nested(kind: pa.DataType) -> bool:
 
 
 def _flat_type(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        return kind.value_type
     return pa.string() if _is_nested(kind) else kind
 
 

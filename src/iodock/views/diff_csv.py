@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 
 from iodock.comparison.data import MEASURES, Change, Comparison, Row
+from iodock.views.cells import guarded_row
 from iodock.views.diff_json import whole
 
 COLUMNS = (
@@ -26,7 +27,7 @@ def diff_csv(comparison: Comparison) -> Iterator[str]:
 
 def _line(fields: Sequence[object]) -> str:
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(fields)
+    csv.writer(line, lineterminator="\n").writerow(guarded_row(fields))
     return line.getvalue()
 
 

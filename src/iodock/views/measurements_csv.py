@@ -8,6 +8,7 @@ import json
 
 from iodock.health.measurements import Measurements
 from iodock.health.measurements_json import cell_out
+from iodock.views.cells import guarded_row
 
 _LATENCY = ("p50", "p99", "p99_9", "max", "min", "mean", "count")
 
@@ -29,5 +30,5 @@ def render(measurements: Measurements) -> str:
         }
         if at == 0:
             writer.writerow(flat)
-        writer.writerow(flat.values())
+        writer.writerow(guarded_row(flat.values()))
     return out.getvalue()
