@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 from collections.abc import Mapping
 from types import TracebackType
@@ -110,11 +112,22 @@ class Run:
         `iodock.settings.load`. Raises RequestError, StoreError and QueryError."""
         return diagnose(self.store, settings)
 
-    def query(self, sql: str) -> pa.Table:
-        """The answer to SQL over the store's tables (docs/explanation/store.md) and the derived ones
-        (docs/reference/derived.md). Raises QueryError."""
-        Profile(self.store).need(tables_in(sql))
-        return self.store.engine.user_query(sql)
+    def query(self, sql: str, unsafe: bool = False) -> pa.Table:
+        """The answer to SQL over the store's tables (docs/explanation/store.md), its views
+        (docs/reference/views.md) and the derived tables (docs/reference/derived.md). It may read the store
+        and nothing else; UNSAFE: it may do all that this process may. What the store lacks is in `losses`,
+        and in the table's metadata under `iodock`. Raises QueryError."""
+        store = self.store.unsafe if unsafe else self.store
+        Profile(store).need(tables_in(sql))
+        table = store.engine.user_query(sql)
+        lost = [dataclasses.asdict(loss) for loss in self.losses]
+        said = json.dumps({"losses": lost}, ensure_ascii=False)
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), "iodock": said})
+
+    @property
+    def losses(self) -> tuple[Loss, ...]:
+        """What could not be recorded, read or known, with its cure."""
+        return self.store.manifest.losses
 
     def analyses(self) -> tuple[str, ...]:
         """Names for `show`."""

@@ -116,20 +116,13 @@ def answer(
         clock=store.manifest.clock,
         source=store.manifest.source,
         losses=store.manifest.losses,
-        notes=(*(selection.notes if selection else ()), *_notes(store)),
+        notes=(*(selection.notes if selection else ()), *store.manifest.notes),
         totals=totals,
         keys=keys,
         options=asked.given,
         first_ts=store.manifest.first_ts,
         store_name=store.name,
     )
-
-
-def _notes(store: Store) -> tuple[str, ...]:
-    source = store.manifest.source
-    if source.get("calls") and not store.manifest.durations:
-        return ("this source has no call durations, so times are empty",)
-    return ()
 
 
 __all__ = ["Analysis", "Option", "Request", "Stream", "answer", "request", "select"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
+from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -81,6 +83,23 @@ def command(
     with destination(output) as out:
         # A store's name may hold any bytes.
         out.write(written.encode("utf-8", "backslashreplace"))
+    # JSON has them in itself.
+    if not quiet and wanted != "json":
+        for line in _lost(comparison):
+            say(line)
+
+
+def _lost(comparison: Comparison) -> Iterator[str]:
+    """What was not seen in the runs: of each loss the most in any one run before and after, and its cure."""
+    cures: dict[str, str] = {}
+    counts: dict[str, list[int]] = {}
+    for side, runs in enumerate((comparison.before, comparison.after)):
+        for loss in (loss for run in runs for loss in run.losses):
+            cures.setdefault(loss.name, loss.cure)
+            most = counts.setdefault(loss.name, [0, 0])
+            most[side] = max(most[side], loss.count)
+    for name, (before, after) in counts.items():
+        yield f"note: {name} ({before:,} before, {after:,} after): {cures[name]}"
 
 
 def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ import click
 
 from iodock.cli.options import examples, quiet
 from iodock.cli.output import DATA_FORMATS, chosen_format, destination
+from iodock.cli.show import say_beside
 
 EXAMPLES = (
     "iodock query run.iodock 'SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC'",
@@ -28,25 +29,33 @@ EXAMPLES = (
     help="what to write; default: table, or what -o ends in",
 )
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@click.option(
+    "--unsafe",
+    is_flag=True,
+    help="let the query do all that you may do: read and write any file, attach databases, load extensions",
+)
 @quiet
-def command(store: str, sql: str, form: str | None, output: str | None, quiet: bool) -> None:
+def command(store: str, sql: str, form: str | None, output: str | None, unsafe: bool, quiet: bool) -> None:
     """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and
     two views with names: calls_seen, one row per call, and call_ends, one row per call and end (a rename has
     two). Those that rules read are there too: uses, transfers, places, ... (iodock explain lists their
-    columns)."""
+    columns). A query reads this store and nothing else, and changes nothing."""
     from iodock.relations.profile import Profile, tables_in
     from iodock.store import Store
     from iodock.views.untyped import answer_of
 
     chosen = chosen_format(form, output)
     with Store.open(store) as opened:
-        Profile(opened).need(tables_in(sql))
-        answer = answer_of(opened.engine.user_query(sql), "query", opened.manifest)
+        asked = opened.unsafe if unsafe else opened
+        Profile(asked).need(tables_in(sql))
+        answer = answer_of(asked.engine.user_query(sql), "query", opened.manifest)
     with destination(output) as out:
         if chosen == "table":
             out.write(_table(answer, output).encode("utf-8", "backslashreplace"))
         else:
             import_module(f"iodock.views.{chosen}").write(answer, out)
+    if not quiet and chosen != "json":
+        say_beside(answer)
 
 
 def _table(answer: Any, output: str | None) -> str:

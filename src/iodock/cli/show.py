@@ -124,7 +124,8 @@ def _show(name: str, store: str, **values: Any) -> None:
         else:
             answer = analysis.run(opened, asked)
             _write(answer, form, output, chart)
-    if not silent and form == "table":
+    # JSON has them in itself.
+    if not silent and form != "json":
         say_beside(answer)
 
 

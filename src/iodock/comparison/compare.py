@@ -143,7 +143,7 @@ def _label(run: RunSums) -> RunLabel:
         store=run.name,
         command=run.command,
         captured=str(run.captured.get("how") or ""),
-        losses={loss.name: loss.count for loss in run.manifest.losses},
+        losses=run.manifest.losses,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from iodock.answer import Loss
 from iodock.findings import Finding, Message
 
 
@@ -173,8 +174,7 @@ class RunLabel:
     command: str
     captured: str
     """`strace`, `ptrace`, ...; empty where not known."""
-    losses: Mapping[str, int]
-    """Name of a loss -> count."""
+    losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)

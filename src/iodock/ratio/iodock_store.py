@@ -29,6 +29,7 @@ def read(reading: Reading) -> Iterator[Record]:
     with Store.open(path) as store:
         raw, wall = store.manifest.raw, store.manifest.wall_ns
         row = store.rows(_SQL)[0]
+        losses = store.manifest.losses
     if not row["known"] or wall is None:
         raise RatioError(
             f"{path}: has no CPU times: it was imported from a log",
@@ -36,6 +37,8 @@ def read(reading: Reading) -> Iterator[Record]:
         )
     if row["known"] < row["tasks"]:
         reading.note(f"{path}: CPU time is known of {row['known']} of {row['tasks']} tasks only")
+    for loss in losses:
+        reading.note(f"{path}: {loss.name} ({loss.count:,}): {loss.cure}")
     command = (raw.get("captured") or {}).get("command") or []
     yield Record(
         name=shlex.join(map(str, command)) or json.dumps(path),

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from iodock import _native
 from iodock.errors import QueryError, RequestError, StoreError
+from iodock.store import guard
 from iodock.store.connection import MEMORY_LIMIT, connected
 from iodock.store.folds import EventFold, Folding
 from iodock.store.schema import EVENTS, FOLDS, TABLES, StoreTable
@@ -65,9 +66,10 @@ def interrupt_all() -> None:
 class Engine:
     """DuckDB in memory, with one view per table of the store. Several threads may ask side by side."""
 
-    def __init__(self, folder: Path | None, rows: Mapping[str, int]) -> None:
+    def __init__(self, folder: Path | None, rows: Mapping[str, int], unsafe: bool = False) -> None:
         """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
-        each table has, as the manifest says."""
+        each table has, as the manifest says. UNSAFE: queries of users may do anything, not only read the
+        store."""
         self._own = threading.local()
         self._connections = [connected()]
         self._own.connection = self._connections[0]
@@ -78,8 +80,12 @@ class Engine:
         self._bringing = threading.RLock()
         self._running: list[Folding] = []
         self._stored: StoredTables | None = None
+        self._is_unsafe = unsafe
         if folder is not None:
             self._stored = StoredTables(folder, lambda: self._connection)
+        if not unsafe:
+            guard.closed(self._connection, self._stored.files() if self._stored is not None else [])
+        if self._stored is not None:
             for table in TABLES:
                 self._make_view(table, self._stored.view(table, rows))
             for table in FOLDS:
@@ -240,6 +246,8 @@ class Engine:
         try:
             if len(self._connection.extract_statements(sql)) > 1:
                 raise RequestError("these are several questions", "ask one at a time, without a ; between")
+            if not self._is_unsafe:
+                guard.check(self._connection, sql)
             self._connection.execute(FREE_ORDER)
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()
@@ -268,6 +276,8 @@ class Engine:
             return QueryError(
                 f"the query needs more memory than {MEMORY_LIMIT}", "ask for fewer rows or keys"
             )
+        if asked and (refused := guard.refusal(error, self._named(error))):
+            return refused
         if self._stored is not None and not isinstance(error, _WRONG_QUERY + _WRONG_VALUE * asked):
             # What the engine says of a page that can't be unpacked does not tell that it is one.
             where = self._stored.damaged(TABLES)

@@ -39,6 +39,13 @@ class Manifest:
         return bool(self.source.get("durations"))
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What must stand beside every number of this store."""
+        if self.source.get("calls") and not self.durations:
+            return ("this source has no call durations, so times are empty",)
+        return ()
+
+    @property
     def wall_ns(self) -> int | None:
         """The run's length: as recorded, else from the first to the last sign of life."""
         captured = self.raw.get("captured") or {}

@@ -26,6 +26,8 @@ class Store:
     def __init__(self, path: Path, manifest: Manifest, shadow: TemporaryDirectory[str] | None = None) -> None:
         self.path = path
         self.manifest = manifest
+        self._unsafe: Store | None = None
+        self._is_unsafe = False
         self._engine: Engine | None = None
         # Where the tables are, if the store's own place has no room for them.
         self._shadow = shadow
@@ -45,8 +47,18 @@ class Store:
     def engine(self) -> Engine:
         """The SQL engine, started when first needed."""
         if self._engine is None:
-            self._engine = Engine(Path(self._shadow.name) if self._shadow else self.path, self.manifest.rows)
+            folder = Path(self._shadow.name) if self._shadow else self.path
+            self._engine = Engine(folder, self.manifest.rows, self._is_unsafe)
         return self._engine
+
+    @property
+    def unsafe(self) -> Store:
+        """The same store, by an engine that lets a user's query do anything: read and write other files, load
+        extensions. Closed with this one."""
+        if self._unsafe is None:
+            self._unsafe = Store(self.path, self.manifest, self._shadow)
+            self._unsafe._is_unsafe = True
+        return self._unsafe
 
     @property
     def name(self) -> str:
@@ -96,6 +108,9 @@ class Store:
 
     def close(self) -> None:
         """Frees the engine."""
+        if self._unsafe is not None:
+            self._unsafe.close()
+            self._unsafe = None
         if self._engine is not None:
             self._engine.close()
             self._engine = None

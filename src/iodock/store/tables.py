@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 
 from iodock.errors import StoreError
-from iodock.store.schema import FOLDS, StoreTable
+from iodock.store.schema import FOLDS, TABLES, StoreTable
 
 AGAIN = "import or record again"
 
@@ -26,10 +26,7 @@ class StoredTables:
         self._viewed: dict[str, list[Path]] = {}
         # A relative name may look like something else to the engine: ~, http:, ...
         self._plain = Path(os.path.abspath(folder))  # noqa: PTH100 (links stay as they are)
-        try:
-            str(self._plain).encode()
-        except UnicodeEncodeError:
-            # The engine knows no other names than UTF-8.
+        if not _is_plain(str(self._plain)):
             self._descriptor = os.open(folder, os.O_PATH | os.O_CLOEXEC)
             self._plain = Path(f"/proc/self/fd/{self._descriptor}")
 
@@ -38,6 +35,10 @@ class StoredTables:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+    def files(self) -> list[str]:
+        """All that the engine has to open, by the names that it gets."""
+        return [str(path) for table in (*TABLES, *FOLDS) for path in self._paths(table)]
 
     def view(self, table: StoreTable, rows: Mapping[str, int]) -> str | None:
         """A SELECT of the whole table, with null for columns that it lacks; None for one made at import that
@@ -63,7 +64,13 @@ class StoredTables:
         return self._viewed[table.name]
 
     def _paths(self, table: StoreTable) -> list[Path]:
-        return sorted(self._plain.glob(table.files))
+        paths = sorted(self._plain.glob(table.files))
+        home = os.path.realpath(self._plain)
+        for path in paths:
+            if not os.path.realpath(path).startswith(f"{home}/"):
+                where = self.folder / path.relative_to(self._plain)
+                raise StoreError(f"{where}: is a link out of the store", "put the file itself there")
+        return paths
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
         """The first file that can't be read to its end. Goes through all that is stored."""
@@ -102,6 +109,15 @@ class StoredTables:
             where = self.folder / table.files
             message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"
             raise StoreError(message, f"a part is missing, or does not belong here: {AGAIN}")
+
+
+def _is_plain(path: str) -> bool:
+    """Whether the engine takes the name as it is: UTF-8, and without what would be a wildcard."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return not set("*?[") & set(path)
 
 
 def first_line(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +50,7 @@ def _run(run: RunLabel) -> dict[str, Any]:
         "store": run.store,
         "command": run.command,
         "captured": run.captured,
-        "losses": [{"name": name, "count": count} for name, count in run.losses.items()],
+        "losses": [dataclasses.asdict(loss) for loss in run.losses],
     }
 
 

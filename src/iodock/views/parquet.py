@@ -42,4 +42,6 @@ def _meaning(answer: Answer) -> dict[str, object]:
             {"name": column.name, "type": column.type, "unit": column.unit, "doc": column.doc}
             for column in answer.columns
         ],
+        "losses": [{"name": loss.name, "count": loss.count, "cure": loss.cure} for loss in answer.losses],
+        "notes": list(answer.notes),
     }

@@ -27,6 +27,7 @@ def answer_of(table: pa.Table, name: str, manifest: Manifest) -> Answer:
         clock=manifest.clock,
         source=manifest.source,
         losses=manifest.losses,
+        notes=manifest.notes,
         first_ts=manifest.first_ts,
     )
 
