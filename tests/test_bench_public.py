@@ -56,3 +56,45 @@ def test_iozone_operations_are_no_bytes() -> None:
         assert writes == rates
     reads = [one.value for one in readers.read(folder / "ops-blog.txt").cells if one.operation == "read"]
     assert reads == [1126, 1131, 246]
+
+
+def test_elbencho_mixes_and_units() -> None:
+    measured = readers.read(PUBLIC / "elbencho-mixed" / "rwmix-table.txt")
+    mixed = [one for one in measured.cells if "mix" in one.variant]
+    plain = [one for one in measured.cells if "mix" not in one.variant]
+    assert [(one.operation, one.value) for one in plain] == [("write", 1939 * MIB), ("read", 4026e6)]
+    assert [(one.operation, one.value) for one in mixed] == [("write", 963 * MIB), ("read", 2890 * MIB)]
+
+
+def test_mdtest_rates_are_those_of_iterations() -> None:
+    folder = PUBLIC / "mdtest-per-rank"
+    newest = readers.read(folder / "v40-perrank.txt")
+    create = only(newest, "file-create")
+    assert (create.value, create.best, create.minimum) == (400_200, 600_200, 200_200)
+    assert create.spread == pytest.approx(0.7067, abs=1e-4)
+    assert only(newest, "tree-create").value == 49722.038
+    older = only(readers.read(folder / "v34perrank.txt"), "file-create")
+    assert (older.value, older.best, older.spread) == (400_200, 600_200, create.spread)
+    oldest = only(readers.read(folder / "v34dec.txt"), "file-create")
+    # Its deviation is over ranks and iterations, of rates of single ranks.
+    assert (oldest.value, oldest.best, oldest.spread) == (84093.570, 104202.595, None)
+
+
+def test_h5bench_before_1_3() -> None:
+    folder = PUBLIC / "h5bench-1.0-1.2"
+    text = readers.read(folder / "old11.txt")
+    raw, observed = only(text, "write", rate="raw"), only(text, "write", rate="observed")
+    assert (raw.value, observed.value) == (pytest.approx(1.1 * GIB), pytest.approx(1.091 * GIB))
+    assert (raw.processes, raw.volume_bytes, raw.seconds) == (31, 77 * GIB, 70.011)
+    rows = readers.read(folder / "old-read.csv")
+    raw, observed = only(rows, "read", rate="raw"), only(rows, "read", rate="observed")
+    assert (raw.value, observed.value) == (pytest.approx(4.33 * GIB), pytest.approx(2.126 * GIB))
+    assert (raw.processes, raw.seconds) == (4, 1.155)
+
+
+def test_every_public_folder_of_a_benchmark_is_tested() -> None:
+    text = Path(__file__).read_text()
+    benchmarks = ("elbencho", "fio", "h5bench", "ior", "iozone", "mdtest")
+    folders = [one.name for one in PUBLIC.iterdir() if one.name.startswith(benchmarks)]
+    assert len(folders) >= 6
+    assert [name for name in folders if f'"{name}"' not in text] == []

@@ -1,40 +1,54 @@
 """elbencho: `--jsonfile`, `--csvfile`, and what it prints or writes by `--resfile`.
 
-Source: elbencho's documentation (docs/result-columns.md) and runs. The result is that of `last done`: until
-the slowest thread was done. All numbers of its JSON are texts; MiB/s are cut to whole ones, so that bytes/s
-come from the rate of blocks where both agree.
+Source: elbencho's documentation (docs/csv-docs.md, docs/result-columns-explanation.md), its Statistics.cpp of
+1.0 to 3.1, and runs. The result is that of `last done`: until the slowest thread was done. All numbers of its
+JSON are texts; MiB/s and MB/s are cut to whole ones, so that bytes/s come from the rate of blocks where both
+agree. A mix of reads and writes is one phase: its reads and its writes are a cell each.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from iodock.bounded.documents import from_json
 from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
-from iodock.health.readers.base import Reader, Repeats, Source, number, option, size, whole, words
+from iodock.health.readers.base import Reader, Repeats, Source, number, size, whole, words
 from iodock.health.readers.caching import of_elbencho
+from iodock.health.readers.elbencho_table import HEAD, Phase, from_table
 
 MIB = 1 << 20
 _OPERATIONS = {
     "MKDIRS": "directory-create",
     "RMDIRS": "directory-remove",
+    "STATDIRS": "directory-stat",
     "WRITE": "write",
     "READ": "read",
     "STAT": "file-stat",
     "RMFILES": "file-remove",
+    "NET": "network-transfer",
+    "MKBUCKETS": "bucket-create",
+    "RMBUCKETS": "bucket-remove",
+    "HEADOBJ": "object-stat",
+    "RMOBJECTS": "object-remove",
+    "LISTOBJ": "object-list",
+    "LISTOBJ_P": "object-list",
+    "MULTIDEL": "object-remove",
 }
-_ENTRIES = {"WRITE": "file-create", "READ": "file-read"}
-_TABLE = re.compile(r"^OPERATION\s+RESULT TYPE\s+FIRST DONE\s+LAST DONE", re.MULTILINE)
-_TABLE_ROW = re.compile(r"^(\S*)\s+([A-Za-z][\w/ ]*?)\s*:\s*(.*)$")
-_LATENCY = re.compile(r"(min|avg|max)=([\d.]+)(us|ms|s)?")
-_UNITS = {"us": 1e3, "ms": 1e6, "s": 1e9}
+"""Others are named as elbencho does, in small letters."""
+_MIX = re.compile(r"(?:RWMIX|MIX-T)\d{0,9}$")
+_ENTRIES = {"write": "file-create", "read": "file-read"}
+_INLINE = {"s": "stat", "r": "read"}
+_LIVE = re.compile(r"ISO Date,Label,Phase,RuntimeMS,")
+_OPERATION = re.compile(r"[A-Z][\w-]*(?:\+[a-z])*$")
+_LEFT_OUT = "a row that was cut or damaged"
 _HINT = "elbencho writes it with --jsonfile FILE, --csvfile FILE or --resfile FILE"
-
-Phase = Mapping[str, str | None]
-"""One phase, whatever form it came in: the keys of `_KEYS`, `operation` and `line`."""
+_SIDE = (
+    *("entries_per_s", "iops", "rate", "rate_unit", "bytes_per_s", "mib", "bytes"),
+    *("entry_min", "entry_avg", "entry_max", "io_min", "io_avg", "io_max"),
+)
+"""What a mix has twice: of its writes, and under `read_` of its reads."""
 
 _CSV = {
     "operation": "operation",
@@ -47,7 +61,7 @@ _CSV = {
     "io_depth": "IO depth",
     "entries_per_s": "entries/s [last]",
     "iops": "IOPS [last]",
-    "mib_per_s": "MiB/s [last]",
+    "rate": "MiB/s [last]",
     "mib": "MiB [last]",
     "ms": "time ms [last]",
     "path_type": "path type",
@@ -57,60 +71,76 @@ _CSV = {
     **{f"entry_{one}": f"Ent lat us [{one}]" for one in ("min", "avg", "max")},
     **{f"io_{one}": f"IO lat us [{one}]" for one in ("min", "avg", "max")},
 }
+_CSV |= {f"read_{ours}": f"rwmix read {theirs}" for ours, theirs in _CSV.items() if ours in _SIDE}
 
 
 def sniff(source: Source) -> float:
     """Sure of its CSV's header, of the members of its JSON, and of the head of its table."""
     start = source.start
-    if start.startswith(("ISO date,label,path type,", '{"phase_type":')):
+    if _is_head(start.split("\n", 1)[0].split(",")) or start.startswith('{"phase_type":'):
         return 0.95
-    return 0.9 if _TABLE.search(start) or '"phase_type":' in start else 0.0
+    return 0.9 if HEAD.search(start) or '"phase_type":' in start or _LIVE.match(start) else 0.0
 
 
 def read(source: Source) -> Measurements:
     """A cell for each phase and rate; a phase that was run again is a repeat. Raises MeasurementError."""
-    if source.start.startswith("ISO date,"):
+    if _LIVE.match(source.start):
+        what = "live statistics of elbencho: rates of moments, not of phases"
+        raise source.wrong(1, what, "give the file of --csvfile, --jsonfile or --resfile")
+    if _is_head(source.lines[0].split(",")):
         phases = list(_from_csv(source))
     elif '"phase_type":' in source.start:
         phases = list(_from_json(source))
     else:
-        phases = list(_from_table(source))
+        phases = list(from_table(source))
     repeats = Repeats(source.doubts)
+    without = set()
     for phase in phases:
-        for cell in _cells(phase, source):
+        cells = list(_cells(phase, source))
+        if not cells:
+            without.add(phase["operation"] or "?")
+        for cell in cells:
             repeats.add(cell)
-    cells = repeats.cells()
-    if not cells:
+    found = repeats.cells()
+    if not found:
         raise source.wrong(len(source.lines), "no phase of elbencho that moves data or files in it", _HINT)
-    return Measurements(_protocol(phases), cells)
+    return Measurements(_protocol(phases, sorted(without)), found)
 
 
-def _protocol(phases: list[Phase]) -> Protocol:
+def _is_head(fields: list[str]) -> bool:
+    return {"operation", "time ms [last]", "block size"} <= {one.strip() for one in fields}
+
+
+def _protocol(phases: list[Phase], without: list[str]) -> Protocol:
     first = phases[0]
     given = words(first.get("command"))
-    others = sorted({one["operation"] or "" for one in phases} - set(_OPERATIONS))
-    left_out = f"phases without a rate, left out: {', '.join(others)}"
+    left_out = f"phases without a rate, left out: {', '.join(without)}"
     return Protocol(
         tool="elbencho",
         version=first.get("version"),
         started=(first.get("date") or "").strip() or None,
         target=given[-1] if given and not given[-1].startswith("-") else None,
         command=(first.get("command") or "").strip() or None,
-        notes=(left_out,) if others else (),
+        notes=(left_out,) if without else (),
     )
 
 
 def _from_csv(source: Source) -> Iterator[Phase]:
     columns: list[str] = []
-    for line, fields in enumerate(csv.reader(source.lines), 1):
-        if fields[:1] == ["ISO date"]:
+    for line, text in enumerate(source.lines, 1):
+        # Its own commas are replaced, and only the command, which stands last, has quotes.
+        fields = [one.strip() for one in text.split(",")]
+        if _is_head(fields):
             columns = fields
             continue
-        # The command stands last and has commas of its own quoted or not.
-        if len(fields) < len(columns) or not columns:
+        if not text.strip():
             continue
         row = dict(zip(columns, fields, strict=False))
-        yield {**{ours: row.get(theirs) or None for ours, theirs in _CSV.items()}, "line": str(line)}
+        if len(fields) < len(columns) or not _OPERATION.match(row.get("operation", "")):
+            source.doubts.count(_LEFT_OUT, "row", source.at(line))
+            continue
+        values = {ours: row.get(theirs) or None for ours, theirs in _CSV.items()}
+        yield {**values, "rate_unit": str(MIB), "read_rate_unit": str(MIB), "line": str(line)}
 
 
 def _from_json(source: Source) -> Iterator[Phase]:
@@ -119,35 +149,40 @@ def _from_json(source: Source) -> Iterator[Phase]:
             continue
         try:
             one = from_json(text)
-        except ValueError as error:
-            raise source.wrong(line, str(error), _HINT) from error
+        except ValueError:
+            one = None
         if isinstance(one, dict) and "phase_type" in one:
             yield _json_phase(one, line)
+        else:
+            source.doubts.count(_LEFT_OUT, "line", source.at(line))
 
 
 def _json_phase(one: dict[str, Any], line: int) -> Phase:
     config, last = _inner(one, "config"), _inner(one, "last_done")
-    rate = number(last.get("bytes/s"))
     phase: dict[str, str | None] = {
-        "operation": str(one["phase_type"]),
+        "operation": _text(one["phase_type"]),
         "line": str(line),
-        "date": one.get("iso_start_date"),
-        "block_bytes": config.get("block_size"),
-        "file_bytes": config.get("file_size"),
-        "direct": "1" if config.get("direct_io") == "true" else "0",
-        "random": "1" if config.get("random_offsets") == "true" else "0",
-        "entries_per_s": last.get("entries/s"),
-        "bytes_per_s": None if rate is None else str(rate),
-        "bytes": last.get("bytes"),
-        "ms": last.get("elapsed_time_ms"),
+        "date": _text(one.get("iso_start_date")),
+        "block_bytes": _text(config.get("block_size")),
+        "file_bytes": _text(config.get("file_size")),
+        "direct": "1" if _text(config.get("direct_io")) == "true" else "0",
+        "random": "1" if _text(config.get("random_offsets")) == "true" else "0",
+        "ms": _text(last.get("elapsed_time_ms")),
     }
     phase |= {
-        name: config.get(name) for name in ("threads", "hosts", "io_depth", "path_type", "version", "command")
+        name: _text(config.get(name))
+        for name in ("threads", "hosts", "io_depth", "path_type", "version", "command")
     }
     latency = _inner(last, "latency")
-    for ours, theirs in (("entry", "entries"), ("io", "IO")):
-        times = _inner(latency, theirs)
-        phase |= {f"{ours}_{name}": times.get(f"{name}_us") for name in ("min", "avg", "max")}
+    for side, values in (("", last), ("read_", _inner(last, "rwmix_read"))):
+        names = {"entries_per_s": "entries/s", "iops": "iops", "bytes_per_s": "bytes/s", "bytes": "bytes"}
+        phase |= {side + ours: _text(values.get(theirs)) for ours, theirs in names.items()}
+        for ours, theirs in (("entry", "entries"), ("io", "IO")):
+            times = _inner(latency, theirs)
+            times = _inner(times, "rwmix_read") if side else times
+            phase |= {
+                f"{side}{ours}_{name}": _text(times.get(f"{name}_us")) for name in ("min", "avg", "max")
+            }
     return phase
 
 
@@ -156,73 +191,42 @@ def _inner(one: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _from_table(source: Source) -> Iterator[Phase]:
-    """Phases of the table; `--resfile` writes the command line before it."""
-    command = re.search(r"^COMMAND LINE: *(.*)$", source.text, re.MULTILINE)
-    day = re.search(r"^ISO DATE: *(\S+)", source.text, re.MULTILINE)
-    common = _from_command(command[1] if command else None, day[1] if day else None)
-    phase: dict[str, str | None] = {}
-    for line, text in enumerate(source.lines, 1):
-        found = _TABLE_ROW.match(text)
-        if found is None or text.startswith(("ISO DATE", "COMMAND LINE")):
-            continue
-        if found[1].isupper():
-            if phase:
-                yield phase
-            phase = {**common, "operation": found[1], "line": str(line)}
-        if phase and not (found[1] and not found[1].isupper()):
-            phase |= _table_value(found[2], found[3])
-    if phase:
-        yield phase
-
-
-def _from_command(command: str | None, day: str | None) -> dict[str, str | None]:
-    given = words(command)
-    hosts = option(given, "--hosts")
-    return {
-        "command": command,
-        "date": day,
-        "threads": option(given, "-t", "--threads"),
-        "hosts": None if command is None else str(len(hosts.split(",")) if hosts else 1),
-        "block_bytes": str(size(option(given, "-b", "--block")) or "") or None,
-        "direct": "1" if "--direct" in given else "0",
-    }
-
-
-def _table_value(name: str, text: str) -> dict[str, str | None]:
-    last = text.split()[-1] if text.split() else None
-    if name.endswith(("latency", "latency us")):
-        which = "io" if name.startswith("IO") else "entry"
-        usual = "us"
-        return {
-            f"{which}_{one}": str(float(value) * _UNITS[unit or usual] / 1e3)
-            for one, value, unit in _LATENCY.findall(text)
-        }
-    names = {"IOPS": "iops", "Throughput MiB/s": "mib_per_s", "Total MiB": "mib"}
-    if name in names:
-        return {names[name]: last}
-    return (
-        {"entries_per_s": last}
-        if name in ("Files/s", "Dirs/s", "Entries/s", "Objects/s", "Buckets/s")
-        else {}
-    )
+def _text(value: object) -> str | None:
+    """As elbencho writes its JSON: all values are texts."""
+    if value is None or isinstance(value, (dict, list)):
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _cells(phase: Phase, source: Source) -> Iterator[Cell]:
-    operation = _OPERATIONS.get(phase["operation"] or "")
-    if operation is None:
-        return
-    moves = operation in ("read", "write")
-    rate = _bytes_per_s(phase) if moves else None
+    """What was written and read: in a mix both."""
+    name, *inline = (phase["operation"] or "").split("+")
+    is_mix = _MIX.match(name) is not None
+    extra = {"mix": name if is_mix else "", "inline": "+".join(_INLINE.get(one, one) for one in inline)}
+    operation = "write" if is_mix else _OPERATIONS.get(name, name.lower() or "unknown")
+    yield from _side(phase, source, operation, extra)
+    reads = {one: phase.get(f"read_{one}") for one in _SIDE}
+    if any(reads.values()):
+        yield from _side({**phase, **reads}, source, "read", extra)
+
+
+def _side(phase: Phase, source: Source, operation: str, extra: dict[str, str]) -> Iterator[Cell]:
+    rate = _bytes_per_s(phase, source)
     if rate is not None:
-        yield _cell(phase, source, operation, rate, Unit.BYTES_PER_S)
-    entries = number(phase.get("entries_per_s"))
+        yield _cell(phase, source, operation, rate, Unit.BYTES_PER_S, extra)
+    entries = source.rate(phase.get("entries_per_s"), _line(phase), "entries/s")
     if entries is not None:
-        name = _ENTRIES.get(phase["operation"] or "", operation)
-        yield _cell(phase, source, name, entries, Unit.OPERATIONS_PER_S)
+        name = _ENTRIES.get(operation, operation)
+        yield _cell(phase, source, name, entries, Unit.OPERATIONS_PER_S, extra)
 
 
-def _cell(phase: Phase, source: Source, operation: str, value: float, unit: Unit) -> Cell:
+def _line(phase: Phase) -> int:
+    return int(phase["line"] or 0)
+
+
+def _cell(
+    phase: Phase, source: Source, operation: str, value: float, unit: Unit, extra: dict[str, str]
+) -> Cell:
     moves = unit is Unit.BYTES_PER_S
     threads, hosts = whole(phase.get("threads")), whole(phase.get("hosts"))
     volume = whole(phase.get("bytes"))
@@ -243,10 +247,10 @@ def _cell(phase: Phase, source: Source, operation: str, value: float, unit: Unit
         cache=cached,
         cache_reason=reason,
         latency_ns=_latency(phase, "io" if moves else "entry"),
-        variant=_variant(phase, moves),
+        variant={**_variant(phase, moves), **{name: text for name, text in extra.items() if text}},
         volume_bytes=volume if volume is not None else mib * MIB if mib is not None else None,
         seconds=None if milliseconds is None else milliseconds / 1e3,
-        source=source.at(int(phase["line"] or 0)),
+        source=source.at(_line(phase)),
     )
 
 
@@ -258,16 +262,17 @@ def _variant(phase: Phase, moves: bool) -> dict[str, str]:
     return {name: value for name, value in said.items() if value}
 
 
-def _bytes_per_s(phase: Phase) -> float | None:
-    exact = number(phase.get("bytes_per_s"))
+def _bytes_per_s(phase: Phase, source: Source) -> float | None:
+    exact = source.rate(phase.get("bytes_per_s"), _line(phase), "bytes/s")
     if exact is not None:
         return exact
-    cut = number(phase.get("mib_per_s"))
+    cut = source.rate(phase.get("rate"), _line(phase), "throughput")
+    unit = number(phase.get("rate_unit"))
     blocks, each = number(phase.get("iops")), size(phase.get("block_bytes"))
-    if cut is None:
+    if cut is None or unit is None:
         return None
     finer = None if blocks is None or not each else blocks * each
-    return finer if finer is not None and cut <= finer / MIB < cut + 1 else cut * MIB
+    return finer if finer is not None and cut <= finer / unit < cut + 1 else cut * unit
 
 
 def _latency(phase: Phase, which: str) -> Latency | None:

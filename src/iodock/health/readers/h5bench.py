@@ -1,24 +1,39 @@
-"""h5bench: what `h5bench_write` and `h5bench_read` print, and their CSV.
+"""h5bench 1.0 to 1.6: what `h5bench_write`, `_read`, `_append` and `_overwrite` print, and their CSV.
 
-Source: h5bench_write.c. Its prefixes are powers of 1024. `Raw` is over the time inside the calls, `Observed`
-over the whole run without the emulated computation; both are cells.
+Source: h5bench_write.c, h5bench_read.c, h5bench_append.c, h5bench_overwrite.c of each version. Its prefixes
+are powers of 1024, also where it says MB or GB. `Raw` is over the time inside the calls, `Observed` over the
+whole run without the emulated computation; both are cells. Up to 1.2 it writes `Raw write rate = 1.1 GB/sec`
+and the CSV names each metric as its text does; later `Raw write rate: 1.1 GB/s` and `raw rate, 1.1, GB/s`.
+Append and overwrite both print `modify`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from iodock.health.measurements import Cache, Cell, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, size, whole
 
+_OPERATION = "write|read|append|overwrite|modify"
 _RATE = re.compile(
-    r"^\s*(?:(SYNC|ASYNC)\s+)?(Raw|Observed) (write|read|append|overwrite)? ?rate:"
-    r"\s*([\d.]+) ([KMGTPE ]?)B/s",
+    rf"^\s*(?:(A?SYNC)\s+)?(Raw|Observed) ({_OPERATION})? ?rate\s*[:=]\s*(\S+) ?([KMGTP]?)B/s(?:ec)?\b",
     re.IGNORECASE,
 )
-_TOTAL = re.compile(r"^\s*Total (write|read|append|overwrite) size: ([\d.]+ [KMGTPE ]?B)", re.IGNORECASE)
-_RANKS = re.compile(r"^\s*Total number of ranks: (\d{1,9})")
+_TOTAL = re.compile(rf"^\s*Total ({_OPERATION}) size\s*[:=]\s*([\d.]+ ?[KMGTP]?B)", re.IGNORECASE)
+_TIME = re.compile(
+    rf"^\s*(Raw|Observed) (?:({_OPERATION}) )?(?:completion )?time\s*[:=]\s*(\S+) ?s", re.IGNORECASE
+)
+_RANKS = re.compile(r"^\s*(?:Total number of ranks: |Performance measured with )(\d{1,9})\b")
+_RESULTS = re.compile(r"^\s*=+\s*Performance Results\s*=+", re.IGNORECASE)
+_COLLECTIVE = re.compile(r"^Collective buffering for data operations: (YES|NO)\b")
+_CSV_RATE = re.compile(rf"(raw|observed) (?:({_OPERATION}) )?rate$")
+_CSV_TIME = re.compile(rf"(raw|observed) (?:({_OPERATION}) )?(?:completion )?time$")
+_CSV_TOTAL = re.compile(rf"total (?:({_OPERATION}) )?size$")
+_CSV_START = re.compile(
+    rf"^(?:metric, value, unit|observed(?:[ _](?:{_OPERATION}))?[ _]rate, )", re.MULTILINE | re.IGNORECASE
+)
 _HINT = "h5bench prints `Performance Results` at its end: let it run, and keep its output or its CSV"
 
 
@@ -33,24 +48,27 @@ class _Run:
     collective: str | None = None
     rates: list[tuple[str, float, int]] = field(default_factory=list)
     """`raw` or `observed`, bytes/s, line."""
+    seconds: dict[str, float | None] = field(default_factory=dict)
 
 
 def sniff(source: Source) -> float:
-    """Sure of both of its rates, or of its CSV's head."""
-    start = source.start
-    if (
-        re.search(r"Observed (?:write|read|append|overwrite)? ?rate:", start)
-        and "Total number of ranks" in source.text
-    ):
-        return 0.9
-    if start.startswith("metric, value, unit") and re.search(r"^observed rate,", start, re.MULTILINE):
+    """Sure of both of its rates, or of its CSV's names."""
+    if _is_csv(source):
         return 0.95
-    return 0.6 if "Start benchmark: h5bench" in start else 0.0
+    text = source.text
+    is_result = re.search(rf"\bObserved (?:(?:{_OPERATION}) )?rate\s*[:=]", text, re.IGNORECASE)
+    if is_result and re.search(r"=\s*Performance Results\s*=", text, re.IGNORECASE):
+        return 0.9
+    return 0.6 if "Start benchmark: h5bench" in source.start else 0.0
+
+
+def _is_csv(source: Source) -> bool:
+    return _CSV_START.search(source.start) is not None
 
 
 def read(source: Source) -> Measurements:
     """A cell for each rate. Raises MeasurementError without one."""
-    runs = _from_csv(source) if source.start.startswith("metric,") else _from_text(source)
+    runs = list(_from_csv(source)) if _is_csv(source) else _from_text(source)
     repeats = Repeats(source.doubts)
     for run in runs:
         for kind, rate, line in run.rates:
@@ -64,44 +82,71 @@ def read(source: Source) -> Measurements:
 
 def _from_text(source: Source) -> list[_Run]:
     runs: list[_Run] = []
+    collective = None
     for line, text in enumerate(source.lines, 1):
-        if ranks := _RANKS.match(text):
-            runs.append(_Run(ranks=int(ranks[1]) or None))
-        elif not runs:
-            continue
-        elif total := _TOTAL.match(text):
-            runs[-1].operation, runs[-1].volume = total[1].lower(), size(total[2])
-        elif found := _RATE.match(text):
-            rate = size(f"{found[4]} {found[5].strip()}B")
-            if rate is not None:
-                runs[-1].mode = found[1]
-                runs[-1].operation = found[3].lower() if found[3] else runs[-1].operation
-                runs[-1].rates.append((found[2].lower(), float(rate), line))
+        if found := _COLLECTIVE.match(text):
+            collective = found[1].lower()
+        ranks = _RANKS.match(text)
+        # Either line may stand first, and reads of 1.2 do not say how many ranks there were.
+        if (ranks or _RESULTS.match(text)) and (not runs or runs[-1].rates):
+            runs.append(_Run(collective=collective))
+        if ranks:
+            runs[-1].ranks = int(ranks[1]) or None
+        if runs:
+            _add_line(runs[-1], text, source, line)
     return runs
 
 
-def _from_csv(source: Source) -> list[_Run]:
-    run = _Run()
+def _add_line(run: _Run, text: str, source: Source, line: int) -> None:
+    if total := _TOTAL.match(text):
+        run.operation, run.volume = total[1].lower(), size(total[2])
+    elif time := _TIME.match(text):
+        run.seconds[time[1].lower()] = number(time[3])
+    elif found := _RATE.match(text):
+        run.mode = (found[1] or "").lower() or None
+        run.operation = found[3].lower() if found[3] else run.operation
+        _add_rate(run, found[2].lower(), found[4], found[5], source, line)
+
+
+def _add_rate(run: _Run, kind: str, value: str, unit: str, source: Source, line: int) -> None:
+    amount = source.rate(value, line, f"{kind} rate")
+    factor = size(f"1 {unit}")
+    if amount is not None and factor is not None:
+        run.rates.append((kind, amount * factor, line))
+
+
+def _from_csv(source: Source) -> Iterator[_Run]:
+    run, seen = _Run(), set[str]()
     for line, text in enumerate(source.lines, 1):
         name, value, unit, *_ = (*(one.strip() for one in text.split(",")), "", "", "")
-        if name == "ranks":
+        name = name.lower().replace("_", " ")
+        if name in seen and run.rates:
+            yield run
+            run, seen = _Run(), set()
+        seen.add(name)
+        if name in ("ranks", "num ranks"):
             run.ranks = whole(value) or None
         elif name == "operation":
-            run.operation = value.split("_")[0]
-        elif name == "total size":
-            run.volume = size(f"{value} {unit}")
-        elif name == "collective data":
+            run.operation = value.split("_")[0] or None
+        elif name in ("collective data", "collectivewrite"):
             run.collective = value.lower()
-        elif name in ("raw rate", "observed rate") and number(value) is not None:
-            rate = size(f"{value} {unit.removesuffix('/s')}")
-            if rate is not None:
-                run.rates.append((name.split(" ")[0], float(rate), line))
-    return [run]
+        elif found := _CSV_TOTAL.match(name):
+            run.operation, run.volume = run.operation or found[1], size(f"{value} {unit}")
+        elif found := _CSV_TIME.match(name):
+            run.seconds[found[1]] = number(value)
+        elif found := _CSV_RATE.match(name):
+            run.operation = run.operation or found[2]
+            prefix = re.match(r"([KMGTP]?)B/s(?:ec)?$", unit)
+            if prefix is None:
+                source.doubts.count("a rate without its unit", name, source.at(line))
+            else:
+                _add_rate(run, found[1], value, prefix[1], source, line)
+    yield run
 
 
 def _cell(run: _Run, kind: str, rate: float, source: str) -> Cell:
     operation = run.operation or "write"
-    variant = {"rate": kind, "mode": (run.mode or "").lower(), "collective": run.collective or ""}
+    variant = {"rate": kind, "mode": run.mode or "", "collective": run.collective or ""}
     return Cell(
         test="h5bench",
         operation=operation,
@@ -115,8 +160,9 @@ def _cell(run: _Run, kind: str, rate: float, source: str) -> Cell:
         cache=Cache.UNKNOWN if operation == "read" else None,
         variant={name: value for name, value in variant.items() if value},
         volume_bytes=run.volume,
+        seconds=run.seconds.get(kind),
         source=source,
     )
 
 
-READER = Reader("h5bench", "h5bench: text, CSV", sniff, read)
+READER = Reader("h5bench", "h5bench 1.0 to 1.6: text, CSV", sniff, read)

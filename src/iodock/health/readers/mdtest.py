@@ -1,23 +1,34 @@
 """mdtest 1.9 to 4.1: its text, there is no other form.
 
-Traps: the colon after an operation is glued, spaced or missing; 4.x prints a table of times after that of
-rates where asked; an operation that was not asked for has a row of zeros. Up to 3.3 the deviation is the
-population's, over iterations and processes; from 4.0 on it is that of a sample of iterations.
+Source: `summarize_results` of mdtest.c in the versions of IOR's repository, and runs. Traps: the colon after
+an operation is glued, spaced or missing; 4.x prints a table of times after that of rates where asked; an
+operation that was not asked for has a row of zeros. From 3.4 on a table may have statistics over ranks before
+those over iterations: the head names its columns, and only iterations count. Up to 3.3 the deviation is the
+population's, over iterations and processes; over iterations it is that of a sample.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from iodock.health.measurements import Cell, Json, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Source, date, number, option, sample_spread, whole, words
 
-_LAUNCHED = re.compile(r"^mdtest-(\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(s\)")
-_ROW = re.compile(r"^\s+((?:Directory|File|Tree) \w+)\s*:?\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s*$")
-_SUMMARY = re.compile(r"^SUMMARY(?: (\w+))?.*\(of (\d{1,9}) iterations\)")
+_LAUNCHED = re.compile(
+    r"^(?:V-\d+: )?mdtest-(\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(s\)"
+)
+_COMMAND = re.compile(r"^(?:V-\d+: )?Command line used\s*: *(.*)$")
+_TASKS = re.compile(r"^(?:V-\d+: )?(\d{1,9}) tasks, \d+ (?:file|director)")
+_HEAD = re.compile(r"^(?:V-\d+: )?\s*Operation\b.*\bMean\b")
+_COLUMN = re.compile(r"per Rank:|per Iteration:|Max|Min|Mean|Std Dev")
+_ROW = re.compile(
+    r"^(?:V-\d+: )?\s+((?:Directory|File|Tree) \w+)( \(stonewall\))?\s*:?\s+((?:[-+\w.]+\s+)*[-+\w.]+)\s*$"
+)
+_SUMMARY = re.compile(r"^(?:V-\d+: )?SUMMARY(?: (\w+))?.*\(of (\d{1,9}) iterations\)")
 _WHAT = {
     "creation": "create",
+    "create": "create",
     "stat": "stat",
     "read": "read",
     "removal": "remove",
@@ -28,12 +39,14 @@ _HINT = "mdtest ends with a table `SUMMARY rate`: let it run to its end, and cop
 
 def sniff(source: Source) -> float:
     """Sure of the line that says how it was launched."""
-    return 0.95 if re.search(r"^mdtest-\S+ was launched with", source.start, re.MULTILINE) else 0.0
+    return (
+        0.95 if re.search(r"^(?:V-\d+: )?mdtest-\S+ was launched with", source.start, re.MULTILINE) else 0.0
+    )
 
 
 def read(source: Source) -> Measurements:
     """A cell for each operation that was measured. Raises MeasurementError without a table of rates."""
-    version, processes, nodes = _launch(source)
+    version = _launch(source)
     command = _member(source, "Command line used")
     protocol = Protocol(
         tool="mdtest",
@@ -44,27 +57,38 @@ def read(source: Source) -> Measurements:
         command=command,
         settings=_settings(command),
     )
-    cells, zeros = _cells(source, version, processes, nodes, _variant(command))
+    cells, zeros = _cells(source)
     if not cells:
+        times = next((at for at, text in enumerate(source.lines, 1) if _is_of_times(text)), None)
+        if times is not None:
+            raise source.wrong(
+                times, "has times of operations only, no rates", "run mdtest without -Z, or with -P"
+            )
         raise source.wrong(len(source.lines), "no rate of mdtest in it", _HINT)
+    zeros = list(dict.fromkeys(zeros))
     notes = [f"not measured, so left out: {', '.join(zeros)}"] if zeros else []
     return Measurements(replace(protocol, notes=tuple(notes)), tuple(cells))
 
 
-def _launch(source: Source) -> tuple[str, int, int]:
+def _launch(source: Source) -> str:
     for line in source.lines:
         if found := _LAUNCHED.match(line):
-            return found[1], int(found[2]), int(found[3])
+            return found[1]
     raise source.wrong(1, "no line of mdtest says how it was launched", _HINT)
 
 
+def _is_of_times(text: str) -> bool:
+    found = _SUMMARY.match(text)
+    return found is not None and found[1] == "time"
+
+
 def _member(source: Source, name: str) -> str | None:
-    found = re.search(rf"^{name}\s*: *(.*)$", source.text, re.MULTILINE)
+    found = re.search(rf"^(?:V-\d+: )?{name}\s*: *(.*)$", source.text, re.MULTILINE)
     return found[1].strip() if found else None
 
 
 def _between(source: Source, start: str) -> str | None:
-    found = re.search(rf"^{start}(.*?) --$", source.text, re.MULTILINE)
+    found = re.search(rf"^(?:V-\d+: )?{start}(.*?) --$", source.text, re.MULTILINE)
     return found[1] if found else None
 
 
@@ -83,40 +107,88 @@ def _variant(command: str | None) -> dict[str, str]:
     return {**variant, "file_bytes": str(written)} if written else variant
 
 
-def _cells(
-    source: Source, version: str, processes: int, nodes: int, variant: dict[str, str]
-) -> tuple[list[Cell], list[str]]:
+@dataclass
+class _Table:
+    """What stands before a row and says what it is."""
+
+    version: str = ""
+    launched: int | None = None
+    nodes: int | None = None
+    processes: int | None = None
+    variant: dict[str, str] = field(default_factory=dict)
+    is_of_rates: bool = False
+    iterations: int = 1
+    columns: list[str] = field(default_factory=lambda: ["Max", "Min", "Mean", "Std Dev"])
+    """`Max`, ..., those over ranks as `rank Max`, ..."""
+
+    def head(self, text: str) -> bool:
+        """Whether a line was one that stands before rows; if so it holds from now on."""
+        if found := _LAUNCHED.match(text):
+            self.version = found[1]
+            self.launched = self.processes = int(found[2]) or None
+            self.nodes = int(found[3]) or None
+        elif found := _COMMAND.match(text):
+            self.variant = _variant(found[1].strip())
+        elif found := _TASKS.match(text):
+            self.processes = int(found[1]) or None
+        elif found := _SUMMARY.match(text):
+            self.is_of_rates, self.iterations = found[1] in (None, "rate"), int(found[2])
+        elif _HEAD.match(text):
+            self.columns = _columns(text)
+        else:
+            return False
+        return True
+
+
+def _columns(text: str) -> list[str]:
+    columns, of = [], ""
+    for found in _COLUMN.findall(text):
+        if found.startswith("per "):
+            of = "rank " if found == "per Rank:" else ""
+        else:
+            columns.append(of + found)
+    return columns
+
+
+def _cells(source: Source) -> tuple[list[Cell], list[str]]:
     cells, zeros = [], []
-    rates, iterations = False, 1
+    table = _Table()
     for line, text in enumerate(source.lines, 1):
-        if summary := _SUMMARY.match(text):
-            rates, iterations = summary[1] in (None, "rate"), int(summary[2])
-        row = _ROW.match(text) if rates else None
-        if row is None:
+        if table.head(text) or not table.is_of_rates or (row := _ROW.match(text)) is None:
             continue
-        operation = _operation(row[1])
-        most, least, mean, deviation = (number(row[at]) or 0.0 for at in range(2, 6))
+        fields = row[3].split()
+        if len(fields) != len(table.columns):
+            source.doubts.count("a row that was cut or damaged", row[1], source.at(line))
+            continue
+        values = dict(zip(table.columns, fields, strict=True))
+        mean = source.rate(values.get("Mean"), line, row[1])
+        if mean is None:
+            continue
         if mean == 0:
-            zeros.append(operation)
+            zeros.append(_operation(row[1]))
             continue
-        cells.append(
-            Cell(
-                test="mdtest",
-                operation=operation,
-                size_bytes=None,
-                processes=processes or None,
-                nodes=nodes or None,
-                value=mean,
-                unit=Unit.OPERATIONS_PER_S,
-                repeats=iterations or None,
-                spread=_spread(version, deviation, mean, iterations, processes),
-                minimum=least,
-                maximum=most,
-                variant=variant,
-                source=source.at(line),
-            )
-        )
+        cells.append(_cell(table, row, values, mean, source.at(line)))
     return cells, zeros
+
+
+def _cell(table: _Table, row: re.Match[str], values: dict[str, str], mean: float, source: str) -> Cell:
+    variant = {**table.variant, "rate": "stonewall"} if row[2] else table.variant
+    return Cell(
+        test="mdtest",
+        operation=_operation(row[1]),
+        size_bytes=None,
+        processes=table.processes,
+        # How fewer tasks than were launched lie on the nodes is not said.
+        nodes=table.nodes if table.processes == table.launched else None,
+        value=mean,
+        unit=Unit.OPERATIONS_PER_S,
+        repeats=table.iterations or None,
+        spread=_spread(table, number(values.get("Std Dev")), mean),
+        minimum=number(values.get("Min")),
+        maximum=number(values.get("Max")),
+        variant=variant,
+        source=source,
+    )
 
 
 def _operation(name: str) -> str:
@@ -124,11 +196,12 @@ def _operation(name: str) -> str:
     return f"{what}-{_WHAT.get(done, done)}"
 
 
-def _spread(version: str, deviation: float, mean: float, iterations: int, processes: int) -> float | None:
-    if iterations < 2:
+def _spread(table: _Table, deviation: float | None, mean: float) -> float | None:
+    if table.iterations < 2 or deviation is None:
         return None
-    if version.split(".")[0] in ("1", "2", "3"):
-        return sample_spread(deviation, mean, iterations * max(processes, 1))
+    is_of_ranks = table.version.split(".")[0] in ("1", "2", "3") and len(table.columns) == 4
+    if is_of_ranks:
+        return sample_spread(deviation, mean, table.iterations * max(table.processes or 1, 1))
     return deviation / mean
 
 
