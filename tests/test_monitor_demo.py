@@ -10,14 +10,17 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from iodock.monitor.collector import Collector
-from iodock.monitor.history import begin_before, write_days
+from iodock.monitor.history import Names, begin_before, write_days, write_up_to_now
+from iodock.monitor.rolling import SECOND
 from iodock.simulation.centre import Centre
 from iodock.simulation.scenarios import named
 from iodock.simulation.truth import truth
+from iodock.store.monitored import MonitorStore
 from test_simulation_tree import agent
 
 __all__ = ["agent"]
@@ -78,6 +81,97 @@ def test_a_demo_that_is_killed_takes_its_agents_along(agent: Path, tmp_path: Pat
     while alive := [pid for pid in agents if is_agent(pid)]:
         assert time.monotonic() < ends, alive
         time.sleep(0.05)
+
+
+@pytest.mark.timeout(300)
+def test_the_demo_shows_which_job_overloads_from_now_on(agent: Path, tmp_path: Path) -> None:
+    """What `--help` says: an ordinary history, the scenario from the start on, and a job that does it."""
+    command = [sys.executable, "-m", "iodock", "monitor", "demo", "--listen", "127.0.0.1:0"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path), "PATH": f"{agent.parent}:{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        [*command, "--days", "0.1", "--jobs", "5", "--scenario", "overload"],
+        stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    began = time.time_ns()
+    try:
+        assert process.stderr
+        url = process.stderr.readline().split()[2]
+        assert "scenario overload, whose minute 5 is at " in process.stderr.readline()
+        hint = process.stderr.readline()
+        store = Path(hint.split("--store ")[1].strip())
+        past = MonitorStore(store).table(
+            'SELECT DISTINCT job_names.name FROM job_names', begin=0, end=1 << 62, resolution="fine"
+        ).column(0).to_pylist()  # fmt: skip
+        assert past and "shared-dir" not in past
+        ends = time.monotonic() + 3 * PATIENCE_S
+        while not (found := culprit(url)) and time.monotonic() < ends:
+            time.sleep(1)
+        assert found
+        assert found["user"].isdecimal() and found["hosts"] == 1008 and found["metadata_rate"] > 20_000
+        page = urllib.request.urlopen(f"{url}/jobs/{found['job']}?format=json&table=totals", timeout=20)
+        assert json.loads(page.read())["begin_ts"] > began - 120 * 1_000_000_000
+        (row, *_) = top_rows(store)
+        assert (row["name"], row["user"], row["job_name"]) == (found["job"], found["user"], "shared-dir")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def culprit(url: str) -> dict[str, Any]:
+    """The job that does most to the metadata server, once the portal says that there is too much."""
+    if "is overloaded" not in urllib.request.urlopen(f"{url}/", timeout=20).read().decode():
+        return {}
+    asked = f"{url}/jobs?range=15m&sort=metadata_rate&format=json"
+    rows: list[dict[str, Any]] = json.loads(urllib.request.urlopen(asked, timeout=20).read())["rows"]
+    return rows[0] if rows and rows[0]["job_name"] == "shared-dir" else {}
+
+
+def top_rows(store: Path) -> list[dict[str, Any]]:
+    command = [sys.executable, "-m", "iodock", "monitor", "top", "--store", str(store)]
+    done = subprocess.run(
+        [*command, "--once", "--sort", "metadata", "--format", "json"], capture_output=True, check=True
+    )
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return rows
+
+
+def test_names_are_told_once_of_jobs_that_go_on(tmp_path: Path) -> None:
+    collector = Collector(tmp_path / "store")
+    centre = Centre(named("healthy"), seed=3, begin_ns=time.time_ns(), servers=3, jobs=10)
+    names = Names(centre, collector.writer)
+    names.tell()
+    names.tell()
+    assert told(collector) == [str(job.number) for job in centre.jobs if job.number]
+    first = len(told(collector))
+    centre.advance(3600)
+    names.tell()
+    fresh = [job for job in centre.jobs if job.number][first:]
+    assert told(collector)[first:] == [str(job.number) for job in fresh if job.end_ns > centre.now_ns]
+
+
+def told(collector: Collector) -> list[str]:
+    found: list[str] = collector.store.table(
+        "SELECT job FROM job_names ORDER BY job", begin=0, end=1 << 62, resolution="fine"
+    ).column(0).to_pylist()  # fmt: skip
+    return found
+
+
+def test_history_is_written_up_to_now(tmp_path: Path) -> None:
+    now = time.time_ns()
+    collector = Collector(tmp_path / "store")
+    centre = Centre(named("healthy"), seed=2, begin_ns=now, servers=3, jobs=5)
+    # A clock that goes on while rows are written.
+    moments = iter([now + 200 * SECOND, now + 230 * SECOND, now + 235 * SECOND])
+    write_up_to_now(centre, collector.writer, lambda: next(moments))
+    assert centre.now_ns == now + 230 * SECOND
+    rows = collector.store.table(
+        "SELECT min(begin_ts), max(end_ts), max(end_ts - begin_ts) FROM job_io",
+        begin=0, end=1 << 62, resolution="fine",
+    )  # fmt: skip
+    assert [column[0].as_py() for column in rows.columns] == [now, now + 230 * SECOND, 10 * SECOND]
 
 
 def children(parent: int) -> list[int]:

@@ -6,10 +6,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from iodock.errors import RequestError
+from iodock.simulation.applications import SLEEPER
 from iodock.simulation.centre import Centre
 from iodock.simulation.counters import SECOND_NS, Rate
 from iodock.simulation.flow import Stream
@@ -19,6 +21,7 @@ from iodock.simulation.target import Target
 from iodock.simulation.truth import truth
 
 MINUTE = 60
+HOUR = 3600
 
 
 def truth_by_entry(centre: Centre) -> dict[tuple[str, str, str], int]:
@@ -352,3 +355,69 @@ def test_many_jobs_are_fifty_thousand_entries() -> None:
     metadata = next(target for target in centre.targets if target.kind == "mdt")
     assert len(metadata.entries) >= 50_000
     assert len(centre.jobs) == len({job.number or job.name for job in centre.jobs})
+
+
+@pytest.mark.parametrize("scenario", ["overload", "stall", "failover", "reboot"])
+def test_what_a_scenario_is_about_begins_after_an_ordinary_day(scenario: str) -> None:
+    chosen = named(scenario)
+    centre = Centre(replace(named("healthy"), servers=chosen.servers))
+    centre.advance(HOUR)
+    turned_ns, running = centre.now_ns, active(centre)
+    passed_s = centre.turn(chosen, 30)
+    first = min(one.at_s for one in (*chosen.specials, *chosen.spells))
+    assert passed_s == first - 30
+    assert active(centre) == running
+    centre.advance(29)
+    assert all(server.condition.name == "healthy" for server in centre.servers)
+    assert {job.application for job in centre.jobs} <= {one.name for one, _ in chosen.mix}
+    centre.advance(2)
+    assert [job.start_ns - turned_ns for job in centre.jobs if job.application in SPECIAL] == [
+        30 * SECOND_NS for _ in chosen.specials
+    ]
+    unwell = {server.condition.name for server in centre.servers} - {"healthy"}
+    # In a stall the metadata server follows the job two minutes later.
+    assert bool(unwell) == (scenario != "stall")
+    centre.advance(2 * MINUTE)
+    assert {server.condition.name for server in centre.servers} - {"healthy"}
+
+
+@pytest.mark.parametrize("scenario", ["idle", "cleanup"])
+def test_a_scenario_of_other_jobs_takes_the_place_of_those_that_run(scenario: str) -> None:
+    chosen = named(scenario)
+    centre = Centre(named("healthy"), jobs=25)
+    centre.advance(HOUR)
+    before = [job for job in centre.jobs if job.number]
+    centre.turn(chosen, 30)
+    turned_ns = centre.now_ns
+    assert active(centre) == chosen.jobs
+    centre.advance(HOUR)
+    later = [job for job in centre.jobs if job.number][len(before) :]
+    assert {job.application for job in later} <= {one.name for one, _ in chosen.mix}
+    assert all((job.end_ns or 0) <= turned_ns for job in centre.jobs[: len(before) + 2] if job.number)
+    assert len({job.number for job in centre.jobs if job.number}) == len(before) + len(later)
+    # Those that were cancelled did nothing afterwards, and what they did is still theirs.
+    numbers = {job.number for job in before}
+    ended = [stream for stream in centre.streams if stream.job.number in numbers]
+    assert ended and all(stream.last_ns(centre.now_ns) <= turned_ns for stream in ended)
+    assert sum(len(job["work"]) > 0 for job in truth(centre)["jobs"]) > len(before) / 2
+
+
+def test_the_same_work_on_fewer_nodes() -> None:
+    special = named("stall").specials[0]
+    smaller = replace(special, application=special.application.on_fewer_nodes(1008))
+    centre = Centre(replace(named("stall"), specials=(smaller,)), jobs=0)
+    centre.advance(30 * MINUTE)
+    job = next(job for job in truth(centre)["jobs"] if job["application"] == "wide-stripes")
+    (targets,) = job["work"].values()
+    assert len(job["nodes"]) == 1008
+    assert targets["lfs-MDT0000"]["open"]["samples"] == pytest.approx(84_672, rel=0.03)
+    objects = [work["create"]["samples"] for name, work in targets.items() if "OST" in name]
+    assert sum(objects) == pytest.approx(12 * 84_672, rel=0.01)
+    assert SLEEPER.on_fewer_nodes(1008) is SLEEPER
+
+
+SPECIAL = ("shared-dir", "wide-stripes")
+
+
+def active(centre: Centre) -> int:
+    return sum(job.number is not None and (job.end_ns or 0) > centre.now_ns for job in centre.jobs)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,78 +26,121 @@ from iodock.errors import RequestError
 if TYPE_CHECKING:
     from iodock.cli.demo_events import Happenings
     from iodock.monitor.collector import Collector
+    from iodock.monitor.history import Names
     from iodock.simulation.centre import Centre
+    from iodock.simulation.scenarios import Scenario
     from iodock.simulation.tree import Tree
 
 READ_EVERY_S = 10.0
 _ENDS_IN_S = 5.0
+_FIRST_EVENT_S = 30.0
+"""After the start: by then agents have read every counter once, so what grows from then on is told."""
+_MOST_NODES = 1008
+"""Of one job: each has an entry on every target, which agents read every 10 s."""
+_USUAL_JOBS = 60
 
 
 @click.command(epilog=examples(("iodock monitor demo", "iodock monitor demo --scenario stall --days 0.1")))
 @click.option("--listen", default="127.0.0.1:9847", show_default=True, metavar="ADDRESS", help="the portal's")
 @click.option(
-    "--scenario", default="healthy", show_default=True, metavar="NAME", help="what happens from now on"
-)
+    "--scenario", default="healthy", show_default=True, metavar="NAME",
+    help="what happens from now on; what is peculiar to it begins half a minute after the start. "
+    "iodock monitor simulate --list names them",
+)  # fmt: skip
 @click.option(
-    "--days", type=click.FloatRange(0.01, 40), default=1, show_default=True, metavar="N", help="of history"
-)
+    "--days", type=click.FloatRange(0.01, 40), default=1, show_default=True, metavar="N",
+    help="of history, which is ordinary",
+)  # fmt: skip
 @click.option(
-    "--jobs", type=click.IntRange(1, 2000), default=60, show_default=True, metavar="N", help="run at once"
-)
+    "--jobs", type=click.IntRange(1, 2000), metavar="N",
+    help=f"run at once; default: {_USUAL_JOBS}, and of a scenario with other kinds of jobs as many as it has",
+)  # fmt: skip
 @click.option(
-    "--seed", type=int, default=1, show_default=True, metavar="N", help="the same seed, the same jobs"
+    "--seed", type=int, default=1, show_default=True, metavar="N", help="the same seed, the same history"
 )
-def demo(listen: str, scenario: str, days: float, jobs: int, seed: int) -> None:
+def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int) -> None:
     """Look at the portal of a centre that is made up: its file system and jobs are synthetic, its agents and
     its collector real. All is on this machine, in a folder that is removed at the end (Ctrl-C)."""
     installed()
     from iodock.cli.demo_events import Happenings
     from iodock.monitor.access import Access
     from iodock.monitor.collector import Collector
+    from iodock.monitor.history import Names
     from iodock.portal.app import address_of, application, listening, places, serve
     from iodock.portal.shown.page import Site
     from iodock.settings import load
+    from iodock.simulation.tree import Tree
 
-    agent = agent_binary()
+    agent, chosen = agent_binary(), _for_demo(scenario)
     door = listening(listen, Access(), None)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="iodock-demo-")))
         collector = Collector(folder / "store")
-        tree = _past(folder, collector, scenario, days, jobs, seed)
+        centre = _past(collector, chosen, days, jobs or _USUAL_JOBS, seed)
         wake = stack.enter_context(told_to_end())
         stack.enter_context(collector.running(say))
-        stack.enter_context(_simulated(tree, Happenings(tree)))
+        note = _scenario_note(chosen, centre.turn(chosen, _FIRST_EVENT_S, jobs), centre.now_ns)
+        tree = Tree(folder / "lustre", centre)
+        names = Names(centre, collector.writer)
+        stack.enter_context(_simulated(tree, Happenings(tree), names))
         stack.enter_context(_agents(agent, tree, address_of(door, None), folder))
         serve(
             application(collector, Access(), Site(is_synthetic=True)), door, None, wake,
-            lambda url: say(f"note: synthetic: {url} in a browser; Ctrl-C ends it"),
+            lambda url: _say_the_begin(url, note, collector.store.folder),
             places(load().connections, Access()),
         )  # fmt: skip
 
 
-def _past(folder: Path, collector: Collector, scenario: str, days: float, jobs: int, seed: int) -> Tree:
-    """A centre with a history, in the store and in the counters of its servers."""
-    from iodock.monitor.history import begin_before, write_days
+def _for_demo(scenario: str) -> Scenario:
+    """With ids of jobs that name their owner and node, and no more nodes than one machine simulates. Raises
+    RequestError."""
+    from iodock.simulation.scenarios import named
+
+    chosen = named(scenario)
+    specials = tuple(
+        replace(one, application=one.application.on_fewer_nodes(_MOST_NODES)) for one in chosen.specials
+    )
+    return replace(chosen, jobid_name=named("healthy").jobid_name, specials=specials)
+
+
+def _scenario_note(scenario: Scenario, passed_s: float, now_ns: int) -> str:
+    """PASSED_S: the scenario's time at NOW_NS."""
+    if not (scenario.specials or scenario.spells):
+        return f"note: scenario {scenario.name}: {scenario.sentence}"
+    minute = (passed_s + _FIRST_EVENT_S) / 60
+    clock = time.strftime("%H:%M:%S", time.localtime(now_ns / 1e9 + _FIRST_EVENT_S))
+    return f"note: scenario {scenario.name}, whose minute {minute:.0f} is at {clock}: {scenario.sentence}"
+
+
+def _say_the_begin(url: str, scenario_note: str, store: Path) -> None:
+    say(f"note: synthetic: {url} in a browser; Ctrl-C ends it")
+    say(scenario_note)
+    say(f"note: in a terminal: iodock monitor top --store {store}")
+
+
+def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed: int) -> Centre:
+    """A centre with an ordinary history in the store, up to now, on the scenario's servers."""
+    from iodock.monitor.history import begin_before, write_days, write_up_to_now
     from iodock.simulation.centre import Centre
     from iodock.simulation.scenarios import named
-    from iodock.simulation.tree import Tree
 
-    centre: Centre = Centre(
-        named(scenario), seed=seed, begin_ns=begin_before(time.time_ns(), days), jobs=jobs, servers=3
-    )
+    ordinary = replace(
+        named("healthy"), servers=scenario.servers, targets_per_server=scenario.targets_per_server,
+        release=scenario.release,
+    )  # fmt: skip
+    centre = Centre(ordinary, seed=seed, begin_ns=begin_before(time.time_ns(), days), jobs=jobs)
     with ProgressBar("making the past", quiet=False, noun="minutes", rated=False) as tell:
         minutes = int(days * 1440)
         write_days(
             centre, collector.writer, days, lambda share: tell(int(share * 1000), 1000, int(share * minutes))
         )
     collector.tend(time.time_ns())
-    tree = Tree(folder / "lustre", centre)
-    tree.write()
-    return tree
+    write_up_to_now(centre, collector.writer, time.time_ns)
+    return centre
 
 
 @contextmanager
-def _simulated(tree: Tree, happenings: Happenings) -> Iterator[None]:
+def _simulated(tree: Tree, happenings: Happenings, names: Names) -> Iterator[None]:
     """Time goes on there as here, until the context ends."""
     end = threading.Event()
 
@@ -107,6 +151,7 @@ def _simulated(tree: Tree, happenings: Happenings) -> Iterator[None]:
                 tree.centre.advance(late / 1e9)
             tree.write()
             happenings.write()
+            names.tell()
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()

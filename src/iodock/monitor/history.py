@@ -79,10 +79,9 @@ class _Past:
             self._serve(server, begin, end)
 
     def _name(self, job: Job, at: int) -> None:
-        """As an agent on its first node would tell it."""
         if job.number is not None and job.number not in self._named:
             self._named.add(job.number)
-            self._names.append((at, job.nodes[0], str(job.number), str(job.uid), job.application))
+            self._names.append(_name_row(job, at))
 
     def _host(self, target: object) -> str:
         return next(server.name for server in self._centre.servers if target in server.targets)
@@ -123,15 +122,45 @@ class _Past:
                 name, path = writer.new_file(table, "fine", end)
                 pq.write_table(_table(rows, schema), path, compression="zstd")
                 new.append((table, "fine", name, begin, end, len(rows), False))
-        if self._names:
-            begin, end = self._names[0][0], self._names[-1][0]
-            name, path = writer.new_file("job_names", "fine", end)
-            columns = [list(column) for column in zip(*self._names, strict=True)]
-            pq.write_table(pa.table(columns, schema=_NAMES), path, compression="zstd")
-            new.append(("job_names", "fine", name, begin, end, len(self._names), False))
+        new += _names_written(writer, self._names)
         writer.replace([], [], new)
         for rows in (self._jobs, self._values, self._names):
             rows.clear()
+
+
+class Names:
+    """Tells the names of jobs as they begin: the nodes on which agents would learn them have none here."""
+
+    def __init__(self, centre: Centre, writer: Writer) -> None:
+        self._centre, self._writer, self._told = centre, writer, 0
+
+    def tell(self) -> None:
+        """Names of the jobs that began since the last time and go on. Raises OSError, NativeError."""
+        now = self._centre.now_ns
+        fresh, self._told = self._centre.jobs[self._told :], len(self._centre.jobs)
+        rows = [
+            _name_row(job, now)
+            for job in fresh
+            if job.number is not None and (job.end_ns is None or job.end_ns > now)
+        ]
+        if new := _names_written(self._writer, rows):
+            self._writer.replace([], [], new)
+
+
+def _name_row(job: Job, at: int) -> tuple[Any, ...]:
+    """As an agent on the job's first node tells it."""
+    return at, job.nodes[0], str(job.number), str(job.uid), job.application
+
+
+def _names_written(writer: Writer, rows: list[tuple[Any, ...]]) -> list[New]:
+    """ROWS are in the order of time."""
+    if not rows:
+        return []
+    begin, end = rows[0][0], rows[-1][0]
+    name, path = writer.new_file("job_names", "fine", end)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    pq.write_table(pa.table(columns, schema=_NAMES), path, compression="zstd")
+    return [("job_names", "fine", name, begin, end, len(rows), False)]
 
 
 def _service(service: Tallies) -> Iterator[tuple[str, int, str]]:
@@ -206,6 +235,19 @@ def write_days(centre: Centre, writer: Writer, days: float, tell: Callable[[floa
         )
         left -= stretch
     return rows
+
+
+def write_up_to_now(centre: Centre, writer: Writer, clock: Callable[[], int]) -> None:
+    """What passed by CLOCK, ns since the epoch, while history was written: it ends a few seconds ago then."""
+    for _ in range(_CATCHING_UP):
+        behind_s = (clock() - centre.now_ns) / SECOND
+        if behind_s < STEPS[-1][1]:
+            return
+        write_history(centre, writer, behind_s, STEPS[-1][1], lambda share: None)
+
+
+_CATCHING_UP = 20
+"""Times at most, each far shorter than the one before."""
 
 
 def _part(tell: Callable[[float], None], begin: float, length: float) -> Callable[[float], None]:

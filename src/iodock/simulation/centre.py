@@ -24,7 +24,7 @@ TAKEOVER_S = 45.0
 """From an object server's death until another serves its targets."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Work:
     """A job at work: its streams, and where in its phases it is."""
 
@@ -33,6 +33,7 @@ class Work:
     metadata: list[Stream]
     objects: list[Stream]
     phases: Iterator[Phase]
+    is_over: bool = False
 
 
 class Centre:
@@ -65,7 +66,12 @@ class Centre:
         self._events: list[tuple[int, int, Callable[..., object], tuple[Any, ...]]] = []
         self._order = count()
         self._population = Population(self.scenario, self.random)
-        self._plan()
+        self._works: dict[Work, None] = {}
+        """Of the scenario's mix, running: each is replaced by another at its end. In order."""
+        self._plan(self.scenario, 0.0)
+        for job, application in self._population.outside_of_jobs(self.now_ns):
+            self._start(job, application)
+        self._fill()
 
     @property
     def targets(self) -> list[Target]:
@@ -102,13 +108,35 @@ class Centre:
         due_ns = self.now_ns + int(seconds * SECOND_NS)
         heapq.heappush(self._events, (due_ns, next(self._order), action, arguments))
 
-    def _plan(self) -> None:
-        for special in self.scenario.specials:
-            self._after(special.at_s, self.submit, special.application)
-        for spell in self.scenario.spells:
-            self._after(spell.at_s, self._begin, spell)
-        for job, application in self._population.outside_of_jobs(self.now_ns):
-            self._start(job, application)
+    def turn(self, scenario: Scenario, first_s: float, jobs: int | None = None) -> float:
+        """From now on SCENARIO happens here; its first event comes in FIRST_S seconds. Servers stay as they
+        are. Where its jobs are of other kinds, JOBS (default: as many as it has) take the place of those that
+        run, which are cancelled. Returns the scenario's time now, seconds; negative: it has yet to begin."""
+        before = self.scenario
+        self.scenario = replace(
+            scenario, servers=before.servers, targets_per_server=before.targets_per_server,
+            release=before.release, jobid_name=before.jobid_name, jobs=before.jobs,
+        )  # fmt: skip
+        for target in self.targets:
+            target.cleanup_s = scenario.cleanup_s
+        starts = [special.at_s for special in scenario.specials] + [spell.at_s for spell in scenario.spells]
+        passed_s = min(starts, default=first_s) - first_s
+        self._plan(scenario, -passed_s)
+        if scenario.mix != before.mix:
+            self.scenario = replace(self.scenario, jobs=scenario.jobs if jobs is None else jobs)
+            self._population.turn(self.scenario)
+            self._cancel_all()
+            self._fill()
+        return passed_s
+
+    def _plan(self, scenario: Scenario, begins_s: float) -> None:
+        """BEGINS_S: how long from now the scenario's time is zero."""
+        for special in scenario.specials:
+            self._after(begins_s + special.at_s, self.submit, special.application)
+        for spell in scenario.spells:
+            self._after(begins_s + spell.at_s, self._begin, spell)
+
+    def _fill(self) -> None:
         for _ in range(self.scenario.jobs):
             # Already under way: they end at any time.
             application = self._population.application()
@@ -128,12 +156,14 @@ class Centre:
         self.jobs.append(job)
         self.streams += metadata + objects
         work = Work(job, application, metadata, objects, _phases(application))
+        if is_replaced:
+            self._works[work] = None
         if job.end_ns is not None:
             self._after((job.end_ns - job.start_ns) / SECOND_NS, self._end, work, is_replaced)
         self._next_phase(work)
 
     def _next_phase(self, work: Work) -> None:
-        if work.job.end_ns is not None and self.now_ns >= work.job.end_ns:
+        if work.is_over or (work.job.end_ns is not None and self.now_ns >= work.job.end_ns):
             return
         phase = next(work.phases)
         factor = 1.0 if phase.is_exact else self.random.uniform(0.5, 1.5)
@@ -148,13 +178,32 @@ class Centre:
         for stream in streams:
             stream.change(rates, self.now_ns)
 
+    def _cancel_all(self) -> None:
+        """Ends the jobs of the mix before their time; nothing follows them."""
+        ended: dict[int, Job] = {}
+        for work in self._works:
+            streams = work.metadata + work.objects
+            self._set(streams, [])
+            work.is_over = True
+            ended[id(work.job)] = replace(work.job, end_ns=self.now_ns)
+            for stream in streams:
+                stream.job = ended[id(work.job)]
+        self.jobs = [ended.get(id(job), job) for job in self.jobs]
+        self._works = {}
+
     def _end(self, work: Work, is_replaced: bool) -> None:
+        if work.is_over:
+            return
         self._set(work.metadata + work.objects, [])
         if is_replaced:
+            del self._works[work]
             # By one of its kind, so that the mix stays as it is whatever lives how long.
             self._after(self.random.expovariate(1 / 5.0), self._replace, work.application)
 
     def _replace(self, application: Application) -> None:
+        if all(application != one for one, _ in self.scenario.mix):
+            # One that ended just before the jobs became others.
+            return
         job = self._population.job(application, self.now_ns, None)
         self._start(job, application, is_replaced=True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from iodock.simulation.counters import Rate
 
@@ -34,6 +34,14 @@ class Phase:
     is_exact: bool = False
     """The rates are not varied."""
 
+    def times(self, factor: float) -> Phase:
+        """So many times as much."""
+        read, write = ((one[0] * factor, one[1]) if one else None for one in (self.read, self.write))
+        metadata, objects = (
+            {name: per_s * factor for name, per_s in rates.items()} for rates in (self.metadata, self.objects)
+        )
+        return replace(self, metadata=metadata, objects=objects, read=read, write=write)
+
 
 @dataclass(frozen=True)
 class Application:
@@ -46,6 +54,14 @@ class Application:
     stripes: tuple[int, int] = (1, 4)
     """Of how many object targets it uses."""
     seconds: Span = (300, 14_400)
+
+    def on_fewer_nodes(self, most: int) -> Application:
+        """The same work by at most so many nodes, each of which does more of it."""
+        if self.nodes[1] <= most:
+            return self
+        times = self.nodes[1] / most
+        once, cycle = (tuple(phase.times(times) for phase in phases) for phases in (self.once, self.cycle))
+        return replace(self, once=once, cycle=cycle, nodes=(min(self.nodes[0], most), most))
 
 
 @dataclass(frozen=True)

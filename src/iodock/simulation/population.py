@@ -23,10 +23,14 @@ class Population:
 
     def __init__(self, scenario: Scenario, random: Random) -> None:
         self._random = random
-        self._applications = [application for application, _ in scenario.mix]
-        self._weights = list(accumulate(weight for _, weight in scenario.mix))
+        self.turn(scenario)
         self._numbers = count(FIRST_JOB)
         self._next_node = 0
+
+    def turn(self, scenario: Scenario) -> None:
+        """From now on jobs are of this scenario's mix."""
+        self._applications = [application for application, _ in scenario.mix]
+        self._weights = list(accumulate(weight for _, weight in scenario.mix))
 
     def application(self) -> Application:
         return self._random.choices(self._applications, cum_weights=self._weights)[0]
