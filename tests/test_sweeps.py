@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from health_places import loop_ext4
+from iodock.health.measurements import Cache, Cell, Unit
 from iodock.health.sweeps import commands, plan, runs
 from iodock.health.sweeps.plan import IorSweep, MdtestSweep, SweepError, matrix
 
@@ -163,6 +165,22 @@ def test_a_sweep_becomes_one_result_with_remarks(place: Place) -> None:
     assert "levels off at 4 processes" in done.stdout
     assert len(place.asked()) == 40
     assert list(place.data.iterdir()) == []
+
+
+def test_direct_on_a_buffered_loop_device_may_be_cached(tmp_path: Path) -> None:
+    measured = [
+        Cell("ior", name, 1 << 20, 1, 1, 1e9, Unit.BYTES_PER_S, 1, None, cache, cache_reason=why)
+        for name, cache, why in (
+            ("read", Cache.UNCACHED, "O_DIRECT"),
+            ("write", None, "O_DIRECT"),
+            ("write", Cache.PAGE_CACHE, "no fsync"),
+            ("write", None, "fsync within the time"),
+        )
+    ]
+    with loop_ext4(tmp_path / "disk") as folder:
+        found = list(runs._over_what(measured, str(folder)))
+    assert [cell.cache for cell in found] == [Cache.MAYBE_CACHED, Cache.MAYBE_CACHED, Cache.PAGE_CACHE, None]
+    assert "disk.image" in (found[0].cache_reason or "")
 
 
 def test_mdtest_is_swept(place: Place) -> None:

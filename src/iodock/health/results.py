@@ -150,7 +150,9 @@ def folded(plan: Plan, results: Iterable[Result]) -> tuple[Measured, ...]:
     keys = sorted(
         gathered, key=lambda key: (_ORDER.index(key[0]), *key[3:-1], _place(key[-1]), key[1] or 0, key[2])
     )
-    return tuple(_measured(grid[key], gathered[key]) for key in keys)
+    # What took no time by the clock has no rate.
+    timed = {key: [one for one in gathered[key] if one[1]["seconds"] > 0] for key in keys}
+    return tuple(_measured(grid[key], timed[key]) for key in keys if timed[key])
 
 
 def _place(operation: str) -> tuple[int, str]:
@@ -163,7 +165,7 @@ def _measured(cell: Cell, several: Sequence[tuple[Result, Mapping[str, Any]]]) -
     moves = cell.pattern["kind"] == "data"
     unit = Unit.BYTES_PER_S if moves else Unit.OPERATIONS_PER_S
     counted = "bytes" if moves else "operations"
-    values = [one[counted] / one["seconds"] if one["seconds"] > 0 else 0.0 for one in done]
+    values = [one[counted] / one["seconds"] for one in done]
     seconds = sum(one["seconds"] for one in done) / len(done)
     labels = {(one["cache"], one["cache_reason"]) for one in done}
     cache, reason = labels.pop() if len(labels) == 1 else _most_careful(labels)

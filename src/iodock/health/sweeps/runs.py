@@ -18,10 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from iodock import _native
 from iodock.bounded import files
 from iodock.bounded.limits import NOTE
 from iodock.health import readers
-from iodock.health.measurements import Cell, Json, MeasurementError, Measurements, Protocol
+from iodock.health.measurements import Cache, Cell, Json, MeasurementError, Measurements, Protocol
 from iodock.health.readers.base import Repeats
 from iodock.health.readers.credible import Doubts
 from iodock.health.sweeps import commands
@@ -196,8 +197,18 @@ def gathered(sweep: Sweep, runs: Sequence[Run], kept: Path, left_out: int) -> Ou
         raise SweepError(
             f"no run succeeded: {failed[0] if failed else 'none was planned'}", f"see the outputs in {kept}"
         )
-    cells = tuple(sorted(repeats.cells(), key=_order))
+    cells = tuple(sorted(_over_what(repeats.cells(), sweep.folder), key=_order))
     return Outcome(Measurements(_protocol(first, sweep, len(failed), left_out), cells), tuple(failed))
+
+
+def _over_what(cells: Sequence[Cell], folder: str) -> Iterator[Cell]:
+    """Labels of cells measured with O_DIRECT, after a look at what the folder's file system lies on:
+    only where the program ran is that known."""
+    kind, why = _native.load_under(folder)
+    label = {"perhaps": Cache.MAYBE_CACHED, "memory": Cache.CACHED}.get(kind)
+    for cell in cells:
+        is_direct = cell.cache_reason == "O_DIRECT"
+        yield replace(cell, cache=label, cache_reason=f"O_DIRECT, but {why}") if label and is_direct else cell
 
 
 def _order(cell: Cell) -> tuple[object, ...]:
