@@ -31,6 +31,8 @@ from iodock.health import engine
 from iodock.health.classes import CLASSES, Choice, cells, shuffled
 from iodock.health.measurements_json import read
 from iodock.health.ranks import Job, job_of
+from iodock.health.results import Plan, Result, Step
+from iodock.health.run import measurements
 
 SMALL = ("--sizes", "64k,1m", "--processes", "1,3", "--tests", "large-transfer,metadata")
 
@@ -345,3 +347,36 @@ def test_a_signal_between_two_engines_is_not_lost() -> None:
         assert told == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_what_took_no_time_has_no_rate(tmp_path: Path) -> None:
+    (cell, *_) = [one for one in cells(CLASSES["S"], Choice()) if one.pattern["kind"] == "data"]
+    plan = Plan(
+        name="S",
+        directory=str(tmp_path),
+        repeats=2,
+        seed=1,
+        ranks=1,
+        steps=[Step("one", cell), Step("two", cell)],
+        started="2026-11-27T10:00:00+00:00",
+    )
+
+    def result(name: str, *seconds: float) -> Result:
+        done = [
+            {
+                "operation": operation,
+                "seconds": time,
+                "bytes": 1 << 30,
+                "operations": 1024,
+                "cache": None,
+                "cache_reason": None,
+                "latencies": {"min_ns": 0, "max_ns": 0, "sum_ns": 0, "count": 0, "buckets": []},
+                "limited": False,
+            }
+            for operation, time in zip(("write", "read"), seconds, strict=True)
+        ]
+        return {"id": name, "machines": 1, "done": done}
+
+    folded = measurements(plan, [result("one", 2.0, 0.0), result("two", 0.0, 0.0)])
+    assert [(one.operation, one.value, one.repeats) for one in folded.cells] == [("write", 1 << 29, 1)]
+    assert folded.protocol.notes[-1] == "3 of 4 runs took no time by the clock, so they have no rate"

@@ -16,7 +16,10 @@ from iodock.errors import IodockError
 from iodock.health import quota_tools
 from iodock.health.mounts import Mount
 from iodock.health.quota_tools import Owner, fileset_in, gpfs_rows, project_in, quotas_in, quotas_of
-from iodock.health.quotas import Allowance, Grace, Quota, Quotas, check_room
+from iodock.health.quotas import Allowance, Grace, Quota, Quotas, check_room, shares_used
+from iodock.language import language_in
+from iodock.views.card_json import _quota
+from iodock.views.card_text import quota_words
 
 ME, STAFF = 1000, 50
 OWNER = Owner(ME, STAFF)
@@ -65,7 +68,10 @@ def kib(
         ("          /scratch [26448]  102400  204800       -  105  0  0  -",
             kib(26448, 102400, 204800, exact=False), Allowance(105, None, None)),
         ("          /scratch   26448*  102400  204800       -  [0]  [0]  [0]  -",
-            kib(26448, 102400, 204800), Allowance(0, None, None, is_exact=False)),
+            kib(26448, 102400, 204800), Allowance(None, None, None, is_exact=False)),
+        ("          /scratch       -  102400  204800       -  -  0  0  -",
+            Allowance(None, 102400 * KIB, 204800 * KIB, is_exact=False),
+            Allowance(None, None, None, is_exact=False)),
         ("          /scratch   26448**  0  204800       -  105  0  0  -",
             kib(26448, None, 204800, exact=False), Allowance(105, None, None)),
         ("          /scratch   1.5G      8T     10T       -      0k  3M  36000000       -",
@@ -361,3 +367,25 @@ def test_a_check_up_does_not_start_without_room(tools: Path, tmp_path: Path) -> 
     assert (
         "note: your quota is not known, as `lfs quota -u" in done.stderr and "failed: lfs: no" in done.stderr
     )
+
+
+def test_a_quota_of_which_the_use_is_not_known_is_no_empty_one() -> None:
+    row = f"{HEADING}/scratch  [0]  102400  204800  -  105  0  0  -\n"
+    (quota,) = quotas_in(row, "user", "1000")
+    assert (quota.bytes.used, quota.bytes.left, quota.files.used) == (None, None, 105)
+    assert list(shares_used([quota])) == []
+    text = quota_words(quota, language_in("en"))
+    assert "unknown used" in text and "0 B" not in text
+    assert _quota(quota)["bytes"] == {
+        "used": None,
+        "soft": 102400 * KIB,
+        "hard": 204800 * KIB,
+        "grace": "none",
+        "left": None,
+        "exact": False,
+    }
+
+
+def test_numbers_that_are_none_are_not_known() -> None:
+    (quota,) = quotas_in("/scratch 1.2.3 4.5.6 1e99 - 105 0 0 -\n/scratch 5 1..2 9 - 1 0 0 -", "user", "1000")
+    assert (quota.bytes.used, quota.bytes.soft, quota.bytes.is_exact) == (5 * KIB, None, False)

@@ -136,7 +136,7 @@ def _group_number(said: str, name: str) -> int | None:
     return int(heading[1]) if heading else None
 
 
-_USED, _LIMIT, _GRACE = r"(\[?[\d.]+[kKMGTPE]?\]?\*{0,2})", r"(\[?[\d.]+[kKMGTPE]?\]?|-)", r"(\S+)"
+_USED, _LIMIT, _GRACE = r"(\[?\d[\d.]*[kKMGTPE]?\]?\*{0,2}|-)", r"(\[?\d[\d.]*[kKMGTPE]?\]?|-)", r"(\S+)"
 _HALF = rf"{_USED}\s+{_LIMIT}\s+{_LIMIT}\s+{_GRACE}"
 ROW = re.compile(rf"(?:^|\s){_HALF}\s+{_HALF}\s*$", re.MULTILINE)
 """Used, soft, hard, grace of KiB, then of files; the name of the file system before them may have blanks, or
@@ -157,12 +157,15 @@ def quotas_in(said: str, kind: Kind, owner: str) -> Iterator[Quota]:
 
 def _allowance(cells: Sequence[str], unit: int) -> Allowance:
     used, soft, hard, grace = cells
-    is_exact = not any("[" in one or one == "-" for one in (used, soft, hard)) and "**" not in used
+    known = all("[" not in one and _number(one, unit) is not None for one in (used, soft, hard))
+    is_exact = known and "**" not in used
     is_over = used.endswith("*") and _has_ended(grace)
     state = Grace.OVER if is_over else Grace.RUNNING if _is_running(grace) else Grace.NONE
-    return Allowance(
-        _number(used, unit) or 0, _number(soft, unit) or None, _number(hard, unit) or None, state, is_exact
-    )
+    amount = _number(used, unit)
+    # `[0]` stands where the servers that count did not answer.
+    if amount == 0 and "[" in used:
+        amount = None
+    return Allowance(amount, _number(soft, unit) or None, _number(hard, unit) or None, state, is_exact)
 
 
 def _has_ended(grace: str) -> bool:
@@ -174,14 +177,17 @@ def _is_running(grace: str) -> bool:
     return grace not in ("-", "none", "0") and not _has_ended(grace)
 
 
+_AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{0,20})?)([kKMGTPEkmgtpe]?)")
+
+
 def _number(cell: str, unit: int) -> int | None:
     """Of UNIT bytes or files, or with a unit of its own (`lfs quota -h`); None for `-`."""
-    text = cell.strip("[]*")
-    if text in ("", "-"):
+    found = _AMOUNT.fullmatch(cell.strip("[]*"))
+    if found is None:
         return None
-    if text[-1].isalpha():
-        return round(float(text[:-1]) * (1 << 10 * ("kmgtpe".index(text[-1].lower()) + 1)))
-    return round(float(text)) * unit
+    if found[2]:
+        return round(float(found[1]) * (1 << 10 * ("kmgtpe".index(found[2].lower()) + 1)))
+    return round(float(found[1])) * unit
 
 
 def _of_gpfs(mount: Mount, folder: str, owner: Owner, asking: _Asking) -> list[Quota]:

@@ -28,7 +28,8 @@ class Grace(StrEnum):
 class Allowance:
     """Of bytes, or of files; None: no limit."""
 
-    used: int
+    used: int | None
+    """None where the tool does not know."""
     soft: int | None
     hard: int | None
     grace: Grace = Grace.NONE
@@ -48,7 +49,7 @@ class Allowance:
             return None
         if self.grace is Grace.OVER:
             return 0
-        return None if self.hard is None else max(self.hard - self.used, 0)
+        return None if self.hard is None or self.used is None else max(self.hard - self.used, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +125,16 @@ def _notes(quota: Quota, wanted_bytes: int, wanted_files: int) -> Iterator[Messa
 
 
 def _below_soft(one: Allowance) -> int | None:
-    return max(one.soft - one.used, 0) if one.is_exact and one.soft is not None else None
+    if not one.is_exact or one.soft is None or one.used is None:
+        return None
+    return max(one.soft - one.used, 0)
 
 
 def shares_used(quotas: Iterable[Quota]) -> Iterator[tuple[Quota, float]]:
-    """How much of its quota each owner holds, of bytes or of files, whichever is more."""
+    """How much of its quota each owner holds, of bytes or of files, whichever is more; without those of whom
+    that is not known."""
     for quota in quotas:
-        limited = [one for one in (quota.bytes, quota.files) if one.limit]
-        yield quota, max((one.used / one.limit for one in limited if one.limit), default=0.0)
+        both = (quota.bytes, quota.files)
+        shares = [one.used / one.limit for one in both if one.limit and one.used is not None]
+        if shares or not any(one.limit for one in both):
+            yield quota, max(shares, default=0.0)

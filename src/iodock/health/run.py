@@ -248,11 +248,13 @@ def measurements(plan: Plan, results: Sequence[Result], command: str | None = No
         (result["id"], one["operation"]) for result in results for one in result["done"] if one["limited"]
     }
     notes = list(plan.notes)
+    total = sum(len(result["done"]) for result in results)
     if limited:
-        total = sum(len(result["done"]) for result in results)
         notes.append(
             f"{len(limited)} of {total} runs ended at their time limit, so they did less than planned"
         )
+    if untimed := sum(one["seconds"] <= 0 for result in results for one in result["done"]):
+        notes.append(f"{untimed} of {total} runs took no time by the clock, so they have no rate")
     protocol = Protocol(
         tool="iodock health",
         version=iodock.__version__,

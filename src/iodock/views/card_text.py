@@ -147,6 +147,8 @@ def quota_words(quota: Quota, text: Language) -> str:
 
 
 def _used(of: Allowance, shown: Callable[[float], str], text: Language) -> str:
+    if of.used is None:
+        return text.gettext(N_("unknown"))
     used = shown(of.used)
     return used if of.is_exact else text.gettext(N_("{used} (not sure)"), used=used)
 

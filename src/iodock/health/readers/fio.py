@@ -285,12 +285,16 @@ def _added(one: Cell, other: Cell) -> Cell:
     latencies = [latency for latency in (one.latency_ns, other.latency_ns) if latency is not None]
     return replace(
         one,
-        processes=(one.processes or 0) + (other.processes or 0),
+        processes=_both(one.processes, other.processes),
         value=one.value + other.value,
         latency_ns=together(latencies),
-        volume_bytes=(one.volume_bytes or 0) + (other.volume_bytes or 0),
-        seconds=max(one.seconds or 0.0, other.seconds or 0.0),
+        volume_bytes=_both(one.volume_bytes, other.volume_bytes),
+        seconds=None if one.seconds is None or other.seconds is None else max(one.seconds, other.seconds),
     )
+
+
+def _both(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other
 
 
 READER = Reader("fio", "fio 2 and 3: JSON, text, terse lines", sniff, read)

@@ -92,9 +92,11 @@ def _cell(
 
 def _latency(quantiles: str) -> Latency | None:
     seconds = [number(one.strip().removesuffix("s")) for one in quantiles.split(",")]
-    if len(seconds) != 7 or None in seconds:
+    if len(seconds) != 7:
         return None
-    least, _, middle, _, _, high, most = ((one or 0.0) * 1e9 for one in seconds)
+    least, _, middle, _, _, high, most = (None if one is None else one * 1e9 for one in seconds)
+    if middle is None and most is None:
+        return None
     return Latency(p50=middle, p99=high, max=most, min=least)
 
 
