@@ -2,7 +2,7 @@
 
 mod truth;
 
-use iodock_event::{CallId, LossKind, NONE};
+use iodock_event::{CallId, LossKind, NONE, UNKNOWN};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -246,4 +246,73 @@ fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
         }
     }
     std::fs::remove_dir_all(&scratch).unwrap();
+}
+
+#[test]
+fn maps_of_32_bit_machines() {
+    let run = Run::of(&public("strace-old-mmap/mmapold.log"), None);
+    let maps: Vec<_> = rows(&run).into_iter().filter(|row| row.1.contains("mmap")).collect();
+    let map = |call: &str, offset| (0, call.to_string(), "/mnt/a.dat".to_string(), UNKNOWN, offset);
+    assert_eq!(maps, [map("old_mmap", 0), map("mmap2", 0x1000), map("mmap2", 16 * 4096)]);
+    let families: Vec<String> = maps.iter().map(|row| family(&row.1)).collect();
+    assert_eq!(families, ["mmap"; 3]);
+}
+
+fn family(call: &str) -> String {
+    CallId::intern(call.as_bytes()).unwrap().family()
+}
+
+/// The same log under the names that x86-64 has for the calls.
+#[test]
+fn names_that_other_machines_have_for_calls() {
+    const USUAL: &[(&str, &str)] = &[
+        ("llseek", "_llseek"),
+        ("_llseek", "_llseek"),
+        ("n64_pread", "pread64"),
+        ("pread", "pread64"),
+        ("o32_pwrite64", "pwrite64"),
+        ("readv#64", "readv"),
+        ("fstatat64", "newfstatat"),
+        ("oldstat", "stat"),
+        ("newstat", "stat"),
+        ("osf_lstat", "lstat"),
+        ("fstat64", "fstat"),
+        ("stat64", "stat"),
+        ("lstat64", "lstat"),
+        ("osf_statfs64", "statfs"),
+        ("statfs64", "statfs"),
+        ("fstatfs64", "fstatfs"),
+        ("fcntl64", "fcntl"),
+        ("sendfile64", "sendfile"),
+        ("arm_sync_file_range", "sync_file_range"),
+        ("sync_file_range2", "sync_file_range"),
+        ("arm_fadvise64_64", "fadvise64"),
+        ("fadvise64_64", "fadvise64"),
+        ("ftruncate64", "ftruncate"),
+        ("truncate64", "truncate"),
+        ("osf_getdirentries", "getdents64"),
+        ("oldumount", "umount2"),
+        ("utimensat_time64", "utimensat"),
+        ("_newselect", "select"),
+        ("recvmmsg_time64", "recvmmsg"),
+    ];
+    let path = public("strace-other-names/other-names.log");
+    let renamed: Vec<String> = std::fs::read_to_string(&path)
+        .unwrap()
+        .lines()
+        .map(|line| {
+            let (name, rest) = line.split_once('(').unwrap();
+            let usual = USUAL.iter().find(|(other, _)| *other == name).map_or(name, |&(_, usual)| usual);
+            format!("{usual}({rest}\n")
+        })
+        .collect();
+    let (other, usual) = (Run::of(&path, None), of_text(&renamed.concat()));
+    let by_family = |run: &Run| -> Vec<_> {
+        rows(run).into_iter().map(|row| (family(&row.1), row.2, row.3, row.4)).collect()
+    };
+    assert_eq!(by_family(&other), by_family(&usual));
+    assert_eq!(other.imported.calls, renamed.len() as u64);
+    let read = |name: &str| rows(&other).into_iter().find(|row| row.1 == name).unwrap();
+    assert_eq!(read("readv"), (0, "readv".into(), "/mnt/a.dat".into(), 20, 8202));
+    assert_eq!(read("pwrite64"), (0, "pwrite64".into(), "/mnt/a.dat".into(), 16, 128));
 }

@@ -27,7 +27,7 @@ def run(store: Store, asked: Request) -> Answer:
   CAST(coalesce(sum(e.bytes) FILTER (WHERE e.direction = 1), 0) AS BIGINT) AS read_bytes,
   CAST(coalesce(sum(e.bytes) FILTER (WHERE e.direction = 2), 0) AS BIGINT) AS written_bytes,
   CAST(sum(e.any_read_bytes) FILTER (WHERE e.direction = 1) AS BIGINT) AS read_again_bytes,
-  count(*) FILTER (WHERE e.call_id IN (SELECT id FROM calls WHERE name = 'mmap')) AS mapped
+  count(*) FILTER (WHERE e.call_id IN (SELECT id FROM calls WHERE family = 'mmap')) AS mapped
 FROM events e {selection.joins} {selection.and_where("e.file_id IS NOT NULL")} GROUP BY 1)
 SELECT f.name AS file, f.size_bytes, s.read_bytes, s.written_bytes,
   s.read_bytes / nullif(f.size_bytes, 0) AS read_factor,

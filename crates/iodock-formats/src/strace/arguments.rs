@@ -3,7 +3,7 @@
 use super::lexer::{Lexer, Quoted};
 use super::structures;
 use super::values::{descriptor, flags, push_unescaped};
-use iodock_event::{constants, Action, Batch, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
+use iodock_event::{constants, Action, Batch, CallId, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
 
 /// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
@@ -37,6 +37,7 @@ fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall
         Role::Path => path(lexer, &mut raw.path, &mut raw.path_cut, batch),
         Role::Path2 => path(lexer, &mut raw.path2, &mut raw.path_cut, batch),
         Role::Size => set(&mut raw.requested, lexer.integer()),
+        Role::Offset if action == Action::Map => set(&mut raw.offset, map_offset(lexer, raw.call)),
         Role::Offset => set(&mut raw.offset, lexer.integer()),
         Role::Argument => set(&mut raw.argument, number_or_names(lexer)),
         Role::Flags if matches!(action, Action::Fcntl | Action::Ioctl) => raw.flags = command(lexer),
@@ -75,6 +76,17 @@ fn path(lexer: &mut Lexer<'_>, path: &mut Text, cut: &mut bool, batch: &mut Batc
         *path = push_unescaped(inner, escaped, batch);
         *cut |= this_cut;
     }
+}
+
+/// Bytes in a page of mmap2's offsets, whatever the machine's pages are (mmap2(2)).
+const MAP_UNIT: i64 = 4096;
+
+/// The offset of a map. strace before 4.8 printed mmap2's in pages, as the kernel takes it; one in bytes is a multiple of
+/// a page.
+fn map_offset(lexer: &mut Lexer<'_>, call: CallId) -> Option<i64> {
+    let offset = lexer.integer()?;
+    let in_pages = offset % MAP_UNIT != 0 && call.spec().name == "mmap2";
+    Some(if in_pages { offset.wrapping_mul(MAP_UNIT) } else { offset })
 }
 
 /// The `n` of `[n]` or `[n] => [m]`.

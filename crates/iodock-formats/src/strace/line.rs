@@ -85,12 +85,12 @@ fn begun_length(text: &[u8]) -> Option<usize> {
     numbered[..numbered.len() - digits].strip_suffix(PID_CHANGED).map(<[u8]>::len)
 }
 
-/// Lower case, digits, `_`; `????` where strace does not know it. Empty if it is no name.
+/// Lower case, digits, `_`; `????` where strace does not know it; `#64` of x32. Empty if it is no name.
 #[inline(always)]
 fn call_name<'a>(lexer: &mut Lexer<'a>) -> &'a [u8] {
     let start = lexer.at;
     lexer.at += eights::eight(lexer.text, start).map_or(0, eights::leading_letters);
-    while matches!(lexer.peek(), b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?') {
+    while matches!(lexer.peek(), b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?' | b'#') {
         lexer.at += 1;
     }
     let name = &lexer.text[start..lexer.at];

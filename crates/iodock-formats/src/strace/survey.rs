@@ -2,7 +2,7 @@
 
 use super::first::First;
 use super::line::{self, Kind};
-use super::names::known;
+use super::names::known_call;
 use super::prefix::Prefix;
 use super::untagged::Owner;
 use crate::Head;
@@ -98,7 +98,7 @@ impl Survey {
         }
         match kind {
             Kind::Call { name, text } => self.look_at_call(&prefix, name, text, batch),
-            Kind::Begun { name, .. } | Kind::Resumed { name, .. } if known(name).is_some() => {
+            Kind::Begun { name, .. } | Kind::Resumed { name, .. } if known_call(name).is_some() => {
                 self.call(&prefix)
             }
             Kind::End { .. } | Kind::Signal { .. } => {
@@ -113,7 +113,7 @@ impl Survey {
     }
 
     fn look_at_call(&mut self, prefix: &Prefix, name: &[u8], text: &[u8], batch: &mut Batch) {
-        let Some(id) = known(name) else {
+        let Some(id) = known_call(name) else {
             self.unknown += 1;
             return;
         };

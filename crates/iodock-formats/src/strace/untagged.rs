@@ -5,7 +5,7 @@
 //! follows from tags, ends, forks and the messages of strace, read here in the log's order.
 
 use super::line::{self, Kind};
-use super::names::known;
+use super::names::known_call;
 use iodock_event::{lwp, Action, Batch, Outcome, RawCall};
 use memchr::memmem;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -271,7 +271,7 @@ impl Untagged {
         if !(name.ends_with(b"fork") || name.starts_with(b"clone") || is_exit(name)) {
             return None;
         }
-        let mut raw = RawCall::new(known(name)?, 0);
+        let mut raw = RawCall::new(known_call(name)?, 0);
         self.batch.clear();
         match resumed {
             true => line::orphaned_end(text, &mut raw, &mut self.batch)?,
