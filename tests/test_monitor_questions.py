@@ -19,7 +19,7 @@ from iodock.monitor.questions.job import OneJob
 from iodock.monitor.questions.jobs import Seen, Wanted
 from iodock.monitor.questions.spans import DAY, HOUR, POINTS, SECOND, span
 from iodock.monitor.rolling import Keep, expire, roll
-from iodock.monitor.summaries import summarise
+from iodock.monitor.summaries import OWNERS, summarise
 from iodock.settings import Overload
 from iodock.store.monitored import MonitorStore
 from portal_site import fill
@@ -157,13 +157,13 @@ def test_a_missing_or_broken_off_summary_costs_nothing_but_time(tmp_path: Path) 
     store, begin = rolled(tmp_path)
     summarise(store, IDS)
     plain = answers(store, begin, begin + 2 * DAY)
-    (one,) = (tmp_path / "summaries" / "owners").iterdir()
+    (one,) = (tmp_path / "summaries" / OWNERS.name).iterdir()
     one.rename(one.with_suffix(".part"))
     assert answers(store, begin, begin + 2 * DAY)[4] == plain[4]
     # The next round makes it again, and takes away what is of no file.
-    (tmp_path / "summaries" / "owners" / "job_io-ten_minutes-2020-01-01-1.parquet").write_bytes(b"old")
+    (tmp_path / "summaries" / OWNERS.name / "job_io-ten_minutes-2020-01-01-1.parquet").write_bytes(b"old")
     assert summarise(store, IDS) == 1
-    assert [path.name for path in (tmp_path / "summaries" / "owners").iterdir()] == [one.name]
+    assert [path.name for path in (tmp_path / "summaries" / OWNERS.name).iterdir()] == [one.name]
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_all_charts_of_a_job_say_what_is_under_the_pointer(opened: Any) -> None:
     assert len(drawings) >= 6 and len(widths) == 1, "one time axis"
     drawings[0].hover()
     said = [one.inner_text() for one in page.query_selector_all(".chart output")]
-    assert "400 kB/s" in said and "200 kB/s" in said and "500" in said
+    assert "391 KiB/s" in said and "195 KiB/s" in said and "500" in said
     page.hover("h1")
     assert not any(one.inner_text() for one in page.query_selector_all(".chart output"))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from iodock.errors import StoreError
-from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, metadata, of_place
+from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, known, metadata, of_place
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
 from iodock.store.monitored import RESOLUTIONS, MonitorStore, MonitorTables, StoredFile
@@ -45,7 +45,7 @@ def _systems(rows: Rows, resolution: str) -> Rows:
     """begin_ts, end_ts (one step of the resolution), file_system, exact, read_bytes, write_bytes, metadata:
     of servers."""
     step = _STEPS[resolution]
-    sums = ", ".join(f'sum("{name}")::DOUBLE AS "{name}"' for name in _MOVED)
+    sums = ", ".join(f'sum({known(name)})::DOUBLE AS "{name}"' for name in _MOVED)
     shares = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in (*_MOVED, "metadata"))
     return f"""
         WITH brief AS (
@@ -68,7 +68,7 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """begin_ts, end_ts (first and last of the rows that end in one hour), host, source, file_system, job,
     user, session, command, exact and sums."""
     keys = 'host, source, file_system, job, "user", session, command'
-    sums = ", ".join(f'sum("{name}")::BIGINT AS "{name}"' for name in _OF_OWNERS)
+    sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {keys}, bool_and(exact) AS exact, {sums},
             sum({metadata()})::BIGINT AS metadata
@@ -77,15 +77,15 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """
 
 
-SYSTEMS = Kind("systems", _systems, RESOLUTIONS)
-OWNERS = Kind("owners", _owners)
+# The letters of names: of the columns and what they mean. A summary of another letter is made anew.
+SYSTEMS = Kind("systems-b", _systems, RESOLUTIONS)
+OWNERS = Kind("owners-b", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
     """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
-    # The letter: of the columns.
-    return Kind(f"jobs-b{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
+    return Kind(f"jobs-c{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
 
 def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:

@@ -37,9 +37,10 @@ class Run:
     begin: int
     """Of its first reading with growth, ns since the epoch."""
     end: int
-    read_bytes: float
-    write_bytes: float
-    metadata: float
+    read_bytes: float | None
+    """None, as of what follows: nobody counted it."""
+    write_bytes: float | None
+    metadata: float | None
     is_exact: bool
     is_over: bool
 
@@ -50,8 +51,8 @@ class Run:
     @property
     def volume(self) -> tuple[bool, float]:
         """Bytes, or metadata operations of what moved none (false)."""
-        moved = self.read_bytes + self.write_bytes
-        return (True, moved) if moved > 0 else (False, self.metadata)
+        moved = (self.read_bytes or 0) + (self.write_bytes or 0)
+        return (True, moved) if moved > 0 else (False, self.metadata or 0)
 
 
 class Verdict(Enum):

@@ -54,7 +54,7 @@ class Chart:
     @property
     def top(self) -> float:
         known = [value for curve in self.curves for value in curve.values if value is not None]
-        return nice_top(max(known, default=0.0))
+        return nice_top(max(known, default=0.0), self.kind)
 
     @property
     def is_empty(self) -> bool:
@@ -107,8 +107,10 @@ def values(
     divide: float | None = None,
 ) -> list[float | None]:
     """A curve of rows with `bucket`: NAME a second, or divided by DIVIDE. Outside of what is KNOWN (first
-    and last moment, ns) None."""
+    and last moment, ns) None, and everywhere if no row has a value: nobody counts it."""
     by = within.step / 1e9 if divide is None else divide
+    if rows and all(row[name] is None for row in rows):
+        return [None] * within.steps
     found: list[float | None] = [
         0.0 if _is_known(within, place, known) else None for place in range(within.steps)
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from iodock.views.cells import guarded
@@ -83,6 +83,12 @@ def as_json(table: Table, begin: int, end: int) -> str:
     return json.dumps(
         {"table": table.name, "begin_ts": begin, "end_ts": end, "rows": rows}, ensure_ascii=False
     )
+
+
+def total(values: Iterable[object]) -> float | None:
+    """Their sum; None where none of them is known."""
+    known = [value for value in values if isinstance(value, (int, float))]
+    return float(sum(known)) if known else None
 
 
 def _field(value: object) -> object:

@@ -9,7 +9,7 @@ from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 from iodock.language import N_, Language
-from iodock.views.charts.units import BYTES, COUNT
+from iodock.views.amounts import amount, duration
 from iodock.views.charts.words import visible
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ _NAMES = {
     "job": N_("job"), "user": N_("user"), "node": N_("node"), "target": N_("target"),
     "file-system": N_("file system"),
 }  # fmt: skip
-_COLUMNS = {"read": N_("read/s"), "write": N_("written/s"), "metadata": N_("metadata op/s")}
+_COLUMNS = {"read": N_("read/s"), "write": N_("written/s"), "metadata": N_("metadata/s")}
+_KINDS = {"read": "bytes_rate", "write": "bytes_rate", "metadata": "rate"}
 _NOTHING = N_("Nobody did anything that was counted here.")
 _NARROW, _WIDE = 70, 100
 _LATE_S = 60.0
@@ -73,7 +74,13 @@ def _head(rows: pa.Table, heading: Heading, text: Language) -> Iterator[str]:
     live = text.gettext(N_("live")) if heading.is_live else text.gettext(N_("replay"))
     place = text.gettext(_PLACES[heading.place])
     yield f"{clock} {live} · {place}"
-    mean = text.gettext(N_("mean of {seconds} s"), seconds=f"{heading.seconds:g}")
+    begin = time.localtime(heading.at_ns / 1e9 - heading.seconds)
+    # The same day goes without saying.
+    form = "%H:%M:%S" if clock.startswith(time.strftime("%Y-%m-%d", begin)) else "%Y-%m-%d %H:%M:%S"
+    mean = text.gettext(
+        N_("rates are means over {took}, since {since}"),
+        took=duration(heading.seconds), since=time.strftime(form, begin),
+    )  # fmt: skip
     found = text.gettext(N_("containing {part}"), part=visible(heading.having)) if heading.having else ""
     yield " · ".join(part for part in (mean, found) if part)
 
@@ -109,11 +116,11 @@ def _details(heading: Heading, width: int) -> list[tuple[str, str]]:
 def _cells(row: dict[str, Any], heading: Heading, text: Language) -> Iterator[Any]:
     from rich.text import Text
 
-    at_least = "" if row["exact"] else "≥ "
     yield Text(visible(row["name"]) or text.gettext(N_("(none)")))
-    yield Text(at_least + BYTES.text(row["read_rate"]))
-    yield Text(at_least + BYTES.text(row["write_rate"]))
-    yield Text(at_least + COUNT.text(round(row["metadata_rate"], 1)))
+    at_least = "" if row["exact"] else "≥ "
+    for name, kind in _KINDS.items():
+        shown = amount(row[f"{name}_rate"], kind)
+        yield Text(at_least + shown if shown else "")
 
 
 def _detail(value: object) -> Any:

@@ -36,11 +36,49 @@ def sums(place: str) -> tuple[str, ...]:
     return ("read_bytes", "write_bytes", *(metadata_operations() if place == SERVERS else ()))
 
 
+_CALLS = ("call_read_bytes", "call_write_bytes", "read_calls", "write_calls", "cancelled_write_bytes")
+_DATA = ("read_bytes", "write_bytes", "reads", "writes")
+_OF_PROCESSES = (*_CALLS, "read_bytes", "write_bytes")
+
+
+@cache
+def _sources_of(column: str) -> tuple[str, ...]:
+    """Kinds of sources that count what a column of `job_io` has; rows of others have 0 there."""
+    counted = {
+        "obdfilter_job_stats": (*_DATA, *metadata_operations(), "time_us"),
+        "mdt_job_stats": (*_DATA, *metadata_operations(), "time_us"),
+        "process_io": _OF_PROCESSES,
+        "slurm_step": _OF_PROCESSES,
+        "cgroup_io": _DATA,
+    }
+    return tuple(source for source, columns in counted.items() if column in columns)
+
+
+def known(column: str) -> str:
+    """A column of `job_io` as an SQL expression that is NULL where the row's source does not count it, so
+    that a sum over such rows is NULL and not 0."""
+    sources = ", ".join(map(text, _sources_of(column)))
+    value = f'"{column}"'
+    if column == "time_us":
+        # Lustre before 2.13 counts no times of operations.
+        value = f"nullif({value}, 0)"
+    elif column in _DATA:
+        # Of metadata servers only those that have files' data themselves count it.
+        value = f"CASE WHEN source = 'mdt_job_stats' THEN nullif({value}, 0) ELSE {value} END"
+    return f"CASE WHEN source IN ({sources}) THEN {value} END"
+
+
 def metadata() -> str:
-    """How many metadata operations a row of `job_io` has, in SQL: those of metadata servers. What object
-    servers create and destroy follows from them."""
+    """How many metadata operations a row of `job_io` has, in SQL: those of metadata servers, NULL of other
+    sources. What object servers create and destroy follows from them."""
     total = " + ".join(f'"{name}"' for name in metadata_operations())
-    return f"CASE WHEN source = 'mdt_job_stats' THEN {total} ELSE 0 END"
+    return f"CASE WHEN source = 'mdt_job_stats' THEN {total} END"
+
+
+def zero_if_counted(column: str, among: str) -> str:
+    """COLUMN of summed rows in SQL, 0 instead of NULL where another row of the same AMONG (keys) has it:
+    then somebody counts it there, and this row's owner did nothing."""
+    return f"coalesce({column}, CASE WHEN count({column}) OVER (PARTITION BY {among}) > 0 THEN 0 END)"
 
 
 def of_place(place: str) -> str:

@@ -13,6 +13,8 @@ from iodock.store.need import Need
 _MOVED = {"read_bytes": "read_bytes", "write_bytes": "write_bytes"}
 _CLIENTS = ("mdt_md_stats", "llite_stats", "mountstats", "mmpmon_fs_io")
 """Sources that say of which file system they are, and count without jobs."""
+# Of a counter that did not grow there is no row, so 0 is known of all that a source counts.
+_DATA = "source <> 'mdt_md_stats'"
 _SERVICE = "source = 'mds_stats' AND target NOT LIKE '%:%' AND NOT is_level AND bucket IS NULL"
 
 
@@ -31,7 +33,7 @@ def by_clients(store: MonitorTables, within: Span) -> pa.Table:
     mdt_md_stats, mountstats, mmpmon."""
     operations = ", ".join(f"'{name}'" for name in metadata_operations())
     values = {
-        **{name: f"CASE WHEN metric = '{name}' THEN value ELSE 0 END" for name in _MOVED},
+        **{name: f"CASE WHEN metric = '{name}' THEN value WHEN {_DATA} THEN 0 END" for name in _MOVED},
         "metadata": f"CASE WHEN metric IN ({operations}) AND unit = '1' THEN value ELSE 0 END",
     }
     rows = (

@@ -11,6 +11,7 @@ from iodock.monitor.questions.counted import (
     PLACES,
     PROCESSES,
     SERVERS,
+    known,
     listed,
     metadata,
     metadata_operations,
@@ -68,11 +69,11 @@ def extent(store: MonitorTables, job: OneJob, within: Span) -> tuple[int, int] |
 
 
 def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
-    """Sums of every column, one scan for all: `part` is `place` (all that was counted at one place), `side`
-    (metadata servers, `mdt`, or the others, `data`), `node` or `target`, and `name` which. Also users,
-    commands and file_systems (lists of names), exact."""
+    """Sums of every column (NULL: nobody counts it), one scan for all: `part` is `place` (all that was
+    counted at one place), `side` (metadata servers, `mdt`, or the others, `data`), `node` or
+    `target`, and `name` which. Also users, commands and file_systems (lists of names), exact."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
-    sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in counters())
+    sums = ", ".join(f'sum({known(name)} * share)::DOUBLE AS "{name}"' for name in counters())
     sql = f"""
         WITH found AS (
             SELECT *, CASE {cases} END AS place,
@@ -96,10 +97,9 @@ def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
 def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
     """bucket, exact, read_bytes, write_bytes and every metadata operation: growth in each step."""
     read, write = _bytes(place)
-    values = {"read_bytes": read, "write_bytes": write}
+    values = {"read_bytes": known(read), "write_bytes": known(write)}
     values |= {
-        name: f"CASE WHEN source = 'mdt_job_stats' THEN \"{name}\" ELSE 0 END"
-        for name in metadata_operations()
+        name: f"CASE WHEN source = 'mdt_job_stats' THEN \"{name}\" END" for name in metadata_operations()
     }
     rows = f"job_io WHERE {of_place(place)} AND {job.condition}"
     need = job.need(PLACES[place], sums(place))
@@ -139,7 +139,8 @@ def _with_ids(job: OneJob, rows: str, on: str) -> str:
     )
     return f"""
         WITH others AS MATERIALIZED (
-            SELECT job, "user", read_bytes + write_bytes AS bytes, metadata, ids FROM {rows}
+            SELECT job, "user", coalesce(read_bytes, 0) + coalesce(write_bytes, 0) AS bytes, metadata, ids
+            FROM {rows}
             WHERE place = {text(SERVERS)} AND is_job AND {on} AND job <> {text(job.number)}
         ), heaviest AS ({_ranked(job, jobs)})
         SELECT *, (
@@ -168,8 +169,8 @@ def _of_rows(job: OneJob, within: Span, where: str) -> str:
 def _ranked(job: OneJob, jobs: str) -> str:
     return f"""
         WITH ranked AS (
-            SELECT *, rank() OVER (ORDER BY bytes DESC, job) AS by_bytes,
-                rank() OVER (ORDER BY metadata DESC, job) AS by_metadata FROM ({jobs})
+            SELECT *, rank() OVER (ORDER BY bytes DESC NULLS LAST, job) AS by_bytes,
+                rank() OVER (ORDER BY metadata DESC NULLS LAST, job) AS by_metadata FROM ({jobs}) AS jobs
         )
         SELECT *, {job.seen.condition('"user"')} AS mine FROM ranked
         WHERE by_bytes <= {HEAVIEST} OR by_metadata <= {HEAVIEST} ORDER BY by_bytes
@@ -179,7 +180,7 @@ def _ranked(job: OneJob, jobs: str) -> str:
 def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[str], within: Span) -> pa.Table:
     """bucket, id, exact, bytes, metadata: growth in each step, by id."""
     where = f"{_on(file_systems)} AND job IN ({listed(ids)})"
-    moved = "read_bytes + write_bytes"
+    moved = "coalesce(read_bytes, 0) + coalesce(write_bytes, 0)"
 
     def sql(rows: str, operations: str) -> str:
         chosen = f"(SELECT *, job AS id FROM {rows} WHERE {where})"

@@ -12,11 +12,13 @@ from iodock.monitor.questions.counted import (
     PLACES,
     PROCESSES,
     SERVERS,
+    known,
     listed,
     metadata,
     of_place,
     sums,
     text,
+    zero_if_counted,
 )
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import HOUR, SECOND, Span, overlap
@@ -30,6 +32,7 @@ SORTS = {
 }  # fmt: skip
 """Columns that jobs can be sorted by."""
 _BY_TEXT = ("job", "user")
+_SUMMED = ("read_bytes", "write_bytes", "metadata")
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Wanted:
 def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.Table:
     """job, user, command, file_systems, hosts (how many), read_bytes, write_bytes, metadata, seconds (first
     to last reading with growth), rates a second in that time, exact, begin_ts, end_ts; `total`: how many jobs
-    there are before `most`."""
+    there are before `most`. NULL is what nobody counted."""
     summed = summaries.kept(store, within.sums)
     if summed:
         return summaries.asked_of_jobs(
@@ -86,11 +89,12 @@ def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.
 
 def _rated(within: Span, wanted: Wanted, summed: str) -> str:
     """SUMMED: a SELECT of jobs."""
+    counted = ", ".join(f"{zero_if_counted(name, 'file_systems')} AS {name}" for name in _SUMMED)
     order = f'"{SORTS[wanted.sort]}" {"DESC" if wanted.descending else "ASC"} NULLS LAST, job, "user"'
     return f"""
         WITH rated AS (
             SELECT *, greatest(least(end_ts, {within.end}) - greatest(begin_ts, {within.begin}), {SECOND})
-                / {SECOND} AS seconds FROM ({summed})
+                / {SECOND} AS seconds FROM (SELECT * REPLACE ({counted}) FROM ({summed}))
             WHERE {wanted.seen.condition('"user"')} AND {_looked_for(wanted)}
         )
         SELECT *, read_bytes / seconds AS read_rate, write_bytes / seconds AS write_rate,
@@ -105,7 +109,7 @@ def _of_summaries(wanted: Wanted, rows: str) -> str:
     return f"""
         SELECT job, "user", min(command) AS command, is_job,
             nullif(array_to_string(list_sort(list_distinct(list(file_system))), ', '), '') AS file_systems,
-            len(list_distinct(flatten(list(clients)))) AS hosts,
+            nullif(len(list_distinct(flatten(list(clients)))), 0) AS hosts,
             sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
             bool_and(exact) AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts
         FROM {rows} WHERE place = {text(wanted.place)} {where} GROUP BY job, "user", is_job
@@ -125,9 +129,9 @@ _BY_JOB = """
     SELECT coalesce(number, session, '') AS job, owner AS "user", min(command) AS command,
         number IS NOT NULL AS is_job,
         string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,
-        count(DISTINCT coalesce(
+        nullif(count(DISTINCT coalesce(
             client, CASE WHEN source IN ('process_io', 'slurm_step', 'cgroup_io') THEN host END
-        )) AS hosts,
+        )), 0) AS hosts,
         sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
         bool_and(exact) AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts
     FROM named GROUP BY ALL
@@ -137,8 +141,8 @@ _BY_JOB = """
 def _by_id(within: Span, wanted: Wanted) -> str:
     """Few rows, before ids are taken apart. Processes' own bytes are those they asked for."""
     of_calls = wanted.place == PROCESSES
-    read, write = (
-        ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
+    read, write = map(
+        known, ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
     )  # fmt: skip
     share = overlap(within)
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""

@@ -36,7 +36,9 @@ def disks(store: MonitorTables, host: str, within: Span) -> pa.Table:
 def pressure(store: MonitorTables, host: str, within: Span) -> pa.Table:
     """bucket, target (io, cpu, memory), exact, some_us, full_us: time in which some tasks, or all, waited.
     Raises StoreError, QueryError."""
-    values = {"some_us": _if("metric = 'some_time'"), "full_us": _if("metric = 'full_time'")}
+    # Kernels before 5.13 and sysstat have no time in which all tasks waited for a processor.
+    full = "CASE WHEN metric = 'full_time' THEN value WHEN target <> 'cpu' THEN 0 END"
+    values = {"some_us": _if("metric = 'some_time'"), "full_us": full}
     return _grown(store, host, PRESSURE, _WAITED, values, within)
 
 
@@ -99,6 +101,7 @@ def _numbers(found: pa.Table) -> set[str]:
 
 
 def _if(condition: str) -> str:
+    """Every reading has every metric, and of one that did not grow there is no row."""
     return f"CASE WHEN {condition} THEN value ELSE 0 END"
 
 

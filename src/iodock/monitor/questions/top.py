@@ -10,11 +10,13 @@ from iodock.monitor.questions.counted import (
     CGROUPS,
     PROCESSES,
     SERVERS,
+    known,
     listed,
     metadata,
     of_place,
     sums,
     text,
+    zero_if_counted,
 )
 from iodock.monitor.questions.counted import PLACES as SOURCES
 from iodock.monitor.questions.ids import JobIds
@@ -33,6 +35,7 @@ _BY = {
     "file-system": "coalesce(file_system, '')",
 }
 GROUPS = tuple(_BY)
+_RATES = ("read_rate", "write_rate", "metadata_rate")
 
 
 @dataclass(frozen=True)
@@ -69,15 +72,20 @@ def _after(choice: str, choices: tuple[str, ...]) -> str:
 def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Table:
     """name, user, command, file_systems, nodes (how many), read_rate and write_rate (bytes/s), metadata_rate
     (operations/s), exact, read_ts (last reading), is_job (some of it was done by a job); of `total` there are
-    the first `most`. END: ns since the epoch. Raises StoreError, QueryError."""
+    the first `most`. NULL is what nobody counted. END: ns since the epoch. Raises StoreError, QueryError."""
     within = span(end - int(wanted.seconds * SECOND), end, store.catalogue)
     begin = end - int(wanted.seconds * SECOND)
     within = replace(within, begin=begin, end=end)
     of_calls = wanted.place == PROCESSES
-    read, write = ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
+    read, write = map(
+        known, ("call_read_bytes", "call_write_bytes") if of_calls else ("read_bytes", "write_bytes")
+    )
     share = overlap(within)
     name = _BY[wanted.by].format(number=ids.number(), user=user_of(ids), client=_node(ids, wanted.place))
     node = _node(ids, wanted.place)
+    # Of targets each counts its own only.
+    among = "name" if wanted.by == "target" else "file_systems"
+    rates = ", ".join(f"{zero_if_counted(rate, among)} AS {rate}" for rate in _RATES)
     sql = f"""
         WITH found AS (
             SELECT {name} AS name, {user_of(ids)} AS owner, command, file_system, {node} AS node,
@@ -87,13 +95,13 @@ def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Ta
         ), summed AS (
             SELECT name, {_one("owner")} AS "user", {_one("command")} AS command,
                 string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,
-                count(DISTINCT node) AS nodes, sum(r)::DOUBLE / {wanted.seconds} AS read_rate,
+                nullif(count(DISTINCT node), 0) AS nodes, sum(r)::DOUBLE / {wanted.seconds} AS read_rate,
                 sum(w)::DOUBLE / {wanted.seconds} AS write_rate,
                 sum(m)::DOUBLE / {wanted.seconds} AS metadata_rate, bool_and(exact) AS exact,
                 max(end_ts) AS read_ts, bool_or(is_job) AS is_job
             FROM found GROUP BY name
-        )
-        SELECT *, count(*) OVER () AS total FROM summed WHERE {_having(wanted)}
+        ), counted AS (SELECT * REPLACE ({rates}) FROM summed)
+        SELECT *, count(*) OVER () AS total FROM counted WHERE {_having(wanted)}
         ORDER BY {_order(wanted)} LIMIT {wanted.most}
     """
     need = Need(SOURCES[wanted.place], sums(wanted.place))
@@ -135,4 +143,8 @@ def _order(wanted: TopWanted) -> str:
         return f"name {'DESC' if wanted.reverse else 'ASC'}"
     others = [sort for sort in ("write", "read", "metadata") if sort != wanted.sort]
     direction = "ASC" if wanted.reverse else "DESC"
-    return ", ".join([f"{wanted.sort}_rate {direction}", *(f"{sort}_rate DESC" for sort in others), "name"])
+    rates = [
+        f"{wanted.sort}_rate {direction} NULLS LAST",
+        *(f"{sort}_rate DESC NULLS LAST" for sort in others),
+    ]
+    return ", ".join([*rates, "name"])

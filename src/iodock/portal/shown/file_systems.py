@@ -13,7 +13,7 @@ from iodock.monitor.questions.spans import SECOND, Span
 from iodock.portal.charts import Chart, Curve, Mark, values
 from iodock.portal.forms import shortened
 from iodock.portal.shown.page import Question, Shown, known_span
-from iodock.portal.tables import Column, Table
+from iodock.portal.tables import Column, Table, total
 
 Rows = list[dict[str, object]]
 _SOURCES = {
@@ -22,6 +22,8 @@ _SOURCES = {
     "llite_stats": N_("clients with an agent"),
 }
 _NOW_S = 60
+_SILENT_S = 60
+"""Agents read more often."""
 MOST_MARKS = 200
 _MOST_PROBES = 6
 _MOST_LIMITS = 3
@@ -55,6 +57,12 @@ class State:
         others = [row for row in self.by_clients if row["file_system"] == name]
         best = max({str(row["source"]) for row in others}, key=lambda one: _moved(others, one), default="")
         return best, [row for row in others if row["source"] == best]
+
+    def read_until(self, name: str) -> int:
+        """When this file system's servers were read last, ns since the epoch; of one that only clients count
+        the end of the span."""
+        read = [int(str(row["read_ts"])) for row in self.servers if row["file_system"] == name]
+        return max(read) if read and self.source(name)[0] == "servers" else self.within.end
 
     def services(self, name: str) -> dict[tuple[str, str], Rows]:
         """Host and service of its metadata servers -> rows of `waiting`."""
@@ -135,7 +143,9 @@ def charts(question: Question, found: State, name: str) -> list[Chart]:
     """Bytes, metadata operations and waiting requests of one file system."""
     text, within = question.text, found.within
     _, rows = found.source(name)
-    known = known_span(rows, within, question.asked.now)
+    begin, end = known_span(rows, within, question.asked.now)
+    # A server that is not read any more is not one that does nothing.
+    known = (begin, end if end - found.read_until(name) < _SILENT_S * SECOND else found.read_until(name))
     moved = [
         Curve(text.gettext("read"), values(rows, "read_bytes", within, known=known), "read"),
         Curve(text.gettext("written"), values(rows, "write_bytes", within, known=known), "write"),
@@ -243,10 +253,17 @@ def _now_of(found: State, name: str, first: int, steps: int) -> dict[str, object
     _, every = found.source(name)
     rows = [row for row in every if is_in(row)]
     seconds = steps * found.within.step / SECOND
+    is_read = found.read_until(name) > found.within.begin + first * found.within.step
+
+    def rate(column: str) -> float | None:
+        """Where nothing grew there is no row; where nobody counts or reads it, nothing is known."""
+        if not is_read or total(row[column] for row in every) is None:
+            return None
+        return (total(row[column] for row in rows) or 0.0) / seconds
+
     rates = {
-        f"{key}_rate": sum(_float(row[column]) for row in rows) / seconds
-        for key, column in (("read", "read_bytes"), ("write", "write_bytes"), ("metadata", "metadata"))
-    }
+        "read_rate": rate("read_bytes"), "write_rate": rate("write_bytes"), "metadata_rate": rate("metadata")
+    }  # fmt: skip
     services = [means([row for row in rows if is_in(row)]) for rows in found.services(name).values()]
     queues = [queue for queue, _ in services if queue is not None]
     waits = [wait for _, wait in services if wait is not None]

@@ -40,6 +40,7 @@ def shown(question: Question, number: str) -> Shown:
     place = question.asked.place if question.asked.place in places else (places[0] if places else SERVERS)
     systems = sorted({name for row in totals for name in _listed(row["file_systems"])})
     found = state(question, within, clients=False) if systems else None
+    totals = [_with_zeros(row, found) for row in totals]
     happened = {name: marks(question, found, name) for name in systems} if found else {}
     every = tuple(mark for one in happened.values() for mark in one)
     own = [replace(chart, marks=every) for chart in _own(question, job, within, place)]
@@ -61,6 +62,22 @@ def shown(question: Question, number: str) -> Shown:
             "place_note": question.text.gettext(PLACE_NOTES[place]),
         },
     )  # fmt: skip
+
+
+def _with_zeros(row: dict[str, object], found: State | None) -> dict[str, object]:
+    """What the servers of all its file systems count, and not of this job, it did not do."""
+    if found is None or row["place"] != SERVERS:
+        return row
+    counted = [
+        {name for one in found.by_servers if one["file_system"] == system for name in _COUNTED
+         if one[name] is not None}
+        for system in _listed(row["file_systems"])
+    ]  # fmt: skip
+    known = set(_COUNTED).intersection(*counted) if counted else set()
+    return {**row, **{name: 0.0 for name in known if row[name] is None}}
+
+
+_COUNTED = ("read_bytes", "write_bytes", "metadata")
 
 
 def _lived(question: Question, job: OneJob) -> OneJob:
@@ -186,8 +203,7 @@ def _totals(question: Question, totals: Rows) -> Table:
     )
     rows = [
         {**row, "counted_by": text.gettext(PLACE_TITLES[str(row["place"])]),
-         "time_s": _float(row["time_us"]) / 1e6 or None,
-         **{name: _float(row[name]) or None for name in ("call_read_bytes", "call_write_bytes")}}
+         "time_s": None if row["time_us"] is None else _float(row["time_us"]) / 1e6}
         for row in totals
     ]  # fmt: skip
     note = (

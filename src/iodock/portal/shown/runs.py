@@ -93,8 +93,8 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
             "begin_ts": one.begin, "end_ts": one.end, "seconds": one.seconds,
             "state_title": states[one.is_over], "state": "over" if one.is_over else "active",
             "read_bytes": one.read_bytes, "write_bytes": one.write_bytes, "metadata": one.metadata,
-            "read_rate": one.read_bytes / one.seconds, "write_rate": one.write_bytes / one.seconds,
-            "metadata_rate": one.metadata / one.seconds,
+            "read_rate": _rate(one.read_bytes, one), "write_rate": _rate(one.write_bytes, one),
+            "metadata_rate": _rate(one.metadata, one),
             "role": _role(question, one, own, judgement), "exact": one.is_exact,
             "compared": one.job in judgement.compared,
         }
@@ -123,6 +123,10 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         most=MOST_RUNS, minutes=OVER_AFTER // SECOND // 60,
     )  # fmt: skip
     return Table("runs", text.gettext("Runs of this name"), columns, list(rows), "", note)
+
+
+def _rate(amount: float | None, run: Run) -> float | None:
+    return None if amount is None else amount / run.seconds
 
 
 def _verdict(question: Question, name: str, own: Run, judgement: Judgement) -> Table:

@@ -9,7 +9,7 @@ from iodock.portal.people import group, login
 from iodock.portal.shown.file_systems import empty
 from iodock.portal.shown.jobs import PLACE_NOTES, PLACE_TITLES
 from iodock.portal.shown.page import Question, Shown
-from iodock.portal.tables import Column, Table
+from iodock.portal.tables import Column, Table, total
 
 Rows = list[dict[str, object]]
 _SUMS = ("jobs", "read_bytes", "write_bytes", "reads", "writes", "metadata")
@@ -45,10 +45,10 @@ def _by_group(users: Rows) -> Rows:
     for row in users:
         key = (row["group"], row["file_system"])
         into = found.setdefault(
-            key, {"group": key[0], "file_system": key[1], "exact": True, **dict.fromkeys(_SUMS, 0)}
+            key, {"group": key[0], "file_system": key[1], "exact": True, **dict.fromkeys(_SUMS)}
         )
         for name in _SUMS:
-            into[name] = _float(into[name]) + _float(row[name])
+            into[name] = total([into[name], row[name]])
         into["exact"] = bool(into["exact"]) and row["exact"] is not False
     return sorted(found.values(), key=lambda row: -_float(row["read_bytes"]) - _float(row["write_bytes"]))
 
