@@ -539,3 +539,58 @@ def test_groups_weigh_cores_by_time() -> None:
     sum_, left = added([one, two, unknown], "command")
     assert utilisation(sum_) == pytest.approx(70 / (10 * 4 + 30 * 1))
     assert (sum_.runs, sum_.system, left) == (2, None, unknown)
+
+
+# Volumes and cores that are not known.
+
+FIGURE_2_20 = (FIXTURES / "pjm-two-nodes.txt").read_text()
+
+
+def test_a_pjm_job_has_the_volume_of_its_own_part_where_a_node_is_cut(tmp_path: Path) -> None:
+    whole = files(written(tmp_path, FIGURE_2_20))
+    [record] = whole.records()
+    assert (record.io_bytes, record.user, record.cores) == (1099513035484, 100.0, 2.0)
+    assert whole.losses.counts == {}
+    second = FIGURE_2_20.index("Node Information", FIGURE_2_20.index("0xFF10000B"))
+    for end, user in (
+        (FIGURE_2_20.rindex(" FILE I/O SIZE"), 100.0),
+        (FIGURE_2_20.rindex(" USER CPU TIME"), 51.023),
+        (FIGURE_2_20.rindex("MB (549755973579"), 100.0),
+        (second, 51.023),
+    ):
+        cut = files(written(tmp_path, FIGURE_2_20[:end] + "\n"))
+        [record] = cut.records()
+        assert (record.io_bytes, record.user) == (1099513035484, user)
+        assert cut.losses.counts == ({"cut-node": 1} if user < 100 else {})
+
+
+def test_pjm_volumes_without_a_whole_number(tmp_path: Path) -> None:
+    for said, size in (
+        ("1099513.1 MB", 1_099_513_100_000),
+        ("0.0 kB", 0),
+        ("66.3 MiB", 69_520_589),
+        ("-", None),
+        ("nan MB (x)", None),
+    ):
+        job = FIGURE_2_20[: FIGURE_2_20.index("Node Information")].replace(
+            "1099513.1 MB (1099513035484)", said
+        )
+        [record] = files(written(tmp_path, job), form="pjm").records()
+        assert record.io_bytes == size, said
+
+
+def test_a_job_with_0_cores_has_no_ratio(tmp_path: Path) -> None:
+    rows = (
+        "JobID|ElapsedRaw|UserCPU|SystemCPU|AllocCPUS|NCPUS\n1|100|00:50|00:01|0|0\n2|100|00:50|00:01|0|4\n"
+    )
+    read = files(written(tmp_path, rows))
+    first, second = read.records()
+    assert (first.cores, second.cores) == (0, 4)
+    assert read.losses.counts == {"no-cores": 1}
+    assert (utilisation(first), utilisation(first, 2.0), utilisation(second)) == (None, 0.25, 0.125)
+    judged = judge(first, Ratio())
+    assert (judged.verdict, judged.cores, judged.why) == ("unknown", None, "the source says 0 cores")
+    [record] = files(
+        written(tmp_path, FIGURE_2_20.replace("(USE)                     : 3", "(USE) : 0"))
+    ).records()
+    assert (record.cores, utilisation(record)) == (0, None)

@@ -14,6 +14,7 @@ import pytest
 from rich.cells import cell_len
 
 from iodock.cli.run import run as run_command
+from iodock.cli.sizes import size_bytes
 from iodock.ratio.record import CURES
 from iodock.ratio.tables import COLUMNS, HISTORY_COLUMNS
 from synthetic import process_row, write_store
@@ -245,3 +246,52 @@ def test_every_loss_is_explained(loss: str, capsys: pytest.CaptureFixture[str]) 
 def test_the_shortest_job_has_a_length(value: str, year: Path) -> None:
     done = ratio("--history", year, "--min-real", value)
     assert done.returncode == 2 and "--min-real" in done.stderr and not done.stdout
+
+
+def test_an_expected_volume_beside_the_volume_that_was_moved() -> None:
+    path = FIXTURES / "pjm-two-nodes.txt"
+    plain = good(path)
+    assert "1 TiB" in plain and "of expected" not in plain
+    done = ratio(path, "--expect", "1TiB")
+    assert "1 x" in done.stdout and "of expected: I/O over the 1 TiB of --expect" in done.stdout
+    [row] = rows(path, "--expect", "0.25TiB")
+    assert (row["io_bytes"], row["io_factor"]) == (1099513035484, pytest.approx(1099513035484 / (1 << 38)))
+    assert "rows that moved 2 times the expected volume or more: 1" in ratio(path, "--expect", "256G").stderr
+    assert rows(path)[0]["io_factor"] is None
+    assert "rows without an I/O volume: 1" in ratio(FIXTURES / "report-time.log", "--expect", "1G").stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ("1.5TiB", 3 << 39),
+        ("500M", 500 << 20),
+        ("2TB", 2 * 10**12),
+        ("1e", 1 << 60),
+        ("4096", 4096),
+        ("10B", 10),
+    ],
+)
+def test_sizes_that_a_user_types(said: str, size: int) -> None:
+    assert size_bytes(said, "--expect") == size
+
+
+@pytest.mark.parametrize("said", ["0", "-5G", "nan", "1e400", "9E", "1.5.5G", "", "G", "0TiB", "\uff11"])
+def test_sizes_that_are_none_are_refused(said: str) -> None:
+    done = ratio(FIXTURES / "report-time.log", "--expect", said)
+    assert done.returncode == 2 and "--expect" in done.stderr and "sizes: 500M" in done.stderr
+
+
+def test_a_job_with_0_cores_shows_no_ratio(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.sacct"
+    path.write_text("JobID|ElapsedRaw|UserCPU|SystemCPU|NCPUS\n1|100|00:50|00:01|0\n")
+    done = ratio(path)
+    assert "the source says 0 cores" in done.stdout and "no-cores" in done.stderr
+    assert "?" not in done.stdout
+    [row] = rows(path)
+    assert (row["cores"], row["cores_known"], row["utilisation"], row["reading"]) == (
+        None,
+        False,
+        None,
+        "unknown",
+    )

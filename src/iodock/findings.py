@@ -12,6 +12,8 @@ IO_FINE = 0.05
 """Below this share of the wall time in I/O, I/O is not the problem."""
 IO_HEAVY = 0.4
 """From this share on I/O dominates."""
+REDUNDANT_FACTOR = 2.0
+"""From this multiple of the expected volume on, bytes move more than once."""
 HIDES_CALLS = frozenset(
     {
         "cut-lines",

@@ -14,6 +14,7 @@ import click
 from iodock.cli.options import examples, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
 from iodock.cli.progress import ProgressBar
+from iodock.cli.sizes import size_bytes
 from iodock.errors import RequestError
 from iodock.ratio.source import RatioError
 
@@ -31,6 +32,7 @@ _EXAMPLES = (
     "iodock ratio time.log --time-format '%e %U %S'",
     "iodock ratio node1/pacct node2/pacct --name 'IOR*' --by node",
     "sacct -P -o JobID,JobName,User,ElapsedRaw,UserCPU,SystemCPU,AllocCPUS,State | iodock ratio -",
+    "iodock ratio SCRIPT.i30005 --expect 1TiB",
     "iodock ratio --history year.sacct -o utilisation.png",
 )
 
@@ -65,6 +67,11 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 )
 @click.option("--name", metavar="GLOB", help="only commands or jobs of this name")
 @click.option("--user", "owner", metavar="NAME", help="only this user's")
+@click.option(
+    "--expect",
+    metavar="SIZE",
+    help="I/O volume you expect of each record, 500M or 1.5TiB; shows the factor",
+)
 @click.option("--threshold", type=float, callback=_positive, metavar="X", help="I/O-heavy below; default 0.1")
 @click.option("--settings", metavar="FILE", help="the site's settings, with [ratio] io_below")
 @click.option("--history", is_flag=True, help="how all jobs are spread, and a threshold for the site")
@@ -99,9 +106,12 @@ def command(files: tuple[str, ...], **values: Any) -> None:
         raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")
     if values["by"] and values["history"]:
         raise RequestError("--by does not go with --history, which counts each job", "leave one out")
+    if values["expect"] and values["history"]:
+        raise RequestError("--expect does not go with --history, which has no volumes", "leave one out")
+    expected = None if values["expect"] is None else size_bytes(values["expect"], "--expect")
     read = _opened(files, values)
     limits = _limits(values)
-    answer = _history(read, limits, values) if values["history"] else _listed(read, limits, values)
+    answer = _history(read, limits, values) if values["history"] else _listed(read, limits, values, expected)
     _write(answer, form, values)
     if not values["quiet"]:
         from iodock.cli.show import say_beside
@@ -148,7 +158,7 @@ def _records(read: Files, values: dict[str, Any], progress: Progress) -> Iterato
     return chosen(read.records(progress), values["name"], values["owner"])
 
 
-def _listed(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
+def _listed(read: Files, limits: Ratio, values: dict[str, Any], expected: int | None) -> Answer:
     from iodock.ratio.grouping import added
     from iodock.ratio.judge import judge
     from iodock.ratio.tables import answer_of, table_of_judged
@@ -163,8 +173,10 @@ def _listed(read: Files, limits: Ratio, values: dict[str, Any]) -> Answer:
         # Which reader it is, and so how records are grouped, is known once there is a record.
         by = values["by"] or read.usual_grouping()
         shown = records if by == "record" else added(records, by)
-        table = table_of_judged((judge(one, limits, cores) for one in shown), cores is not None)
-    said = {"io_below": limits.io_below, "compute_above": limits.compute_above, "by": by}
+        table = table_of_judged((judge(one, limits, cores) for one in shown), cores is not None, expected)
+    said: dict[str, Any] = {"io_below": limits.io_below, "compute_above": limits.compute_above, "by": by}
+    if expected is not None:
+        said["expected_bytes"] = expected
     return answer_of(table, read.losses.listed(), read.notes, said)
 
 

@@ -10,6 +10,7 @@ import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
+from iodock.cli.sizes import size_bytes
 from iodock.errors import IodockError, RequestError
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ _EXAMPLES = (
     "iodock volume --expect 500M -- ./a.out input.dat",
     "iodock volume -p 4711 --every 30",
 )
-_SIZES = "500M, 2G, or a number of bytes"
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50}
 
 
 @click.command(
@@ -68,7 +67,7 @@ def command(
 
     text = language_in(spoken(lang))
     known = load(settings)
-    expected = None if expect is None else _size(expect)
+    expected = None if expect is None else size_bytes(expect, "--expect")
     if pid is not None:
         if output or expect or form != "table":
             raise RequestError(
@@ -125,16 +124,3 @@ def _watch(pid: int, every: float, text: Language, quiet: bool) -> int:
     if not quiet:
         print(f"note: process {pid} has ended", file=sys.stderr)
     return 0
-
-
-def _size(given: str) -> int:
-    """500M, 2G, 1.5TiB or bytes."""
-    number = given.strip().upper().removesuffix("IB").removesuffix("B")
-    unit = number[-1:] if number[-1:].isalpha() else ""
-    try:
-        size = int(float(number.removesuffix(unit)) * _UNITS[unit])
-    except (KeyError, ValueError, OverflowError) as error:
-        raise RequestError(f"{given} is not a size", _SIZES) from error
-    if size <= 0:
-        raise RequestError(f"--expect must be above 0, not {given}", _SIZES)
-    return size

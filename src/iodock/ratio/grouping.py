@@ -63,7 +63,7 @@ def added(records: Iterable[Record], by: str) -> list[Record]:
     key, groups, rest = _KEYS[by], dict[str, _Sum](), []
     for record in records:
         spent = record.user if record.user is not None else record.both
-        if record.real is None or record.real < 0 or spent is None:
+        if record.real is None or record.real < 0 or spent is None or record.cores == 0:
             rest.append(record)
             continue
         name = key(record)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from iodock.ratio.record import Record, utilisation
+from iodock.ratio.record import Record, core_count, utilisation
 from iodock.ratio.threshold import BINS, Proposal, propose
 
 Weight = Literal["jobs", "core-hours"]
@@ -84,7 +84,7 @@ def history_of(
         elif (record.real or 0.0) < shortest:
             sums.too_short += 1
         else:
-            hours = (record.real or 0.0) * (record.cores or cores or 1.0) / SECONDS_PER_HOUR
+            hours = (record.real or 0.0) * (core_count(record, cores) or 1.0) / SECONDS_PER_HOUR
             sums.add(value, hours)
     return _history(sums, weight) if sums.values else None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iodock.findings import IO_FINE, IO_HEAVY
-from iodock.ratio.record import Record, system_share, utilisation
+from iodock.ratio.record import Record, core_count, system_share, utilisation
 from iodock.settings import Ratio
 
 Verdict = Literal["I/O-heavy", "between", "compute", "unknown"]
@@ -26,8 +26,8 @@ class Judged:
     """A record with its ratio and what follows from it."""
 
     record: Record
-    cores: float
-    """What was divided by."""
+    cores: float | None
+    """What was divided by; None where that is not known."""
     utilisation: float | None
     system: float | None
     """Share of system time, as utilisation is of user time."""
@@ -39,9 +39,9 @@ class Judged:
 def judge(record: Record, limits: Ratio, cores: float | None = None) -> Judged:
     """Reads a record's ratio by a site's limits. CORES where the record has none; without both, one."""
     share, system = utilisation(record, cores), system_share(record, cores)
-    known = record.cores is not None or cores is not None
+    known = bool(record.cores) or cores is not None
     verdict, why, following = _read(record, share, system, limits, known)
-    return Judged(record, record.cores or cores or 1.0, share, system, verdict, why, following)
+    return Judged(record, core_count(record, cores), share, system, verdict, why, following)
 
 
 def _read(
@@ -83,7 +83,9 @@ def _why_unknown(record: Record) -> tuple[str, str]:
         return "the end lies before the start", again
     if record.real == 0:
         return "elapsed time is zero", "nothing: too short to matter, or it never ran"
-    return "no CPU time was counted", again
+    if record.user is None and record.both is None:
+        return "no CPU time was counted", again
+    return "the source says 0 cores", "say how many cores: --cores N"
 
 
 def _why_low(system: float | None, limits: Ratio) -> str:

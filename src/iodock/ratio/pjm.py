@@ -2,7 +2,8 @@
 
 Built from the form published in the SS-ken report (2015), 2.3.1, figures 2.8 and 2.9; not tried on a machine
 with PJM. real = JOB END DATE - JOB START DATE; cores = CPU NUM (USE) less the node's assistant cores; a job
-is the sum of its nodes.
+is the sum of its nodes. Its FILE I/O SIZE stands in the job's part too (figure 2.20), and counts where the
+part of a node is cut.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from iodock.ratio.record import Record
 _FIELD = re.compile(r"\s*([A-Z][A-Z0-9 /()#_-]*?)\s*:\s*(.*?)\s*$")
 _MILLISECONDS = re.compile(r"(\d+)\s*ms")
 _BYTES = re.compile(r"\((\d+)\)")
+_ROUNDED = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)\s*([kKMGTPE]?)(i?)[bB]")
+_WHOLE_SHARE = 0.999
+"""Nodes with less than this of their job's volume: one is missing. Rounded sizes differ by less."""
 _KNOWN = ("JOB START DATE", "JOB END DATE", "USER CPU TIME", "CPU NUM (USE)", "Job Information")
 _ASSISTANT_CORES = {34: 2}
 """Cores that a node has, as CPU NUM (ALLOC) says -> how many of them are assistants (FX100: 32 + 2)."""
@@ -75,16 +79,39 @@ def _keep(job: _Job, key: str, value: str, number: int) -> None:
 
 def _records(job: _Job, reading: Reading) -> Iterator[Record]:
     real = _elapsed(job.fields)
-    nodes = [(line, node) for line, node in job.nodes if _milliseconds(node, "USER CPU TIME") is not None]
+    nodes = [(line, node) for line, node in job.nodes if _is_whole(node)]
     name = " ".join(filter(None, (job.fields.get("JOB ID"), job.fields.get("JOB NAME"))))
     named = name or f"{reading.source.name}:{job.line}"
     if real is None and not _ended(job.fields):
         reading.losses.count("not-ended", reading.at(job.line))
         return
-    if not nodes:
-        nodes = [(job.line, job.fields)]
-    records = [_node(named, real, job, line, node, reading) for line, node in nodes]
-    yield from records if reading.options.nodes_apart else [merged(records)]
+    cut = [line for line, node in job.nodes if not _is_whole(node)]
+    apart = reading.options.nodes_apart
+    # The job's own part may be all that there is: then no node is missed.
+    shown = job.nodes if apart else nodes or [(job.line, job.fields)]
+    records = [_node(named, real, job, line, node, reading) for line, node in shown]
+    if apart and records:
+        yield from records
+        return
+    record = merged(records) if records else _node(named, real, job, job.line, job.fields, reading)
+    known = _of_nodes(job)
+    whole = _bytes(job.fields.get("FILE I/O SIZE", ""))
+    is_less = whole is not None and known is not None and job.nodes and known < _WHOLE_SHARE * whole
+    for line in cut if nodes else ():
+        reading.losses.count("cut-node", reading.at(line))
+    if is_less and not (cut and nodes):
+        reading.losses.count("cut-node", reading.at(job.line))
+    sizes = [size for size in (whole, known) if size is not None]
+    yield record._replace(io_bytes=None if known is None and whole is None else max(sizes))
+
+
+def _is_whole(node: Mapping[str, str]) -> bool:
+    return _milliseconds(node, "USER CPU TIME") is not None
+
+
+def _of_nodes(job: _Job) -> int | None:
+    """The sum of all nodes; None where one of them does not say it."""
+    return _volume([_bytes(node.get("FILE I/O SIZE", "")) for _, node in job.nodes]) if job.nodes else None
 
 
 def merged(nodes: list[Record]) -> Record:
@@ -95,7 +122,7 @@ def merged(nodes: list[Record]) -> Record:
     return first._replace(
         user=_total([one.user for one in nodes]),
         system=_total([one.system for one in nodes]),
-        cores=_total([one.cores for one in nodes]),
+        cores=0.0 if any(one.cores == 0 for one in nodes) else _total([one.cores for one in nodes]),
         io_bytes=_volume([one.io_bytes for one in nodes]),
         node=f"{len(nodes)} nodes",
     )
@@ -140,8 +167,9 @@ def _cores(node: Mapping[str, str], reading: Reading, line: int) -> float | None
                 "--assistant-cores says otherwise"
             )
     if used <= assistants:
-        reading.note(f"{reading.at(line)}: CPU NUM (USE) {used} is not more than the assistant cores")
-        return None
+        if used:
+            reading.note(f"{reading.at(line)}: CPU NUM (USE) {used} is not more than the assistant cores")
+        return 0.0
     return float(used - assistants)
 
 
@@ -163,8 +191,14 @@ def _milliseconds(fields: Mapping[str, str], key: str) -> float | None:
 
 
 def _bytes(text: str) -> int | None:
-    found = _BYTES.search(text)
-    return whole_number(found[1]) if found else None
+    """`549757.1 MB (549757061905)`; of `549757.1 MB` alone the rounded size. MB are powers of 1000."""
+    if found := _BYTES.search(text):
+        return whole_number(found[1])
+    rounded = _ROUNDED.fullmatch(text)
+    if rounded is None:
+        return None
+    factor = float(1024 if rounded[3] else 1000) ** " KMGTPE".index(rounded[2].upper() or " ")
+    return round(float(rounded[1]) * factor)
 
 
 READER = Reader("pjm", "job statistics of PJM", sniff, read)

@@ -22,7 +22,8 @@ class Record(NamedTuple):
     user: float | None
     system: float | None
     cores: float | None = None
-    """Cores that the user time is spread over; None: the source does not say."""
+    """Cores that the user time is spread over; None: the source does not say; 0: it says that it does not
+    know."""
     runs: int = 1
     """Processes, runs or jobs added up here."""
     owner: str = ""
@@ -48,6 +49,9 @@ CURES: Mapping[str, str] = {
     "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",
     "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
     "with -X, or it did nothing",
+    "no-cores": "the source says 0 cores, so there is no ratio; --cores N says how many there were",
+    "cut-node": "a job's node is missing or lacks its times: the job's own I/O volume is used, and its CPU "
+    "times are of the other nodes; copy the file again",
     "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
 }
 """Name of what was lost -> what to do about it."""
@@ -85,12 +89,14 @@ def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
             losses.count("zero-elapsed", record.at)
         elif record.user is None and record.both is None:
             losses.count("no-cpu-time", record.at)
+        elif record.cores == 0:
+            losses.count("no-cores", record.at)
         yield record
 
 
 def utilisation(record: Record, cores: float | None = None) -> float | None:
     """(user / cores) / real; of user and system where the source does not tell them apart. CORES stands in
-    where the record has none, else it is one. None without an elapsed time."""
+    where the record has none, else it is one. None without an elapsed time, and with 0 cores."""
     spent = record.user if record.user is not None else record.both
     return _share(record, spent, cores)
 
@@ -103,4 +109,12 @@ def system_share(record: Record, cores: float | None = None) -> float | None:
 def _share(record: Record, spent: float | None, cores: float | None) -> float | None:
     if spent is None or not record.real or record.real < 0:
         return None
-    return spent / (record.cores or cores or 1.0) / record.real
+    among = core_count(record, cores)
+    return None if among is None else spent / among / record.real
+
+
+def core_count(record: Record, cores: float | None = None) -> float | None:
+    """What user time is divided by: the record's cores, else CORES, else one. None where the source has 0."""
+    if record.cores:
+        return record.cores
+    return cores if cores is not None or record.cores == 0 else 1.0

@@ -230,7 +230,7 @@ def _record(row: Row, reading: Reading) -> Record | None:
         real,
         user_s,
         system_s,
-        whole_number(allocated or cpus) or None,
+        _cores(allocated, cpus),
         1,
         owner,
         node,
@@ -238,6 +238,12 @@ def _record(row: Row, reading: Reading) -> Record | None:
         total_s if user_s is None else None,
         _volume(most_read, most_written) if most_read or most_written else None,
     )
+
+
+def _cores(*counts: str) -> int | None:
+    """The first that is above 0; 0 where there is no other."""
+    known = [count for text in counts if (count := whole_number(text)) is not None]
+    return next((count for count in known if count), 0 if known else None)
 
 
 def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:

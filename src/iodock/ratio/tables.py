@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from iodock.answer import Answer, Column, Loss, Totals
+from iodock.findings import REDUNDANT_FACTOR
 from iodock.ratio.judge import NOT_ONLY_IO, Judged
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ COLUMNS = (
     Column("user_seconds", "float", "s", "measure", "user CPU time; null where the source has no such time"),
     Column("system_seconds", "float", "s", "measure", "system CPU time; never part of utilisation"),
     Column("both_seconds", "float", "s", "measure", "user and system time, where they are not told apart"),
-    Column("cores", "float", None, "measure", "cores that user time was divided by"),
+    Column("cores", "float", None, "measure", "cores that user time was divided by; null where they are 0"),
     Column("cores_known", "bool", None, "detail", "whether the source or --cores said so; else it is 1"),
     Column("utilisation", "float", None, "measure", "(user / cores) / real; null without an elapsed time"),
     Column("basis", "str", None, "detail", "what utilisation is made of: user, or user+system"),
     Column("system_share", "float", None, "measure", "(system / cores) / real"),
     Column("io_bytes", "int", "bytes", "measure", "file I/O as the source counts it, where it does"),
+    Column("io_factor", "float", None, "measure", "io_bytes over the volume that --expect says"),
     Column("reading", "str", None, "detail", "I/O-heavy, between, compute or unknown"),
     Column("why", "str", None, "detail", "which limit or what is missing"),
     Column("next", "str", None, "detail", "what to do next"),
@@ -45,10 +47,12 @@ _TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-def table_of_judged(judged: Iterable[Judged], cores_given: bool = False) -> pa.Table:
-    """One row per record, in their order. Rows become Arrow batch by batch: a year of jobs as Python rows
-    would fill the memory."""
-    rows = (_row(one, cores_given) for one in judged)
+def table_of_judged(
+    judged: Iterable[Judged], cores_given: bool = False, expected: int | None = None
+) -> pa.Table:
+    """One row per record, in their order. EXPECTED is the I/O volume in bytes that the user expects of each.
+    Rows become Arrow batch by batch: a year of jobs as Python rows would fill the memory."""
+    rows = (_row(one, cores_given, expected) for one in judged)
     schema = _schema(COLUMNS)
     batches = []
     while some := list(islice(rows, _BATCH_ROWS)):
@@ -62,6 +66,9 @@ def answer_of(
     """The rows of `table_of_judged` with what must be said beside them. OPTIONS are the limits they were
     read by."""
     low = pc.any(pc.equal(table.column("reading"), "I/O-heavy")).as_py()
+    beside = [*notes, *([NOT_ONLY_IO] if low else [])]
+    if options.get("expected_bytes") is not None:
+        beside += _of_volume(table)
     return Answer(
         analysis="ratio",
         title="CPU utilisation",
@@ -70,10 +77,27 @@ def answer_of(
         clock="none",
         source={},
         losses=tuple(losses),
-        notes=(*notes, *([NOT_ONLY_IO] if low else [])),
+        notes=tuple(beside),
         keys=("name",),
         options=dict(options),
     )
+
+
+def _of_volume(table: pa.Table) -> list[str]:
+    """What a volume other than the expected one says (SS-ken report, 2.3.2.1)."""
+    moved = table.column("io_bytes")
+    notes = []
+    if unknown := moved.null_count:
+        notes.append(f"rows without an I/O volume: {unknown:,}: their source does not count it")
+    if none := pc.sum(pc.equal(moved, 0)).as_py():
+        notes.append(f"rows with 0 bytes of I/O: {none:,}: what counts did not see it; iodock record does")
+    more = pc.sum(pc.greater_equal(table.column("io_factor"), REDUNDANT_FACTOR)).as_py()
+    if more:
+        notes.append(
+            f"rows that moved {REDUNDANT_FACTOR:g} times the expected volume or more: {more:,}: bytes may "
+            "move more than once; step 3, iodock record, shows which"
+        )
+    return notes
 
 
 def _schema(columns: tuple[Column, ...]) -> pa.Schema:
@@ -85,8 +109,9 @@ def table_of(rows: list[dict[str, Any]], columns: tuple[Column, ...]) -> pa.Tabl
     return pa.Table.from_pylist(rows, schema=_schema(columns))
 
 
-def _row(one: Judged, cores_given: bool) -> dict[str, Any]:
+def _row(one: Judged, cores_given: bool, expected: int | None) -> dict[str, Any]:
     record = one.record
+    moved = record.io_bytes if (record.io_bytes or 0) <= _MOST_BYTES else None
     return {
         "name": record.name,
         "node": record.node or None,
@@ -97,11 +122,12 @@ def _row(one: Judged, cores_given: bool) -> dict[str, Any]:
         "system_seconds": record.system,
         "both_seconds": record.both,
         "cores": one.cores,
-        "cores_known": cores_given or record.cores is not None,
+        "cores_known": cores_given or bool(record.cores),
         "utilisation": one.utilisation,
         "basis": "user" if record.user is not None else "user+system" if record.both is not None else None,
         "system_share": one.system,
-        "io_bytes": record.io_bytes if (record.io_bytes or 0) <= _MOST_BYTES else None,
+        "io_bytes": moved,
+        "io_factor": None if moved is None or not expected else moved / expected,
         "reading": one.verdict,
         "why": one.why,
         "next": one.next,

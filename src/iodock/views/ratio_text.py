@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iodock.answer import Answer
-from iodock.views.charts.units import NANOSECONDS
+from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import shorten, visible
 
 MOST_ROWS = 1_000
@@ -23,9 +23,9 @@ _GAP = 2
 _STYLES = {"I/O-heavy": "bold red", "between": "yellow", "compute": "green", "unknown": "dim"}
 _ALWAYS = ("utilisation", "reading")
 # Left out from the right of this list where the window is narrow.
-_TELLING = ("user", "real", "system", "cores", "count", "node")
-_ORDER = ("node", "count", "real", "user", "system", "cores", "utilisation", "reading")
-_HEADINGS = {"utilisation": "use"}
+_TELLING = ("user", "real", "system", "cores", "expected", "moved", "count", "node")
+_ORDER = ("node", "count", "real", "user", "system", "cores", "moved", "expected", "utilisation", "reading")
+_HEADINGS = {"utilisation": "use", "moved": "I/O", "expected": "of expected"}
 _EXPLAINED = 8
 
 Row = Mapping[str, Any]
@@ -91,8 +91,10 @@ def _fitting(cells: Mapping[str, list[str]], names: list[str], width: int) -> tu
 
 
 def _says_something(name: str, texts: Sequence[str], names: Sequence[str]) -> bool:
-    if name not in ("node", "count"):
+    if name not in ("node", "count", "moved", "expected"):
         return True
+    if name in ("moved", "expected"):
+        return any(texts)
     return any(text not in ("", "1") for text in texts) and list(texts) != list(names)
 
 
@@ -104,7 +106,11 @@ def _cell(row: Row, name: str) -> str:
     if name == "utilisation":
         return share_text(row["utilisation"]) + ("*" if row["basis"] == "user+system" else "")
     if name == "cores":
-        return f"{row['cores']:,.4g}" + ("" if row["cores_known"] else "?")
+        return "" if row["cores"] is None else f"{row['cores']:,.4g}" + ("" if row["cores_known"] else "?")
+    if name == "moved":
+        return "" if row["io_bytes"] is None else BYTES.text(row["io_bytes"])
+    if name == "expected":
+        return "" if row["io_factor"] is None else f"{row['io_factor']:.3g} x"
     if name == "count":
         return f"{row['count']:,}"
     return visible(row[name] or "")
@@ -147,5 +153,8 @@ def _explain(answer: Answer, console: Console) -> None:
         console.print("count: records added up, also their real times")
     if answer.table.column("both_seconds").null_count < answer.table.num_rows:
         console.print("*: user and system time together; the source does not tell them apart")
-    if not pc.all(answer.table.column("cores_known")).as_py():
+    if (expected := answer.options.get("expected_bytes")) is not None:
+        console.print(f"of expected: I/O over the {BYTES.text(expected)} of --expect")
+    unsaid = pc.invert(answer.table.column("cores_known"))
+    if pc.any(pc.and_(unsaid, pc.is_valid(answer.table.column("cores")))).as_py():
         console.print("?: the source does not say how many cores; --cores N does")

@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from iodock.findings import Message, Scalar
+from iodock.findings import REDUNDANT_FACTOR, Message, Scalar
 from iodock.language import N_
 from iodock.settings import Settings
 from iodock.volume.measure import Volume
 
-REDUNDANT_FACTOR = 2.0
-"""From this multiple of the expected volume on, bytes move more than once."""
 CACHED_SHARE = 0.5
 """Below this share of the bytes read from the device, a cache gave the rest."""
 KNOWN_SHARE = 0.9
