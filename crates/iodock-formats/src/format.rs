@@ -121,16 +121,10 @@ pub trait LogFormat: Sync {
     /// What `--format` calls it.
     fn name(&self) -> &'static str;
 
-    /// Is it read, and not only recognised to be refused?
-    fn is_read(&self) -> bool {
-        true
-    }
-
     /// How sure the format is that this is one of its logs: 0 not, 100 without doubt.
     fn confidence(&self, head: &Head<'_>) -> u8;
 
     /// Starts reading `input`, whose beginning is `input.head()`. Most formats do
-    /// `Ok(Box::new(crate::start(self.name(), reader, input, options)))`. Formats that are recognised only
-    /// to be refused give their error here.
+    /// `Ok(Box::new(crate::start(self.name(), reader, input, options)))`.
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError>;
 }

@@ -3,7 +3,8 @@
 //! A format is a folder here and a line in [`FORMATS`]. It says how sure it is that a log's head is its
 //! own ([`LogFormat::confidence`]) and reads the log in two steps: chunks of whole lines in parallel
 //! ([`LogReader::parse`]), then what crosses chunk borders in order ([`LogReader::settle`]).
-//! [`open_log`] puts the parts together; nothing here knows what becomes of the records.
+//! [`open_log`] puts the parts together; nothing here knows what becomes of the records. Logs of other tools are
+//! recognised by [`refused`], to say what they are.
 
 mod format;
 mod input;
@@ -18,18 +19,8 @@ pub mod truss;
 
 pub use format::{Chunk, Head, Lines, LogFormat, LogReader, LogSource, ReadOptions};
 pub use input::Input;
-pub use sniff::open_log;
+pub use sniff::{is_format, open_log};
 pub use stream::start;
 
-/// Every format. Order does not matter: the most confident one reads the log.
-pub static FORMATS: &[&dyn LogFormat] = &[
-    &strace::Strace,
-    &truss::Truss,
-    &refused::AIX_TRUSS,
-    &refused::BSD_TRUSS,
-    &refused::KDUMP,
-    &refused::LTRACE,
-    &refused::PERF_TRACE,
-    &refused::DTRUSS,
-    &refused::DTRACE,
-];
+/// Every format that is read. Order does not matter: the most confident one reads the log.
+pub static FORMATS: &[&dyn LogFormat] = &[&strace::Strace, &truss::Truss];

@@ -1,6 +1,6 @@
 //! Which format a log has.
 
-use crate::{Head, Input, LogFormat, LogSource, ReadOptions, FORMATS};
+use crate::{refused, Head, Input, LogFormat, LogSource, ReadOptions, FORMATS};
 use iodock_event::SourceError;
 
 /// Below this, a format only guesses.
@@ -19,29 +19,38 @@ pub fn open_log(
     options: &ReadOptions,
 ) -> Result<Box<dyn LogSource>, SourceError> {
     let input = Input::open(path)?;
-    let format = match format {
-        Some(name) => named(name, path)?,
-        None => recognised(&Head { bytes: input.head(), file: path })?,
-    };
-    if input.head().is_empty() {
+    let head = Head { bytes: input.head(), file: path };
+    let named = format.map(|name| named(name, path)).transpose()?;
+    if head.bytes.is_empty() {
         return Err(empty(path));
     }
+    // Before the formats are asked, and also where one is named: a log of another tool must not be half-read.
+    if let Some(signature) = refused::recognised(&head) {
+        return Err(signature.error(path));
+    }
+    let format = named.map_or_else(|| recognised(&head), Ok)?;
     format.open(input, options)
 }
 
+/// Is this the name of a format, or of one that is only known to be refused?
+pub fn is_format(name: &str) -> bool {
+    FORMATS.iter().any(|format| format.name() == name) || refused::named(name).is_some()
+}
+
 fn named(name: &str, path: &str) -> Result<&'static dyn LogFormat, SourceError> {
-    FORMATS.iter().copied().find(|format| format.name() == name).ok_or_else(|| SourceError {
-        file: path.into(),
-        line: None,
-        message: format!("there is no log format {name:?}"),
-        hint: format!("formats: {}", names(FORMATS)),
+    let format = FORMATS.iter().copied().find(|format| format.name() == name);
+    format.ok_or_else(|| match refused::named(name) {
+        Some(signature) => signature.error(path),
+        None => SourceError {
+            file: path.into(),
+            line: None,
+            message: format!("there is no log format {name:?}"),
+            hint: format!("formats: {}", names(FORMATS)),
+        },
     })
 }
 
 fn recognised(head: &Head<'_>) -> Result<&'static dyn LogFormat, SourceError> {
-    if head.bytes.is_empty() {
-        return Err(empty(head.file));
-    }
     let mut ranked: Vec<(u8, &'static dyn LogFormat)> =
         FORMATS.iter().map(|&format| (format.confidence(head), format)).collect();
     ranked.sort_by_key(|&(confidence, _)| std::cmp::Reverse(confidence));

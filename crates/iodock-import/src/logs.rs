@@ -5,7 +5,7 @@ use crate::merge::Stream;
 use crate::places::{place_logs, LogPlace};
 use crate::ImportError;
 use iodock_event::{Clock, LossKind, Losses};
-use iodock_formats::{open_log, ReadOptions, FORMATS};
+use iodock_formats::{is_format, open_log, ReadOptions, FORMATS};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 
 /// What to read, and what the logs themselves don't say.
@@ -76,7 +76,7 @@ pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
 
 /// The formats that can be read, as [`LogOptions::format`] has them.
 pub fn format_names() -> Vec<&'static str> {
-    FORMATS.iter().filter(|format| format.is_read()).map(|format| format.name()).collect()
+    FORMATS.iter().map(|format| format.name()).collect()
 }
 
 fn check(options: &LogOptions) -> Result<(), ImportError> {
@@ -88,7 +88,7 @@ fn check(options: &LogOptions) -> Result<(), ImportError> {
         });
     }
     let format = options.format.as_deref();
-    if let Some(unknown) = format.filter(|name| FORMATS.iter().all(|format| format.name() != *name)) {
+    if let Some(unknown) = format.filter(|name| !is_format(name)) {
         return Err(ImportError::Usage {
             message: format!("no such log format: {unknown}"),
             hint: format!("formats: {}", format_names().join(", ")),

@@ -29,6 +29,7 @@ use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 use iodock_event::SourceError;
 use reader::StraceReader;
 use std::sync::{Arc, Mutex};
+pub(crate) use survey::is_own_line;
 use survey::Survey;
 use untagged::Untagged;
 

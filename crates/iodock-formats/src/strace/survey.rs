@@ -188,6 +188,19 @@ fn other_tracer(text: &[u8]) -> bool {
     twice || (end > 0 && text[end - 1] == b'\t')
 }
 
+/// Is this a call or an end as strace prints it?
+pub fn is_own_line(line: &[u8]) -> bool {
+    let mut batch = Batch::default();
+    match line::read(line).1 {
+        Kind::Call { name, text } => known_call(name).is_some_and(|id| {
+            line::whole_call(text, &mut RawCall::new(id, 0), &mut batch).is_some() && !other_tracer(text)
+        }),
+        Kind::Begun { name, .. } | Kind::Resumed { name, .. } => known_call(name).is_some(),
+        Kind::End { text } => line::task_end(text, 0, UNKNOWN, &mut batch).is_some(),
+        _ => false,
+    }
+}
+
 /// The 1234 of `log.1234` and `log.1234.gz`.
 pub fn tid_in_name(file: &str) -> Option<u32> {
     let base = file.rsplit('/').next()?;

@@ -131,6 +131,15 @@ pub fn evidence(head: &[u8]) -> Evidence {
     found
 }
 
+/// Is this a call as this truss prints it?
+pub fn is_own_line(line: &[u8]) -> bool {
+    let start = prefix(line);
+    match body(&line[start.body..], start.indented, start.columns > 0) {
+        Body::Call(call) => !is_foreign(line) && is_own(line, &start, &call),
+        _ => false,
+    }
+}
+
 /// Result columns after tabs, `Err#`, four decimals, hexadecimal numbers in capitals.
 fn is_own(line: &[u8], start: &Prefix, call: &Call<'_>) -> bool {
     let remark = matches!(

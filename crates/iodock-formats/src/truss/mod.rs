@@ -15,6 +15,7 @@ mod values;
 
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 use iodock_event::SourceError;
+pub(crate) use layout::is_own_line;
 use layout::{evidence, Evidence, Layout};
 use reader::TrussReader;
 
@@ -27,10 +28,6 @@ impl LogFormat for Truss {
     }
 
     fn confidence(&self, head: &Head<'_>) -> u8 {
-        // AIX' truss has the same ancestor, and most of its lines could be ours.
-        if crate::refused::AIX_TRUSS.confidence(head) >= 50 {
-            return 0;
-        }
         confidence(&evidence(head.bytes))
     }
 
