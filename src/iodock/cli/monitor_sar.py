@@ -80,6 +80,8 @@ def import_sar(
                         f"note: {path}: {found.host}: readings {len(found.frames) - 1:,} "
                         f"from {_clock(found.begin)} to {_clock(found.end)}"
                     )
+                for note in found.notes:
+                    say(f"note: {path}: {found.host}: {note}")
 
 
 def _clock(moment: int) -> str:

@@ -2,12 +2,14 @@
 
 Read is the JSON of `sadf -j -- -A`, of sysstat 10 and newer. sadf gives rates; a rate times its interval is a
 growth, of which counters are made that begin at 0, so that what follows is what it is for an agent's. Rates
-have two decimals: sums are as good as these.
+have two decimals: sums are as good as these. Some versions print a counter that ran over as 3.7e18, or `nan`:
+such a value is not known, and the other values of its reading are kept.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 from iodock.bounded import files
 from iodock.bounded.commands import answer_of
 from iodock.bounded.documents import DocumentError, from_json
+from iodock.bounded.doubts import MOST_BYTES_PER_S, MOST_OPERATIONS_PER_S, NO_NUMBER, Doubts
 from iodock.bounded.limits import SAR
 from iodock.errors import RequestError
 
@@ -28,6 +31,21 @@ Metric = tuple[str, str]
 Values = dict[Metric, float]
 Target = tuple[str, str]
 """Source and target."""
+
+_MOST_PER_S = {
+    "bytes": MOST_BYTES_PER_S,
+    "count": MOST_OPERATIONS_PER_S,
+    # A device of many queues is busy for more than a second in one; a million wait in a queue.
+    "time": 1e12,
+    "level": 1e12,
+}
+"""Of each quantity: more was not measured."""
+_MOST_INTERVAL_S = 30 * 86_400
+_MOST_CORES = 1 << 20
+_IMPOSSIBLE = "more than any machine reaches"
+_NO_READING = "a reading without its time, or of another form than sadf's"
+_NOT_FINITE = re.compile(rb"(?<=[:\s,\[])-?(?:nan|inf(?:inity)?)(?=[\s,}\]])", re.IGNORECASE)
+"""As C prints what is no number; JSON has no word for it."""
 
 _SECTOR = 512.0
 _KIB = 1024.0
@@ -82,6 +100,8 @@ class _Counters:
 
     grown: dict[Target, Values] = field(default_factory=dict)
     levels: dict[Target, Values] = field(default_factory=dict)
+    unknown: set[tuple[Target, Metric]] = field(default_factory=set)
+    """Of the last reading."""
 
     def add(self, target: Target, metric: Metric, growth: float) -> None:
         sums = self.grown.setdefault(target, {})
@@ -95,6 +115,7 @@ class _Counters:
                 (*metric, round(value))
                 for values in (self.grown, self.levels if is_read else {})
                 for metric, value in values.get(target, {}).items()
+                if not is_read or (target, metric) not in self.unknown
             ])
             for target in targets
         ]  # fmt: skip
@@ -109,6 +130,8 @@ class Frames:
     begin: int
     end: int
     """First and last moment, ns since the epoch."""
+    notes: tuple[str, ...] = ()
+    """What was left out as not known, with the reason."""
 
 
 def read(path: Path) -> list[Frames]:
@@ -136,7 +159,7 @@ def _document(path: Path) -> Any:
     if content.lstrip()[:1] != b"{":
         content = _converted(path)
     try:
-        return from_json(content)
+        return from_json(_NOT_FINITE.sub(b"null", content))
     except DocumentError as error:
         raise RequestError(
             f"{path}: neither JSON nor a file of sadc: it {error}", "sadf -j FILE -- -A > FILE.json makes one"
@@ -163,76 +186,164 @@ def _converted(path: Path) -> bytes:
 def _host(path: Path, host: dict[str, Any]) -> Frames | None:
     from iodock import _native
 
-    name, cores = str(host["nodename"]), int(host.get("number-of-cpus", 1))
-    readings = [one for one in host.get("statistics", []) if "timestamp" in one]
+    doubts = Doubts()
+    name, cores = str(host["nodename"]), _cores(path, host, doubts)
+    readings, moments = [], []
+    for at, one in enumerate(host.get("statistics", []), 1):
+        if isinstance(one, dict) and "timestamp" not in one:
+            continue
+        moment = _moment(path, one["timestamp"]) if isinstance(one, dict) else None
+        if moment is None:
+            doubts.count(_NO_READING, f"reading {at}", str(path))
+        else:
+            readings.append(one)
+            moments.append(moment)
     if not readings:
         return None
     counters = _Counters()
-    moments = [_moment(path, one["timestamp"]) for one in readings]
     began = moments[0][0]
     spool = hashlib.sha256(f"sar {name} {began}".encode()).digest()[:16]
     # Counters that come later begin at 0 as well: all of them are there in the first batch.
-    for reading in readings:
-        _take(counters, reading, 0.0, cores)
+    for reading, (_, end) in zip(readings, moments, strict=True):
+        _take(counters, reading, 0.0, cores, _Place(Doubts(), path, end))
     batches = [(began, counters.parts(is_read=False))]
     for (begin, end), reading in zip(moments, readings, strict=True):
         if begin > batches[-1][0] + SECOND:
             # Between a shutdown and the next boot nothing is known, and nothing may be spread over it.
             batches.append((begin, counters.parts(is_read=False)))
-        _take(counters, reading, (end - begin) / SECOND, cores)
+        _take(counters, reading, (end - begin) / SECOND, cores, _Place(doubts, path, end))
         batches.append((end, counters.parts(is_read=True)))
     frames = [
         _native.monitor_frame(spool, number, name, moment, parts)
         for number, (moment, parts) in enumerate(batches, 1)
     ]
-    return Frames(name, frames, began, moments[-1][1])
+    return Frames(name, frames, began, moments[-1][1], tuple(doubts.notes()))
 
 
-def _moment(path: Path, stamp: dict[str, Any]) -> tuple[int, int]:
-    """Begin and end of a reading, ns since the epoch."""
+@dataclass(frozen=True)
+class _Place:
+    """Where a value stands, to count it where it can't be."""
+
+    doubts: Doubts
+    path: Path
+    moment: int
+
+    def count(self, why: str, what: str) -> None:
+        self.doubts.count(why, what, f"{self.path} at {self.moment / SECOND:.0f}")
+
+    def number(self, value: Any, metric: Metric, factor: float, what: str) -> float | None:
+        """VALUE times FACTOR; None, and counted, where that can't be."""
+        try:
+            found = float(value) * factor
+        except (TypeError, ValueError, OverflowError):
+            self.count(NO_NUMBER, f"{what} {str(value)[:40]}")
+            return None
+        if not found >= 0:
+            self.count(NO_NUMBER, f"{what} {found / factor:g}")
+            return None
+        if found > _MOST_PER_S[metric[1]]:
+            self.count(_IMPOSSIBLE, f"{what} {found / factor:g}")
+            return None
+        return found
+
+
+def _cores(path: Path, host: dict[str, Any], doubts: Doubts) -> int | None:
+    """None where it can't be: then nothing is known of the processors' time."""
+    given = host.get("number-of-cpus", 1)
+    if isinstance(given, (int, float)) and 1 <= given <= _MOST_CORES:
+        return int(given)
+    doubts.count(NO_NUMBER, f"number-of-cpus {str(given)[:40]}", str(path))
+    return None
+
+
+def _moment(path: Path, stamp: Any) -> tuple[int, int] | None:
+    """Begin and end of a reading, ns since the epoch; None where it does not say them."""
+    if not isinstance(stamp, dict):
+        return None
     if not stamp.get("utc", 1):
         raise RequestError(
             f"{path}: its times are local ones of an unknown zone", "run sadf without -t and -T"
         )
-    end = datetime.strptime(f"{stamp['date']} {stamp['time']}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-    begin = end - timedelta(seconds=max(float(stamp["interval"]), 1.0))
+    try:
+        end = datetime.strptime(f"{stamp['date']} {stamp['time']}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+        interval = float(stamp["interval"])
+        begin = end - timedelta(seconds=max(interval, 1.0))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    # Samples hold times since 1970.
+    if not 0 <= interval <= _MOST_INTERVAL_S or begin.timestamp() < 0:
+        return None
     return round(begin.timestamp()) * SECOND, round(end.timestamp()) * SECOND
 
 
-def _take(counters: _Counters, reading: dict[str, Any], seconds: float, cores: int) -> None:
+def _parts_of(reading: Any, name: str, key: str, place: _Place) -> list[tuple[str, dict[str, Any]]]:
+    """The devices in a list of sadf's, by the name that KEY has; others are counted."""
+    found = []
+    several = reading.get(name, []) if isinstance(reading, dict) else []
+    for one in several if isinstance(several, list) else [several]:
+        if isinstance(one, dict) and isinstance(one.get(key), (str, int)):
+            found.append((str(one[key]), one))
+        else:
+            place.count("a part of a reading without its name", name)
+    return found
+
+
+def _take(
+    counters: _Counters, reading: dict[str, Any], seconds: float, cores: int | None, place: _Place
+) -> None:
     counters.levels.clear()
-    for disk in reading.get("disk", []):
-        _grow(counters, ("sar_disk", disk["disk-device"]), disk, _DISK, seconds)
+    counters.unknown.clear()
+    for device, disk in _parts_of(reading, "disk", "disk-device", place):
+        _grow(counters, ("sar_disk", device), disk, _DISK, seconds, place)
     network = reading.get("network", {})
-    for interface in network.get("net-dev", []):
-        _grow(counters, ("sar_network", interface["iface"]), interface, _NETWORK, seconds)
-    for interface in network.get("net-edev", []):
-        _grow(counters, ("sar_network", interface["iface"]), interface, _NETWORK_ERRORS, seconds)
-    _grow(counters, ("sar_nfsd", "nfsd"), network.get("net-nfsd", {}), _NFSD, seconds)
-    _grow(counters, ("sar_nfs", "nfs"), network.get("net-nfs", {}), _NFS, seconds)
-    for cpu in [*reading.get("cpu-load", []), *reading.get("cpu-load-all", [])]:
-        if cpu["cpu"] == "all":
-            _grow(counters, ("sar_cpu", "cpu"), cpu, _CPU, seconds * cores)
+    for kind, wanted in (("net-dev", _NETWORK), ("net-edev", _NETWORK_ERRORS)):
+        for name, interface in _parts_of(network, kind, "iface", place):
+            _grow(counters, ("sar_network", name), interface, wanted, seconds, place)
+    for target, kind, wanted in (("nfsd", "net-nfsd", _NFSD), ("nfs", "net-nfs", _NFS)):
+        _grow(counters, (f"sar_{target}", target), _inner(network, kind, place), wanted, seconds, place)
+    for kind in ("cpu-load", "cpu-load-all"):
+        for name, cpu in _parts_of(reading, kind, "cpu", place):
+            if name == "all" and cores is not None:
+                _grow(counters, ("sar_cpu", "cpu"), cpu, _CPU, seconds * cores, place)
+    queue = _inner(reading, "queue", place)
     for key, (name, factor) in _LOAD.items():
-        if key in reading.get("queue", {}):
-            level = float(reading["queue"][key]) * factor
-            counters.levels.setdefault(("sar_load", "load"), {})[name, "level"] = level
-    _take_pressure(counters, reading.get("psi", {}), seconds)
+        metric = (name, "level")
+        if key in queue and (level := place.number(queue[key], metric, factor, key)) is not None:
+            counters.levels.setdefault(("sar_load", "load"), {})[metric] = level
+    _take_pressure(counters, _inner(reading, "psi", place), seconds, place)
+
+
+def _inner(reading: Any, name: str, place: _Place) -> dict[str, Any]:
+    found = reading.get(name, {}) if isinstance(reading, dict) else {}
+    if isinstance(found, dict):
+        return found
+    place.count("a part of a reading without its name", name)
+    return {}
 
 
 def _grow(
     counters: _Counters, target: Target, found: dict[str, Any],
-    wanted: dict[str, tuple[Metric, float]], seconds: float,
+    wanted: dict[str, tuple[Metric, float]], seconds: float, place: _Place,
 ) -> None:  # fmt: skip
-    rates = {metric: float(found[key]) * factor for key, (metric, factor) in wanted.items() if key in found}
+    rates: Values = {}
+    for key, (metric, factor) in wanted.items():
+        if key in found:
+            what = f"{target[1]} {key}"
+            rate = place.number(found[key], metric, factor, what)
+            if rate is not None:
+                rates[metric] = rate
+                counters.unknown.discard((target, metric))
+            elif metric not in rates:
+                # No part of this reading: in the next one it is a new counter, which begins at 0.
+                counters.unknown.add((target, metric))
+                counters.grown.setdefault(target, {})[metric] = 0.0
     for metric, rate in rates.items():
-        counters.add((target[0], str(target[1])), metric, max(rate, 0.0) * seconds)
+        counters.add(target, metric, rate * seconds)
 
 
-def _take_pressure(counters: _Counters, found: dict[str, Any], seconds: float) -> None:
+def _take_pressure(counters: _Counters, found: dict[str, Any], seconds: float, place: _Place) -> None:
     """`psi`: {"psi-io": {"some_avg10": ..., "some_avg": %, "full_avg": %}}: shares of the interval."""
     for resource, name in {"psi-cpu": "cpu", "psi-io": "io", "psi-mem": "memory"}.items():
-        for who in ("some", "full"):
-            if f"{who}_avg" in found.get(resource, {}):
-                share = float(found[resource][f"{who}_avg"])
-                counters.add(("sar_pressure", name), (who, "time"), share * 1e4 * seconds)
+        shares = _inner(found, resource, place)
+        wanted = {f"{who}_avg": ((who, "time"), 1e4) for who in ("some", "full")}
+        _grow(counters, ("sar_pressure", name), shares, wanted, seconds, place)

@@ -13,10 +13,11 @@ from pathlib import Path
 from statistics import fmean, median
 
 from iodock.bounded import files
+from iodock.bounded.doubts import NO_NUMBER, Doubts
 from iodock.bounded.limits import MOST_LINES, RESULT
 from iodock.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.health.measurements import Cell, Latency, MeasurementError, Measurements, repeated
-from iodock.health.readers.credible import NO_NUMBER, Doubts, credible_cell
+from iodock.health.readers.credible import credible_cell
 
 _NOTHING = ("", "-", "NA", "N/A")
 """As benchmarks write what they did not measure."""

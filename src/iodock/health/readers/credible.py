@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
+from iodock.bounded.doubts import (
+    DATE,
+    MOST_BYTES_PER_S,
+    MOST_OPERATIONS_PER_S,
+    MOST_SECONDS,
+    NO_NUMBER,
+    TOO_FAST,
+    Doubts,
+)
 from iodock.health.measurements import Cell, Latency, Unit
 
-MOST_BYTES_PER_S = 1e16
-"""The fastest file systems reach 1e14, the memories of all nodes of a large machine 1e16."""
-MOST_OPERATIONS_PER_S = 1e12
-MOST_SECONDS = 1e9
-"""32 years. Seconds since 1970 have been more since 2001: a duration that is larger is a date."""
 MOST_WHOLE = (1 << 63) - 1
 MOST_PROCESSES = 1 << 31
-NO_NUMBER = "no number that can be measured"
-DATE = "a date, no duration"
 TOO_LARGE = "too large, or no number"
 _RATES = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S)
 
@@ -32,26 +34,6 @@ class Fault(NamedTuple):
 
     value: str
     why: str
-
-
-@dataclass
-class Doubts:
-    """What was left out: how many of each reason, and the first of them."""
-
-    counts: dict[str, int] = field(default_factory=dict)
-    first: dict[str, str] = field(default_factory=dict)
-
-    def count(self, why: str, what: str, where: str | None) -> None:
-        """One more of WHAT at WHERE (`FILE:LINE`) left out because WHY."""
-        self.counts[why] = self.counts.get(why, 0) + 1
-        self.first.setdefault(why, f"{what}, {where}" if where else what)
-
-    def notes(self) -> list[str]:
-        """One sentence a reason."""
-        return [
-            f"values left out as not known: {count:,}: {why} (first: {self.first[why]})"
-            for why, count in self.counts.items()
-        ]
 
 
 def credible_cells(cells: Iterable[Cell], doubts: Doubts) -> tuple[Cell, ...]:
@@ -81,7 +63,7 @@ def fault_of(value: float, unit: Unit, seconds: float | None = None) -> Fault | 
         return Fault("0", "a rate of 0 was not measured, or is too low for the digits printed")
     most = {Unit.BYTES_PER_S: MOST_BYTES_PER_S, Unit.OPERATIONS_PER_S: MOST_OPERATIONS_PER_S}.get(unit)
     if most is not None and value > most:
-        return Fault(f"{value:.3g}/s", "more than any file system reaches")
+        return Fault(f"{value:.3g}/s", TOO_FAST)
     return None
 
 

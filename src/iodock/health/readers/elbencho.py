@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from iodock.bounded.documents import from_json
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, size, whole, words
 from iodock.health.readers.caching import of_elbencho
@@ -42,7 +43,6 @@ _ENTRIES = {"write": "file-create", "read": "file-read"}
 _INLINE = {"s": "stat", "r": "read"}
 _LIVE = re.compile(r"ISO Date,Label,Phase,RuntimeMS,")
 _OPERATION = re.compile(r"[A-Z][\w-]*(?:\+[a-z])*$")
-_LEFT_OUT = "a row that was cut or damaged"
 _HINT = "elbencho writes it with --jsonfile FILE, --csvfile FILE or --resfile FILE"
 _SIDE = (
     *("entries_per_s", "iops", "rate", "rate_unit", "bytes_per_s", "mib", "bytes"),
@@ -137,7 +137,7 @@ def _from_csv(source: Source) -> Iterator[Phase]:
             continue
         row = dict(zip(columns, fields, strict=False))
         if len(fields) < len(columns) or not _OPERATION.match(row.get("operation", "")):
-            source.doubts.count(_LEFT_OUT, "row", source.at(line))
+            source.doubts.count(CUT_ROW, "row", source.at(line))
             continue
         values = {ours: row.get(theirs) or None for ours, theirs in _CSV.items()}
         yield {**values, "rate_unit": str(MIB), "read_rate_unit": str(MIB), "line": str(line)}
@@ -154,7 +154,7 @@ def _from_json(source: Source) -> Iterator[Phase]:
         if isinstance(one, dict) and "phase_type" in one:
             yield _json_phase(one, line)
         else:
-            source.doubts.count(_LEFT_OUT, "line", source.at(line))
+            source.doubts.count(CUT_ROW, "line", source.at(line))
 
 
 def _json_phase(one: dict[str, Any], line: int) -> Phase:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.readers.base import Source, number, option, size, words
 
 Phase = Mapping[str, str | None]
@@ -106,7 +107,7 @@ def _value(name: str, columns: list[str], source: Source, line: int) -> dict[str
         return _of_mix({"rd": "read", "wr": "write"}.get(found[2] or ""), of_which)
     values = _number_of(name, columns[-1] if columns else None)
     if values and len(columns) != 2:
-        source.doubts.count("a row that was cut or damaged", name, source.at(line))
+        source.doubts.count(CUT_ROW, name, source.at(line))
         return {}
     return values
 

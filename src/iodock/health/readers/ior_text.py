@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.readers.base import Source, number, whole
 from iodock.health.readers.ior_rows import MIB, Result, Row, Run, spread_of_population
 
@@ -63,6 +64,8 @@ def _row(fields: list[str], columns: list[str], line: int, run: Run, source: Sou
     if columns[0] == "access":
         if len(fields) == len(columns):
             run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line, source))
+        elif len(fields) == 1 or number(fields[1]) is not None:
+            source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(line))
         return
     # A summary at the end repeats what the rows of iterations said.
     if any(not row.of_all for row in run.rows):
@@ -106,6 +109,8 @@ def read_csv(source: Source) -> Result:
         fields = text.split(",")
         if fields[0] in _OPERATIONS and len(fields) == len(columns):
             run.rows.append(_iteration(dict(zip(columns, fields, strict=True)), line, source))
+        elif text.strip():
+            source.doubts.count(CUT_ROW, f"ior {fields[0][:20]}", source.at(line))
     return Result(runs=_by_size(run))
 
 

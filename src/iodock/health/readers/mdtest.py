@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Json, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Source, date, number, option, sample_spread, whole, words
 
@@ -158,7 +159,7 @@ def _cells(source: Source) -> tuple[list[Cell], list[str]]:
             continue
         fields = row[3].split()
         if len(fields) != len(table.columns):
-            source.doubts.count("a row that was cut or damaged", row[1], source.at(line))
+            source.doubts.count(CUT_ROW, row[1], source.at(line))
             continue
         values = dict(zip(table.columns, fields, strict=True))
         mean = source.rate(values.get("Mean"), line, row[1])

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from iodock import _native
 from iodock.bounded import files
+from iodock.bounded.doubts import Doubts
 from iodock.bounded.limits import NOTE
 from iodock.health import readers
 from iodock.health.measurements import Cache, Cell, Json, MeasurementError, Measurements, Protocol
 from iodock.health.readers.base import Repeats
-from iodock.health.readers.credible import Doubts
 from iodock.health.sweeps import commands
 from iodock.health.sweeps.plan import RunCell, Sweep, SweepError, matrix, swept
 
