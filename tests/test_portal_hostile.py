@@ -49,6 +49,56 @@ def test_what_can_not_be_seen_is_shown_as_an_escape(site: Server) -> None:
     assert "\\u202eevil" in pages[0] and "\\u202eevil" in pages[2]
 
 
+SHOWN = {
+    "/": {"range": "1h", "end": ""},
+    "/jobs": {"range": "1h", "end": "", "at": "servers", "user": "x", "fs": "lfs", "q": "x", "sort": "job",
+              "order": "up", "top": "3"},
+    f"/jobs/{OWN}": {"range": "1h", "end": "", "at": "servers"},
+    f"/jobs/?id={OWN}": {"range": "1h", "end": "", "at": "servers"},
+    "/events": {"range": "1h", "end": "", "host": "x", "kind": "x", "severity": "note", "fs": "x", "q": "x"},
+    "/machines": {"range": "1h", "end": "", "host": "oss01"},
+    "/machines?host=oss01": {"range": "1h", "end": "", "at": "servers", "sort": "job", "order": "up"},
+    "/use": {"month": "2026-11", "at": "servers"},
+}  # fmt: skip
+"""Address -> words that it uses, each with a value that is right on any page that uses it."""
+WORDS = {"id": "7", "host": "x", "month": "2026-11"} | {
+    word: value for used in SHOWN.values() for word, value in used.items()
+}
+
+
+@pytest.mark.parametrize("address", SHOWN)
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_a_page_would_ignore_is_refused(site: Server, address: str, word: str) -> None:
+    if f"{word}=" in address:
+        return
+    joint = "&" if "?" in address else "?"
+    status, text, _ = site.get(f"{address}{joint}{word}={WORDS[word]}")
+    assert status == (200 if word in SHOWN[address] else 400), word
+    assert (f"{word}: this page does not use it" in text) == (status == 400)
+    assert site.get(f"{address}{joint}lang=ja")[0] == 200
+    # Of a page's tables one is chosen for a download only.
+    assert site.get(f"{address}{joint}table=jobs")[0] == 400
+
+
+def test_every_link_of_a_page_is_answered(site: Server) -> None:
+    left, seen = list(SHOWN), set()
+    while left and len(seen) < 150:
+        address = left.pop(0)
+        if address in seen:
+            continue
+        seen.add(address)
+        status, text, _ = site.get(address)
+        assert status in (200, 404), address[:200]
+        found = [unescape(link) for link in re.findall(r'href="(/[^"#]*)"', text)]
+        left += [link for link in found if len(link) < 300 and not link.startswith("/static")]
+        for form in re.findall(r"<form[^>]*method=\"get\".*?</form>", text, re.DOTALL):
+            names = re.findall(r'name="(\w+)"', form)
+            action = re.search(r'action="([^"]*)"', form)
+            sent = "&".join(f"{name}={WORDS.get(name, '')}" for name in names if name != "lang")
+            assert action and site.get(f"{unescape(action[1])}?{sent}")[0] in (200, 404), (address, sent)
+    assert len(seen) == 150
+
+
 def test_every_hostile_id_has_its_page(site: Server) -> None:
     text = site.get("/jobs?top=1000")[1]
     links = [unescape(link) for link in re.findall(r'<a class="name" href="([^"]*)"', text)]

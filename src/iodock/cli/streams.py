@@ -38,7 +38,7 @@ def prepare() -> None:
 
 def say(text: str) -> None:
     """A line on stderr. What names hold can't colour a terminal, move its cursor, or look like more lines."""
-    if not text.isprintable():
+    if not (text.isascii() and text.isprintable()):
         from iodock.views.charts.words import visible
 
         text = visible(text)

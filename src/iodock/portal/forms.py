@@ -110,15 +110,19 @@ _KEPT = (
 )  # fmt: skip
 
 
-def check_names(names: Iterable[str]) -> None:
-    """Raises RequestError for a value that no page takes, and for one that is given twice."""
+def check_names(names: Iterable[str], words: tuple[str, ...]) -> None:
+    """WORDS: what of an address the page uses. Raises RequestError for a value that it would ignore, and for
+    one that is given twice."""
+    known = (*words, "lang", "format", "table")
     seen: set[str] = set()
     for name in names:
-        if name not in (*_KEPT, "format", "table"):
-            raise RequestError(f"{shortened(name)}: no page knows that", "one of " + ", ".join(_KEPT))
+        if name not in known:
+            raise RequestError(f"{shortened(name)}: this page does not use it", "one of " + ", ".join(known))
         if name in seen:
             raise RequestError(f"{name}: is given twice", "give one value")
         seen.add(name)
+    if "table" in seen and "format" not in seen:
+        raise RequestError("table: a page shows all its tables", "add format=csv or format=json")
 
 
 def with_values(path: str, values: Mapping[str, str]) -> str:

@@ -28,6 +28,8 @@ AT_ONCE = 4
 _SECTIONS = (("/", "file_systems"), ("/jobs", "jobs"), ("/events", "events"), ("/use", "use"))
 
 Show = Callable[[Question], Shown]
+Choose = Callable[[Request], tuple[Show, tuple[str, ...]]]
+"""What shows a page, and which words of its address that uses."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -42,36 +44,36 @@ class Pages:
 
     def routes(self) -> list[Route]:
         """Addresses of pages. Each has its tables as `?format=csv|json&table=NAME` too."""
-        shows: dict[str, Show] = {
-            "/": file_systems.shown, "/jobs": jobs.shown, "/events": events.shown, "/use": use.shown,
-        }  # fmt: skip
+        shows = {"/": file_systems, "/jobs": jobs, "/events": events, "/use": use}
         return [
-            *(Route(path, self._page(path, _always(show))) for path, show in shows.items()),
-            Route("/machines", self._page("/", _always(machine.shown))),
+            *(Route(path, self._page(path, _always(one.shown, one.WORDS))) for path, one in shows.items()),
+            Route("/machines", self._page("/", _always(machine.shown, machine.WORDS))),
             Route("/jobs/{id:path}", self._page("/jobs", _job)),
             Route("/login", self._come_in, methods=["GET", "POST"]),
             Route("/logout", self._leave, methods=["POST"]),
             Route("/static/{name}", _static),
         ]
 
-    def _page(self, section: str, choose: Callable[[Request], Show]) -> Endpoint:
+    def _page(self, section: str, choose: Choose) -> Endpoint:
         async def answer(request: Request) -> Response:
             visitor = self._sessions.visitor(request)
             if visitor is None:
                 return self._stranger(request)
             if self._turns is None:
                 self._turns = anyio.CapacityLimiter(AT_ONCE)
-            ask = partial(self._answer, request, visitor, section, choose(request))
+            ask = partial(self._answer, request, visitor, section, *choose(request))
             return await to_thread.run_sync(ask, limiter=self._turns)
 
         return answer
 
-    def _answer(self, request: Request, visitor: Visitor, section: str, show: Show) -> Response:
+    def _answer(
+        self, request: Request, visitor: Visitor, section: str, show: Show, words: tuple[str, ...]
+    ) -> Response:
         """Never raises what is the visitor's or the store's fault."""
         asked = Asked(request.url.path, dict(request.query_params), time.time_ns())
         text = language_of(request)
         try:
-            check_names([name for name, _ in request.query_params.multi_items()])
+            check_names([name for name, _ in request.query_params.multi_items()], words)
             _ = asked.language
             form = asked.format
             question = Question(self._store, self._site, asked, visitor, text, self._state)
@@ -150,13 +152,15 @@ class Pages:
         return self.message(request, status, visitor)
 
 
-def _always(show: Show) -> Callable[[Request], Show]:
-    return lambda request: show
+def _always(show: Show, words: tuple[str, ...]) -> Choose:
+    return lambda request: (show, words)
 
 
-def _job(request: Request) -> Show:
-    number = request.path_params["id"] or request.query_params.get("id", "")
-    return partial(job.shown, number=number)
+def _job(request: Request) -> tuple[Show, tuple[str, ...]]:
+    number = request.path_params["id"]
+    if number:
+        return partial(job.shown, number=number), job.WORDS
+    return partial(job.shown, number=request.query_params.get("id", "")), (*job.WORDS, "id")
 
 
 def language_of(request: Request) -> Language:

@@ -13,7 +13,7 @@ from iodock.language import Language
 from iodock.portal import numbers
 from iodock.portal.forms import RANGES, job_address, machine_address, shortened, with_values
 from iodock.portal.tables import Column, Row
-from iodock.views.charts.words import visible
+from iodock.views.charts.words import visible, visible_lines
 
 _STATIC = Path(__file__).parent / "static"
 KINDS = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -69,9 +69,7 @@ def _environment() -> Environment:
 
 def _finalized(value: object) -> object:
     """Ordinary line breaks stay: templates have them too."""
-    if isinstance(value, Markup) or not isinstance(value, str) or value.isprintable():
-        return value
-    return "\n".join(visible(line) for line in value.split("\n"))
+    return value if isinstance(value, Markup) or not isinstance(value, str) else visible_lines(value)
 
 
 def render(template: str, text: Language, **values: object) -> str:

@@ -15,7 +15,7 @@ FIRST_ROWS = 20
 def html(answer: Answer) -> str:
     """The first rows as an HTML table, with each column's meaning as its tooltip."""
     heads = "".join(
-        f'<th title="{escape(column.doc)}">{escape(column.name)}</th>' for column in answer.columns
+        f'<th title="{escape(column.doc)}">{escape(visible(column.name))}</th>' for column in answer.columns
     )
     rows = answer.table.slice(0, FIRST_ROWS).to_pylist()
     names = [column.name for column in answer.columns]
@@ -25,9 +25,9 @@ def html(answer: Answer) -> str:
     more = answer.table.num_rows - len(rows)
     below = f"<p>and {more:,} more rows</p>" if more > 0 else ""
     remarks = [*answer.notes, *(f"{loss.name} ({loss.count:,}): {loss.cure}" for loss in answer.losses)]
-    notes = "".join(f"<p>{escape(remark)}</p>" for remark in remarks)
+    notes = "".join(f"<p>{escape(visible(remark))}</p>" for remark in remarks)
     return (
-        f"<table><caption>{escape(answer.title)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<table><caption>{escape(visible(answer.title))}</caption><thead><tr>{heads}</tr></thead>"
         f"<tbody>{body}</tbody></table>{below}{notes}"
     )
 

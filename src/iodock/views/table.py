@@ -146,7 +146,7 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
         return clock_text(value, answer.clock)
     if column.type == "map":
         pairs = value.items() if isinstance(value, dict) else value
-        return " ".join(f"{name} {count:,}" for name, count in pairs)
+        return visible(" ".join(f"{name} {count:,}" for name, count in pairs))
     if isinstance(value, dict):
         return visible(", ".join(f"{name}: {one}" for name, one in value.items()))
     if isinstance(value, list):

@@ -10,8 +10,12 @@ from iodock.monitor.questions import events as questions
 from iodock.monitor.questions import file_systems, losses
 from iodock.monitor.questions.events import SEVERITIES, WantedEvents
 from iodock.monitor.questions.spans import SECOND, Span
-from iodock.portal.shown.page import Question, Shown
+from iodock.portal.forms import check_names
+from iodock.portal.shown.page import SPAN, Question, Shown
 from iodock.portal.tables import Column, Table
+
+WORDS = (*SPAN, "host", "kind", "severity", "fs", "q")
+"""What of an address this page uses."""
 
 
 def shown(question: Question) -> Shown:
@@ -20,6 +24,8 @@ def shown(question: Question) -> Shown:
     text, asked = question.text, question.asked
     within = question.within("1d")
     sees_all = question.visitor.may_see_all
+    if not sees_all:
+        check_names(asked.values, (*SPAN, "kind", "severity", "fs"))
     severity = asked.choice("severity", SEVERITIES, "")
     wanted = WantedEvents(
         asked.text("host") if sees_all else "", asked.text("kind"), severity, asked.text("fs"),

@@ -12,7 +12,7 @@ from iodock.monitor.questions.events import WantedEvents, events, has_events
 from iodock.monitor.questions.spans import SECOND, Span
 from iodock.portal.charts import Chart, Curve, Mark, values
 from iodock.portal.forms import shortened
-from iodock.portal.shown.page import Question, Shown, known_span
+from iodock.portal.shown.page import SPAN, Question, Shown, known_span
 from iodock.portal.tables import Column, Table, total
 
 Rows = list[dict[str, object]]
@@ -118,6 +118,10 @@ def marks(question: Question, found: State, name: str) -> tuple[Mark, ...]:
         for row in found.happened
         if row["file_system"] == name
     )
+
+
+WORDS = SPAN
+"""What of an address this page uses."""
 
 
 def shown(question: Question) -> Shown:

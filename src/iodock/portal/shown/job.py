@@ -16,7 +16,7 @@ from iodock.portal.people import login
 from iodock.portal.shown.file_systems import State, marks, state
 from iodock.portal.shown.file_systems import charts as file_system_charts
 from iodock.portal.shown.jobs import PLACE_NOTES, PLACE_TITLES
-from iodock.portal.shown.page import LAG_S, NotThere, Question, Shown, known_span
+from iodock.portal.shown.page import LAG_S, SPAN, NotThere, Question, Shown, known_span
 from iodock.portal.shown.runs import compared
 from iodock.portal.tables import Column, Table
 
@@ -25,6 +25,10 @@ _LOOKED_BACK = 30 * DAY
 _OPERATIONS = 6
 _MOST_PARTS = 200
 _MARGIN = 60 * SECOND
+
+
+WORDS = (*SPAN, "at")
+"""What of an address this page uses."""
 
 
 def shown(question: Question, number: str) -> Shown:

@@ -13,7 +13,7 @@ from iodock.monitor.questions.spans import Span
 from iodock.portal.forms import MOST_ROWS, job_address
 from iodock.portal.people import login, names
 from iodock.portal.shown.file_systems import empty
-from iodock.portal.shown.page import Question, Shown
+from iodock.portal.shown.page import SPAN, Question, Shown
 from iodock.portal.tables import Column, Table
 
 PLACE_TITLES = {
@@ -27,6 +27,10 @@ PLACE_NOTES = {
     CGROUPS: N_("What the nodes' own devices moved."),
 }
 MOST = 100
+
+
+WORDS = (*SPAN, "at", "user", "fs", "q", "sort", "order", "top")
+"""What of an address this page uses."""
 
 
 def shown(question: Question) -> Shown:

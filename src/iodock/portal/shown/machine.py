@@ -12,16 +12,20 @@ from iodock.monitor.questions.counted import PLACES, SERVERS
 from iodock.monitor.questions.events import WantedEvents, events
 from iodock.monitor.questions.spans import HOUR, SECOND, Span
 from iodock.portal.charts import Chart, Curve, Mark, values
-from iodock.portal.forms import shortened
+from iodock.portal.forms import check_names, shortened
 from iodock.portal.shown.events import end_of, happened, served
 from iodock.portal.shown.file_systems import MOST_MARKS, machines
 from iodock.portal.shown.jobs import MOST, table
-from iodock.portal.shown.page import NotThere, Question, Shown
+from iodock.portal.shown.page import SPAN, NotThere, Question, Shown
 from iodock.portal.tables import Column, Table
 
 Rows = list[dict[str, object]]
 _MOST_DISKS = 6
 """Told apart in charts; the table has all."""
+
+
+WORDS = (*SPAN, "host", "at", "sort", "order")
+"""What of an address this page uses."""
 
 
 def shown(question: Question) -> Shown:
@@ -31,6 +35,7 @@ def shown(question: Question) -> Shown:
         raise NotThere
     text, within, host = question.text, question.within("1h"), question.asked.text("host")
     if not host:
+        check_names(question.asked.values, (*SPAN, "host"))
         seen = as_rows(file_systems.servers(question.store, within))
         more: dict[str, object] = {"within": within, "default_range": "1h", "host": ""}
         tables = [machines(question, seen)]

@@ -38,6 +38,10 @@ class Site:
     """All of it is made up, and every page says so."""
 
 
+SPAN = ("range", "end")
+"""Words of an address that `Question.within` uses."""
+
+
 class NotThere(Exception):
     """Nothing that this visitor may see."""
 

@@ -15,6 +15,10 @@ Rows = list[dict[str, object]]
 _SUMS = ("jobs", "read_bytes", "write_bytes", "reads", "writes", "metadata")
 
 
+WORDS = ("month", "at")
+"""What of an address this page uses."""
+
+
 def shown(question: Question) -> Shown:
     """A user sees the own line. Raises RequestError, StoreError."""
     text, place = question.text, question.asked.place or SERVERS

@@ -11,6 +11,7 @@ from typing import Any
 
 from iodock.views.charts.frame import WIDTH
 from iodock.views.charts.theme import FONT, Theme
+from iodock.views.charts.words import visible
 
 #: A window narrower than this (in pixels) gets short labels and one legend entry below the other.
 _NARROW = 620
@@ -77,14 +78,14 @@ def page(spec: dict[str, Any], bundle: str, theme: Theme, fixed_width: bool) -> 
     """The page that draws `spec` with the libraries in `bundle`; as wide as the window or `fixed_width`."""
     title, notes = _lines(spec, "text"), _lines(spec, "subtitle")
     heading = "\n".join(
-        [f"<h1>{'<br>'.join(map(html.escape, title))}</h1>"] * bool(any(title))
-        + [f"<p>{'<br>'.join(map(html.escape, notes))}</p>"] * bool(notes)
+        [f"<h1>{'<br>'.join(map(_escaped, title))}</h1>"] * bool(any(title))
+        + [f"<p>{'<br>'.join(map(_escaped, notes))}</p>"] * bool(notes)
     )
     spec = {name: value for name, value in spec.items() if name != "title"}
     if not fixed_width:
         spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return _PAGE.format(
-        title=html.escape(" ".join(title).strip() or "iodock chart"),
+        title=_escaped(" ".join(title).strip() or "iodock chart"),
         heading=heading,
         background=theme.background,
         ink=theme.ink,
@@ -97,6 +98,10 @@ def page(spec: dict[str, Any], bundle: str, theme: Theme, fixed_width: bool) -> 
         narrow=_NARROW,
         tooltip="dark" if theme.dark else "light",
     )
+
+
+def _escaped(line: str) -> str:
+    return html.escape(visible(line))
 
 
 def in_script(value: Any) -> str:

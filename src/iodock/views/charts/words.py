@@ -6,6 +6,7 @@ show what cannot be seen (line breaks, direction marks), to shorten, and to keep
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable
@@ -14,16 +15,31 @@ LABEL_CELLS = 44
 TIP_CELLS = 160
 
 
+# Printable for Python and seen by nobody: Default_Ignorable_Code_Point of Unicode's
+# DerivedCoreProperties.txt, and the empty Braille pattern. Two names that differ only in
+# these would look the same.
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+
+
 def visible(text: str) -> str:
-    """`text` with control, direction and other unprintable characters written as escapes."""
-    if text.isprintable():
+    """`text` with control, direction, invisible and other unprintable characters written as escapes."""
+    if text.isprintable() and (text.isascii() or not _UNSEEN.search(text)):
         return text
     return "".join(_shown(character) for character in text)
 
 
+def visible_lines(text: str) -> str:
+    """As `visible`, for texts of several lines: those of a page, which names are a part of."""
+    return "\n".join(visible(line) for line in text.split("\n"))
+
+
 def _shown(character: str) -> str:
     # The ideographic space counts as unprintable in Python, yet it is ordinary in Japanese names.
-    if character.isprintable() or character == "\u3000":
+    if (character.isprintable() and not _UNSEEN.match(character)) or character == "\u3000":
         return character
     return character.encode("unicode_escape", "replace").decode("ascii")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from iodock.views.charts.words import shorten, visible
+from iodock.views.charts.words import shorten, visible, visible_lines
 
 
 class Markup(str):
@@ -16,7 +16,7 @@ class Markup(str):
 def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
     """An element. `class_` writes `class`, `data_open` writes `data-open`; None leaves something out."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(visible_lines(value))}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -24,7 +24,8 @@ def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup
 
 
 def join(*children: str | None) -> Markup:
-    """Pieces one after the other, escaped unless they are markup."""
+    """Pieces one after the other, escaped unless they are markup. No name in them turns the direction of its
+    neighbours, or is unseen."""
     return Markup("".join(_escaped(child) for child in children if child is not None))
 
 
@@ -34,4 +35,4 @@ def file_name(name: str, limit: int = 90) -> Markup:
 
 
 def _escaped(child: str) -> str:
-    return child if isinstance(child, Markup) else html.escape(child)
+    return child if isinstance(child, Markup) else html.escape(visible_lines(child))

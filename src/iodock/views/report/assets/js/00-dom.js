@@ -31,15 +31,17 @@ function replaceContent(node, ...children) {
   return node;
 }
 
-// A file's name may hold anything but NUL and '/': what could reorder, break or hide text is shown as its code point.
-const UNSAFE_TO_SHOW = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+// A file's name may hold anything but NUL and '/': what could reorder, break or hide text is shown as its code point,
+// as `visible` of views/charts/words.py does it (tests/test_hidden_characters.py compares both).
+const UNSAFE_TO_SHOW = /[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
-const SHORT_ESCAPES = { '\n': '\\n', '\t': '\\t', '\r': '\\r' };
+const SHORT_ESCAPES = { '\n': '\\n', '\t': '\\t', '\r': '\\r', ' ': ' ', '\u3000': '\u3000' };
 
 function escapedCharacter(character) {
-  const code = character.charCodeAt(0);
   if (SHORT_ESCAPES[character]) return SHORT_ESCAPES[character];
-  return code < 0x80 ? '\\x' + code.toString(16).padStart(2, '0') : '\\u' + code.toString(16).padStart(4, '0');
+  const code = character.codePointAt(0), digits = code.toString(16);
+  if (code < 0x100) return '\\x' + digits.padStart(2, '0');
+  return code < 0x10000 ? '\\u' + digits.padStart(4, '0') : '\\U' + digits.padStart(8, '0');
 }
 
 function visibleName(name) {
