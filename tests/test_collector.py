@@ -20,7 +20,10 @@ from batches import BYTES, COUNT, LEVEL, Entry, Part, frame, framed
 from iodock.errors import RequestError, StoreError
 from iodock.monitor import rolling
 from iodock.monitor.collector import Collector
+from iodock.monitor.history import write_history
 from iodock.monitor.rolling import Keep, expire, roll, tidy
+from iodock.simulation.centre import Centre
+from iodock.simulation.scenarios import named
 from iodock.store.monitored import RESOLUTIONS, MonitorStore
 
 IODOCK = [sys.executable, "-m", "iodock"]
@@ -409,3 +412,25 @@ def test_last_readings_of_another_version_are_told(tmp_path: Path) -> None:
     state.write_bytes(b"IODOCKM\x63" + state.read_bytes()[8:])
     with pytest.raises(StoreError, match="another version of iodock"):
         Collector(tmp_path)
+
+
+def test_many_small_files_of_the_hour_become_one(tmp_path: Path) -> None:
+    """A question opens few files also where upkeep runs every two minutes."""
+    collector = Collector(tmp_path / "store")
+    centre = Centre(named("healthy"), seed=4, begin_ns=HOUR * 500_000, servers=3, jobs=5)
+    names = {"job_io", "targets", "job_names"}
+    most = 0
+    for _ in range(25):
+        write_history(centre, collector.writer, 120, 30, lambda share: None)
+        collector.tend(centre.now_ns)
+        files = collector.store.catalogue.files
+        most = max(most, *(len(found) for (table, _), found in files.items() if table in names))
+    # Of one period eight at most, and the history lies in two.
+    assert 1 < most <= 16
+    rows = collector.store.table(
+        "SELECT sum(read_bytes)::BIGINT AS read_bytes FROM job_io", begin=0, end=1 << 62, resolution="fine"
+    ).column(0)[0].as_py()  # fmt: skip
+    for resolution in ("minute", "ten_minutes"):
+        sql = "SELECT sum(read_bytes)::BIGINT AS read_bytes FROM job_io"
+        found = collector.store.table(sql, begin=0, end=1 << 62, resolution=resolution).column(0)
+        assert found[0].as_py() == rows > 0

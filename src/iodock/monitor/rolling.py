@@ -27,6 +27,10 @@ PERIODS = {
 of the coarsest."""
 _MOST_ROWS = 20_000_000
 """Of files that become one: merging more takes long, and what is asked of an hour would read a month."""
+_MANY = 8
+_SMALL_ROWS = 250_000
+"""Of a period that goes on, so many files of fewer rows become one: to open a file costs a question as much
+as to read some ten thousand rows."""
 _LATE = 900 * SECOND
 """How long after a period's end its files are merged: most of what comes late is there."""
 _MOST = 1 << 62
@@ -148,7 +152,8 @@ def _bounded(sum_of_it: str) -> str:
 
 
 def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Merges the files of periods that are over. Returns how many files are fewer. Raises StoreError."""
+    """Merges the files of periods that are over, and small ones where there are many. Returns how many files
+    are fewer. Raises StoreError."""
     fewer = 0
     for table in TABLES:
         for resolution in RESOLUTIONS:
@@ -164,13 +169,15 @@ def _over(
 ) -> Iterable[list[StoredFile]]:
     groups: dict[tuple[int, bool], list[StoredFile]] = defaultdict(list)
     for file in catalogue.of(table, resolution):
-        # Those that are not rolled yet are merged as they are rolled.
-        if file.rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS:
-            groups[file.end // period, file.rolled].append(file)
-    return [
-        files for (number, _), group in sorted(groups.items()) if now > (number + 1) * period + _LATE
-        for files in _in_parts(group) if len(files) > 1
-    ]  # fmt: skip
+        groups[file.end // period, file.rolled].append(file)
+    for (number, is_rolled), group in sorted(groups.items()):
+        # Those that are not rolled yet become one as they are rolled.
+        is_settled = is_rolled or resolution == RESOLUTIONS[-1] or table in MOMENTS
+        if not is_settled or now <= (number + 1) * period + _LATE:
+            group = [file for file in group if file.rows < _SMALL_ROWS]
+            if len(group) < _MANY:
+                continue
+        yield from (files for files in _in_parts(group) if len(files) > 1)
 
 
 def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:

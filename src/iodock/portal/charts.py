@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from iodock.monitor.questions.spans import Span
 from iodock.portal.numbers import amount, nice_top, tick
@@ -51,8 +52,9 @@ class Chart:
         places = ((mark, (mark.ts - self.within.begin) / self.within.step) for mark in self.marks)
         return [(mark, round(place, 2)) for mark, place in places if 0 <= place <= self.width]
 
-    @property
+    @cached_property
     def top(self) -> float:
+        """Of the axis. Asked for at every point of a curve."""
         known = [value for curve in self.curves for value in curve.values if value is not None]
         return nice_top(max(known, default=0.0), self.kind)
 

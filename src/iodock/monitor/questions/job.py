@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from iodock.monitor import summaries
 from iodock.monitor.questions.counted import (
@@ -73,25 +75,43 @@ def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
     counted at one place), `side` (metadata servers, `mdt`, or the others, `data`), `node` or
     `target`, and `name` which. Also users, commands and file_systems (lists of names), exact."""
     cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
-    sums = ", ".join(f'sum({known(name)} * share)::DOUBLE AS "{name}"' for name in counters())
+    sums = ", ".join(f'sum("{name}" * share)::DOUBLE AS "{name}"' for name in counters())
+    counted = ", ".join(f'{known(name)} AS "{name}"' for name in counters())
+    # Added up by id first: to take an id apart costs more than to add. Grouping sets of as many sums take
+    # longer to plan than the rows to read.
     sql = f"""
-        WITH found AS (
-            SELECT *, CASE {cases} END AS place,
-                CASE WHEN source LIKE 'mdt%' THEN 'mdt' ELSE 'data' END AS side,
-                CASE WHEN {of_place(SERVERS)} THEN {job.ids.host()} ELSE host END AS node,
-                {user_of(job.ids)} AS owner, {metadata()} AS metadata, {overlap(within)} AS share
-            FROM job_io WHERE {job.condition}
-        )
-        SELECT place, CASE grouping(side, node, target) WHEN 7 THEN 'place' WHEN 3 THEN 'side'
-                WHEN 5 THEN 'node' ELSE 'target' END AS part,
-            coalesce(side, node, target) AS name, list(DISTINCT owner) AS users,
-            list(DISTINCT command) AS commands, list(DISTINCT file_system) AS file_systems,
-            bool_and(exact) AS exact, {sums},
-            sum(metadata * share)::DOUBLE AS metadata
-        FROM found WHERE place IS NOT NULL
-        GROUP BY GROUPING SETS ((place), (place, side), (place, node), (place, target)) ORDER BY place DESC
+        SELECT CASE {cases} END AS place, CASE WHEN source LIKE 'mdt%' THEN 'mdt' ELSE 'data' END AS side,
+            CASE WHEN {of_place(SERVERS)} THEN {job.ids.host()} ELSE host END AS node, target,
+            {user_of(job.ids)} AS users, command AS commands, file_system AS file_systems,
+            exact, {counted}, ({metadata()})::DOUBLE AS metadata
+        FROM (
+            SELECT job, "user", command, source, file_system, target, host, bool_and(exact) AS exact, {sums}
+            FROM (SELECT *, {overlap(within)} AS share FROM job_io WHERE {job.condition}) GROUP BY ALL
+        ) WHERE place IS NOT NULL
     """
-    return _summed(store, sql, _while_it_lived(job, within), job.need())
+    found = _summed(store, sql, _while_it_lived(job, within), job.need())
+    # The places in the order of their names from behind: servers first.
+    return pa.concat_tables(_added_up(found, part) for part in ("place", "side", "node", "target")).sort_by(
+        [("place", "descending")]
+    )
+
+
+def _added_up(rows: pa.Table, part: str) -> pa.Table:
+    """ROWS of one job by one of their columns at each place."""
+    only_valid = pc.CountOptions(mode="only_valid")
+    lists = ("users", "commands", "file_systems")
+    numbers = (*counters(), "metadata")
+    kinds: list[tuple[str, str, pc.FunctionOptions | None]] = [
+        *((name, "distinct", only_valid) for name in lists),
+        ("exact", "all", None),
+        *((name, "sum", None) for name in numbers),
+    ]
+    keys = ["place"] if part == "place" else ["place", part]
+    sums = rows.group_by(keys).aggregate(kinds)
+    names = sums[part] if part != "place" else pa.nulls(sums.num_rows, pa.string())
+    columns = {"place": sums["place"], "part": pa.array([part] * sums.num_rows, pa.string()), "name": names}
+    columns |= {name: sums[f"{name}_{kind}"] for name, kind, _ in kinds}
+    return pa.table(columns)
 
 
 def over_time(store: MonitorTables, job: OneJob, within: Span, place: str = SERVERS) -> pa.Table:
@@ -190,6 +210,14 @@ def others_over_time(store: MonitorTables, ids: list[str], file_systems: list[st
         return summaries.asked(store, summaries.OWNERS, within, lambda rows: sql(rows, "metadata"))
     need = Need(PLACES[SERVERS], sums(SERVERS), tuple(map(literally, ids)) or ("",))
     return _curve(store, sql("job_io", metadata()), within, need)
+
+
+def by_other(rows: pa.Table, others: Mapping[str, int]) -> pa.Table:
+    """Of `others_over_time`: bucket, other, bytes, metadata. OTHERS: id -> a number for whose it is."""
+    which = pc.index_in(rows["id"], value_set=pa.array(others.keys(), pa.string()))
+    numbered = rows.append_column("other", pa.array(others.values(), pa.int64()).take(which))
+    sums = numbered.group_by(["other", "bucket"]).aggregate([("bytes", "sum"), ("metadata", "sum")])
+    return sums.rename_columns(["other", "bucket", "bytes", "metadata"])
 
 
 def _on(file_systems: list[str]) -> str:

@@ -138,8 +138,11 @@ def _others(question: Question, job: OneJob, within: Span, systems: list[str]) -
     if not systems:
         return []
     heavy = as_rows(questions.heaviest_others(question.store, job, within, systems))
-    ids = [one for other in heavy for one in _listed(other["ids"])]
-    rows = as_rows(questions.others_over_time(question.store, ids, systems, within))
+    ids = {one: number for number, other in enumerate(heavy) for one in _listed(other["ids"])}
+    found = questions.others_over_time(question.store, list(ids), systems, within)
+    rows: list[Rows] = [[] for _ in heavy]
+    for row in as_rows(questions.by_other(found, ids)):
+        rows[int(str(row["other"]))].append(row)
     titles = {
         "bytes": (text.gettext("Bytes read and written by other jobs"), "bytes_rate"),
         "metadata": (text.gettext("Metadata operations of other jobs"), "rate"),
@@ -150,18 +153,16 @@ def _others(question: Question, job: OneJob, within: Span, systems: list[str]) -
     ]
 
 
-def _other_curves(question: Question, within: Span, heavy: Rows, rows: Rows, value: str) -> list[Curve]:
+def _other_curves(question: Question, within: Span, heavy: Rows, rows: list[Rows], value: str) -> list[Curve]:
     known = (within.begin, known_span([], within, question.asked.now)[1])
     chosen = sorted(
-        (other for other in heavy if _float(other[value]) > 0), key=lambda other: -_float(other[value])
+        (number for number, other in enumerate(heavy) if _float(other[value]) > 0),
+        key=lambda number: -_float(heavy[number][value]),
     )
     curves = []
-    for place, other in enumerate(chosen[: questions.HEAVIEST]):
-        ids = set(_listed(other["ids"]))
-        own = [row for row in rows if row["id"] in ids]
-        curves.append(
-            Curve(_other_label(question, other), values(own, value, within, known=known), f"c{place}")
-        )
+    for place, number in enumerate(chosen[: questions.HEAVIEST]):
+        label = _other_label(question, heavy[number])
+        curves.append(Curve(label, values(rows[number], value, within, known=known), f"c{place}"))
     return curves
 
 
