@@ -43,7 +43,7 @@ test: setup
 test-prometheus: setup
 	cargo build --quiet --locked -p iodock-agent
 	@if program=$$(tools/prometheus.sh); then \
-		IODOCK_PROMETHEUS="$$program" $(BIN)/python -m pytest tests/test_prometheus_real.py; \
+		IODOCK_PROMETHEUS="$$program" $(BIN)/python -m pytest tests/test_prometheus_real.py tests/test_collector_metrics.py; \
 	elif [ $$? = 3 ]; then echo "skipped: test-prometheus, there is no Prometheus to be had here"; \
 	else exit 1; fi
 

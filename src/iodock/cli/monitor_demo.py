@@ -84,10 +84,11 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int) -
         names = Names(centre, collector.writer)
         stack.enter_context(_simulated(tree, Happenings(tree), names))
         stack.enter_context(_agents(agent, tree, address_of(door, None), folder))
+        room = places(load().connections, Access())
         serve(
-            application(collector, Access(), Site(is_synthetic=True)), door, None, wake,
+            application(collector, Access(), Site(is_synthetic=True), places=room), door, None, wake,
             lambda url: _say_the_begin(url, note, collector.store.folder),
-            places(load().connections, Access()),
+            room,
         )  # fmt: skip
 
 

@@ -160,7 +160,7 @@ def _read(place: Place, serving: _Serving) -> None:
     """Nothing is kept here."""
     from iodock.portal.app import reading
 
-    app = reading(place.prometheus(), serving.access, serving.site)
+    app = reading(place.prometheus(), serving.access, serving.site, serving.places)
     with told_to_end() as wake:
         serving.until(wake, app)
 
@@ -193,19 +193,21 @@ def _collect(place: Place, keep: Keep, serving: _Serving, pulled: Pulling | None
         stack.enter_context(collector.running(say))
         if pulled:
             stack.enter_context(pulling(collector, pulled, limits, serving.tell))
-        serving.until(wake, application(collector, serving.access, serving.site, limits))
+        app = application(collector, serving.access, serving.site, limits, serving.places)
+        serving.until(wake, app)
 
 
 def installed() -> None:
     """Raises RequestError where what serves pages is missing."""
     try:
+        import prometheus_client
         import starlette
         import uvicorn
     except ModuleNotFoundError as error:
         raise RequestError(
             f"{error.name} is not installed", 'pip install "iodock[monitor]" installs it'
         ) from error
-    del starlette, uvicorn
+    del prometheus_client, starlette, uvicorn
 
 
 def _site(jobid_name: str | None) -> Site:

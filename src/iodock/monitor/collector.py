@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from iodock import _native
@@ -24,6 +25,23 @@ Tell = Callable[[str], None]
 """Gets one line for whoever runs the collector."""
 
 
+_REASONS = ("a push that is too long", "too many pushes at once", "more than a machine has to tell")
+_MOST_SENDERS = 100_000
+
+
+@dataclass
+class Taken:
+    """What came since the collector began."""
+
+    batches: int = 0
+    size_bytes: int = 0
+    values: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    """Of a few reasons, how often."""
+    agents: dict[str, int] = field(default_factory=dict)
+    """Machine -> when a batch of its agent was kept last, ns since the epoch."""
+
+
 class Collector:
     """One store that this process writes. `push` may be called from any thread."""
 
@@ -39,6 +57,8 @@ class Collector:
         self._trouble: dict[str, str] = {}
         self._refused: Counter[tuple[str, str, str]] = Counter()
         self._refusing = threading.Lock()
+        self._taken, self._kept = Taken(), dict[tuple[str, str], int]()
+        self._counting = threading.Lock()
 
     @property
     def replayed(self) -> tuple[int, int]:
@@ -55,12 +75,36 @@ class Collector:
         after so much no frame more is taken. What the sender is to blame for is in the answer. Raises
         StoreError where they could not be kept."""
         with _as_store_error():
-            return self._intake.take(frames, host, most)
+            taken = self._intake.take(frames, host, most)
+        self._count(taken)
+        return taken
+
+    def taken(self) -> Taken:
+        """As of now. May be called from any thread."""
+        with self._counting:
+            one = self._taken
+            return replace(one, refused=one.refused.copy(), agents=one.agents.copy())
+
+    def _count(self, taken: _native.MonitorTaken) -> None:
+        size_bytes, values, _ = taken.work
+        sender = (taken.host, taken.spool)
+        with self._counting:
+            self._taken.size_bytes += size_bytes
+            self._taken.values += values
+            if taken.kept:
+                # Batches of a spool are numbered. Of one that was not heard yet the last one is new.
+                before = self._kept.get(sender, taken.kept - 1)
+                self._taken.batches += max(0, taken.kept - before)
+                if len(self._kept) < _MOST_SENDERS or sender in self._kept:
+                    self._kept[sender] = max(taken.kept, before)
+                    self._taken.agents[taken.host] = time.time_ns()
 
     def refuse(self, refusal: Refusal, host: str = "") -> None:
         """Counts what is not taken; the next flush writes it as a loss. May be called from any thread."""
         with self._refusing:
             self._refused[host, refusal.sender, refusal.why] += 1
+        with self._counting:
+            self._taken.refused[refusal.why if refusal.why in _REASONS else "not a good batch"] += 1
 
     def sync(self) -> None:
         """Puts on the disk what was taken until now. Raises StoreError."""

@@ -7,6 +7,7 @@ import select
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from iodock.monitor.access import Access
 from iodock.monitor.collector import Collector
 from iodock.portal.connections import InPieces, Listener, Places, protocol, raise_open_files
 from iodock.portal.door import Door
+from iodock.portal.metrics import Metrics
 from iodock.portal.pages import Pages
 from iodock.portal.shown.page import Site
 from iodock.settings import AgentLimits, ConnectionLimits
@@ -44,16 +46,31 @@ class Tls:
 
 
 def application(
-    collector: Collector, access: Access, site: Site | None = None, limits: AgentLimits | None = None
+    collector: Collector,
+    access: Access,
+    site: Site | None = None,
+    limits: AgentLimits | None = None,
+    places: Places | None = None,
 ) -> Starlette:
-    """The pages, and the door for agents."""
-    door = Route("/api/v1/samples", Door(collector, access, limits).push, methods=["POST"])
-    return _application(collector.store, access, site, [door])
+    """The pages, the door for agents, and what the collector says of itself."""
+    metrics = Metrics(collector.store, access, time.time_ns, collector, places)
+    door = Door(collector, access, limits)
+
+    async def push(request: Request) -> Response:
+        response = await door.push(request)
+        metrics.pushes.labels(str(response.status_code)).inc()
+        return response
+
+    more = [Route("/api/v1/samples", push, methods=["POST"]), Route("/metrics", metrics.answer)]
+    return _application(collector.store, access, site, more)
 
 
-def reading(store: MonitorTables, access: Access, site: Site | None = None) -> Starlette:
+def reading(
+    store: MonitorTables, access: Access, site: Site | None = None, places: Places | None = None
+) -> Starlette:
     """The pages only: what is read is collected elsewhere."""
-    return _application(store, access, site, [])
+    metrics = Metrics(store, access, time.time_ns, None, places)
+    return _application(store, access, site, [Route("/metrics", metrics.answer)])
 
 
 def _application(store: MonitorTables, access: Access, site: Site | None, more: Sequence[Route]) -> Starlette:

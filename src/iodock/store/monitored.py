@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -107,6 +108,8 @@ class MonitorStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: tuple[tuple[int, int], Catalogue] | None = None
+        self.on_asked: Callable[[str, float], None] = lambda resolution, seconds: None
+        """Gets how long each question took, and of which resolution it was."""
 
     @property
     def catalogue(self) -> Catalogue:
@@ -154,14 +157,16 @@ class MonitorStore:
             raise QueryError(str(error)) from error
 
     def _ask(self, sql: str, parameters: Sequence[object], begin: int, end: int, resolution: str) -> pa.Table:
-        catalogue = self.catalogue
+        catalogue, begun = self.catalogue, time.perf_counter()
         with self._connection.cursor() as cursor:
             # Only what is asked for: to open hundreds of files takes longer than most answers.
             for table in tables_in(sql):
                 level = "fine" if table in MOMENTS else resolution
                 names = [file.name for file in catalogue.chosen(table, level, begin, end)]
                 cursor.execute(self._view(table, names, begin, end))
-            return cursor.sql(sql, params=list(parameters)).to_arrow_table()
+            found = cursor.sql(sql, params=list(parameters)).to_arrow_table()
+        self.on_asked(resolution, time.perf_counter() - begun)
+        return found
 
     def _view(self, table: str, names: list[str], begin: int, end: int) -> str:
         rows = self.rows(names) if names else nothing(table)
