@@ -594,3 +594,26 @@ def test_a_job_with_0_cores_has_no_ratio(tmp_path: Path) -> None:
         written(tmp_path, FIGURE_2_20.replace("(USE)                     : 3", "(USE) : 0"))
     ).records()
     assert (record.cores, utilisation(record)) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("zsh.log", "0.00s user 0.10s", "infs user 0.10s"),
+        ("zsh.log", "2.564 total", "2.5x4 total"),
+        ("csh.log", "0.034s 0:01.31", "0. 34s 0:01.31"),
+        ("gnu-default.log", "0:00.13elapsed", "0:00.13mlapsed"),
+        ("gnu-default.log", "0.07user", "0.xuser"),
+        ("bash.log", "user\t0m0.075s", "usar\t0m0.075s"),
+        ("bash.log", "sys\t", "sxs\t"),
+        ("bash.log", "real\t", "r.al\t"),
+    ],
+)
+def test_a_line_of_times_that_was_damaged_is_counted(
+    name: str, right: str, wrong: str, tmp_path: Path
+) -> None:
+    text = (FIXTURES / name).read_text()
+    assert right in text and losses(files(name)) == {}
+    form = {"bash.log": "shell-time", "gnu-default.log": "gnu-time"}.get(name, f"{name[:3]}-time")
+    read = files(written(tmp_path, text.replace(right, wrong, 1)), form=form)
+    assert losses(read) == {"damaged-line": 1}

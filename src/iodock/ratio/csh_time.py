@@ -16,6 +16,9 @@ from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
 _CSH = re.compile(r"(?<![\w.,])(\d+[.,]\d+)u (\d+[.,]\d+)s (\d+:[\d:.,]+) \d+(?:[.,]\d+)?%")
+_NEARLY_CSH = re.compile(r"\d+\+\d+k \d+\+\d+io \d+pf\+\d+w|\d+[.,]\d+u \d+[.,]\d+s ")
+_NEARLY_ZSH = re.compile(r"s user \S+s system | system \S+% cpu |% cpu \S+ total")
+"""Of lines of times that were damaged."""
 _ZSH = re.compile(
     r"^(.*?)\s*(?<![\w.,])(\d+[.,]\d+)s user (\d+[.,]\d+)s system \d+% cpu ([\d:.,]+) total\s*$", re.M
 )
@@ -32,6 +35,8 @@ def read_csh(reading: Reading) -> Iterator[Record]:
         if found := _CSH.search(line):
             name = f"{reading.source.name}:{number}"
             yield _record(name, found[3], found[1], found[2], reading.at(number))
+        elif _NEARLY_CSH.search(line):
+            reading.losses.count("damaged-line", reading.at(number))
 
 
 def sniff_zsh(sample: Sample) -> float:
@@ -45,6 +50,8 @@ def read_zsh(reading: Reading) -> Iterator[Record]:
         if found := _ZSH.match(line):
             name = found[1].strip() or f"{reading.source.name}:{number}"
             yield _record(name, found[4], found[2], found[3], reading.at(number))
+        elif _NEARLY_ZSH.search(line):
+            reading.losses.count("damaged-line", reading.at(number))
 
 
 def _record(name: str, real: str, user: str, system: str, at: str) -> Record:

@@ -23,6 +23,8 @@ _READ, _WRITTEN, _STATUS = "File system inputs", "File system outputs", "Exit st
 _NAMES = "|".join(map(re.escape, (_ELAPSED, _USER, _SYSTEM, _READ, _WRITTEN, _STATUS)))
 _FIELD = re.compile(rf"\s*({_NAMES}): (.*)$")
 _LINE = re.compile(r"(\d+[.,]\d\d)user (\d+[.,]\d\d)system (\d+:[\d:.,]+)elapsed (?:\d+|\?)%CPU")
+_NEARLY = re.compile(r"\S+user \S+system |system \S+elapsed |elapsed \S+%CPU \(")
+"""Of a line of times that was damaged."""
 _INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
 
 
@@ -89,6 +91,8 @@ def read_default(reading: Reading) -> Iterator[Record]:
             waiting = None
         if found := _LINE.search(line):
             waiting = _default(found, reading, number)
+        elif _NEARLY.search(line):
+            reading.losses.count("damaged-line", reading.at(number))
     if waiting is not None:
         yield waiting
 

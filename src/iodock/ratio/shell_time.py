@@ -37,7 +37,7 @@ def sniff(sample: Sample) -> float:
 
 def read(reading: Reading) -> Iterator[Record]:
     """One record per three lines."""
-    for line, times in _found(reading.source.lines()):
+    for line, times in _found(reading.source.lines(), reading):
         yield Record(
             name=f"{reading.source.name}:{line}",
             real=times["real"],
@@ -47,10 +47,13 @@ def read(reading: Reading) -> Iterator[Record]:
         )
 
 
-def _found(lines: Iterator[tuple[int, str]] | enumerate[str]) -> Iterator[tuple[int, dict[str, float]]]:
-    """Line number of the first label, and the three times. Any other line in between starts afresh."""
+def _found(
+    lines: Iterator[tuple[int, str]] | enumerate[str], reading: Reading | None = None
+) -> Iterator[tuple[int, dict[str, float]]]:
+    """Line number of the first label, and the three times. Any other line in between starts afresh; two of
+    three are counted as damaged in READING."""
     times: dict[str, float] = {}
-    first = 0
+    first = lone = 0
     for number, line in lines:
         if not line.strip():
             continue
@@ -58,13 +61,26 @@ def _found(lines: Iterator[tuple[int, str]] | enumerate[str]) -> Iterator[tuple[
             yield number, whole
         label = _labelled(line)
         if label is None or label[0] in times:
+            if len(times) == 2:
+                _count(reading, first)
+            lone = first if set(times) == {"real"} else lone
             times = {}
         if label is not None:
             first = first if times else number
             times[label[0]] = label[1]
+            if set(times) == {"sys"} and lone and number == lone + 2:
+                # The line between `real` and `sys` is one of times that was damaged.
+                _count(reading, lone)
         if len(times) == len(_LABELS):
             yield first, times
             times = {}
+    if len(times) == 2:
+        _count(reading, first)
+
+
+def _count(reading: Reading | None, line: int) -> None:
+    if reading is not None:
+        reading.losses.count("damaged-line", reading.at(line))
 
 
 def _in_one_line(line: str) -> dict[str, float] | None:

@@ -13,8 +13,9 @@ from iodock.bounded.documents import from_json
 from iodock.health.readers.base import Source, number
 from iodock.health.readers.ior_rows import MIB, Result, Row, Run
 
-_INNERMOST = re.compile(r'\{(?:[^{}"]|"(?:\\.|[^"\\])*")*\}')
-_MEMBER = re.compile(r'"(Version|Began|Finished|Command line|Machine)"\s*:\s*("(?:\\.|[^"\\])*")')
+# Possessive: an object without an end would need memory for each of its characters.
+_INNERMOST = re.compile(r'\{(?:[^{}"]++|"(?:\\.|[^"\\])*+")*+\}')
+_MEMBER = re.compile(r'"(Version|Began|Finished|Command line|Machine)"\s*:\s*("(?:\\.|[^"\\])*+")')
 _NAMES = {
     "Version": "version",
     "Began": "began",
