@@ -158,7 +158,7 @@ class _Place:
             raise place.wrong("is missing")
         if not isinstance(place.value, types) or (isinstance(place.value, bool) and bool not in types):
             raise place.wrong(f"should be {' or '.join(_NAMES[one] for one in types)}")
-        if isinstance(place.value, float) and not math.isfinite(place.value):
+        if isinstance(place.value, (int, float)) and not _is_finite(place.value):
             raise place.wrong("is not finite")
         return place
 
@@ -281,10 +281,18 @@ def _latency_in(place: _Place) -> Latency | None:
     return Latency(**times, count=inner.count("count"))
 
 
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number of hundreds of digits.
+        return False
+
+
 def _values_in(place: _Place) -> tuple[float, ...]:
     values = place.value or []
     for at, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
             raise place.wrong(f"[{at}] should be a number")
     return tuple(float(value) for value in values)
 

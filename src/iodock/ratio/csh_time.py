@@ -16,8 +16,8 @@ from iodock.ratio.reader import Reader, Reading, Sample
 from iodock.ratio.record import Record
 
 _CSH = re.compile(r"(?<![\w.,])(\d+[.,]\d+)u (\d+[.,]\d+)s (\d+:[\d:.,]+) \d+(?:[.,]\d+)?%")
-_NEARLY_CSH = re.compile(r"\d+\+\d+k \d+\+\d+io \d+pf\+\d+w|\d+[.,]\d+u \d+[.,]\d+s ")
-_NEARLY_ZSH = re.compile(r"s user \S+s system | system \S+% cpu |% cpu \S+ total")
+_NEARLY_CSH = re.compile(r"\d[.,]\d{1,20}u \d|\d{1,20}io \d{1,20}pf\+\d{1,20}w")
+_NEARLY_ZSH = re.compile(r"s user \S{1,40}s system | system \S{1,40}% cpu |% cpu \S{1,40} total")
 """Of lines of times that were damaged."""
 _ZSH = re.compile(
     r"^(.*?)\s*(?<![\w.,])(\d+[.,]\d+)s user (\d+[.,]\d+)s system \d+% cpu ([\d:.,]+) total\s*$", re.M
@@ -26,12 +26,12 @@ _ZSH = re.compile(
 
 def sniff_csh(sample: Sample) -> float:
     """Sure of its line."""
-    return 0.9 if _CSH.search(sample.text) else 0.0
+    return 0.9 if any(map(_CSH.search, sample.lines)) else 0.0
 
 
 def read_csh(reading: Reading) -> Iterator[Record]:
     """One record per line of times."""
-    for number, line in reading.source.lines():
+    for number, line in reading.lines():
         if found := _CSH.search(line):
             name = f"{reading.source.name}:{number}"
             yield _record(name, found[3], found[1], found[2], reading.at(number))
@@ -41,12 +41,12 @@ def read_csh(reading: Reading) -> Iterator[Record]:
 
 def sniff_zsh(sample: Sample) -> float:
     """Sure of its line."""
-    return 0.9 if "s user " in sample.text and _ZSH.search(sample.text) else 0.0
+    return 0.9 if "s user " in sample.text and any(map(_ZSH.match, sample.lines)) else 0.0
 
 
 def read_zsh(reading: Reading) -> Iterator[Record]:
     """One record per line of times, which names the command."""
-    for number, line in reading.source.lines():
+    for number, line in reading.lines():
         if found := _ZSH.match(line):
             name = found[1].strip() or f"{reading.source.name}:{number}"
             yield _record(name, found[4], found[2], found[3], reading.at(number))

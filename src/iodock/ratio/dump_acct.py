@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from iodock.ratio.clocks import clock_seconds
-from iodock.ratio.reader import Reader, Reading, Sample
+from iodock.ratio.reader import LONGEST_LINE, Reader, Reading, Sample
 from iodock.ratio.record import Record
 
 TICKS_PER_S = 100
@@ -34,7 +34,7 @@ def read(reading: Reading) -> Iterator[Record]:
     """One record per process."""
     match, path = _LINE.match, reading.source.path
     for number, line in reading.source.lines():
-        found = match(line)
+        found = match(line) if len(line) <= LONGEST_LINE else None
         if found is None:
             if line.strip():
                 reading.losses.count("damaged-line", reading.at(number))

@@ -22,8 +22,8 @@ _USER, _SYSTEM = "User time (seconds)", "System time (seconds)"
 _READ, _WRITTEN, _STATUS = "File system inputs", "File system outputs", "Exit status"
 _NAMES = "|".join(map(re.escape, (_ELAPSED, _USER, _SYSTEM, _READ, _WRITTEN, _STATUS)))
 _FIELD = re.compile(rf"\s*({_NAMES}): (.*)$")
-_LINE = re.compile(r"(\d+[.,]\d\d)user (\d+[.,]\d\d)system (\d+:[\d:.,]+)elapsed (?:\d+|\?)%CPU")
-_NEARLY = re.compile(r"\S+user \S+system |system \S+elapsed |elapsed \S+%CPU \(")
+_LINE = re.compile(r"(?<!\d)(\d+[.,]\d\d)user (\d+[.,]\d\d)system (\d+:[\d:.,]+)elapsed (?:\d+|\?)%CPU")
+_NEARLY = re.compile(r"user \S{1,40}system |system \S{1,40}elapsed |elapsed \S{1,20}%CPU \(")
 """Of a line of times that was damaged."""
 _INPUTS = re.compile(r"(\d+)inputs\+(\d+)outputs ")
 
@@ -78,13 +78,13 @@ def block_bytes(*counts: str | None) -> int | None:
 
 def sniff_default(sample: Sample) -> float:
     """Its one line is hardly written by anything else."""
-    return 0.95 if _LINE.search(sample.text) else 0.0
+    return 0.95 if any(map(_LINE.search, sample.lines)) else 0.0
 
 
 def read_default(reading: Reading) -> Iterator[Record]:
     """One record per line of times; its I/O stands in the next line."""
     waiting: Record | None = None
-    for number, line in reading.source.lines():
+    for number, line in reading.lines():
         if waiting is not None:
             blocks = _INPUTS.match(line)
             yield waiting._replace(io_bytes=block_bytes(*blocks.groups()) if blocks else None)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from iodock.ratio.clocks import clock_seconds, date_seconds, whole_number
-from iodock.ratio.reader import Reader, Reading, Sample
+from iodock.ratio.reader import LONGEST_LINE, Reader, Reading, Sample
 from iodock.ratio.record import Record
 
 _FIELD = re.compile(r"\s*([A-Z][A-Z0-9 /()#_-]*?)\s*:\s*(.*?)\s*$")
@@ -50,6 +50,9 @@ def _jobs(reading: Reading) -> Iterator[_Job]:
     """Cuts the text into jobs: each begins with its heading, or with another JOB ID."""
     job: _Job | None = None
     for number, line in reading.source.lines():
+        if len(line) > LONGEST_LINE:
+            reading.losses.count("damaged-line", reading.at(number))
+            continue
         heading = line.strip()
         found = _FIELD.match(line)
         another = found is not None and found[1] == "JOB ID" and job is not None and "JOB ID" in job.fields

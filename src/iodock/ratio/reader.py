@@ -10,6 +10,8 @@ from iodock.ratio.record import Losses, Record
 from iodock.ratio.source import Source
 
 _NUL_SHARE = 0.01
+LONGEST_LINE = 4096
+"""No line of times is longer; regular expressions may take the square of a line's length."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,8 @@ class Sample:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The text's lines."""
-        return self.text.splitlines()
+        """The text's lines; of those that are too long for times nothing."""
+        return [line if len(line) <= LONGEST_LINE else "" for line in self.text.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,10 @@ class Reading:
     def at(self, line: int) -> str:
         """`FILE:LINE`."""
         return f"{self.source.path}:{line}"
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Number and text of lines that are short enough for times; others are a program's own output."""
+        return ((number, line) for number, line in self.source.lines() if len(line) <= LONGEST_LINE)
 
     def note(self, text: str) -> None:
         """Something that must stand beside the numbers."""

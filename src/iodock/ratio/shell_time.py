@@ -37,7 +37,7 @@ def sniff(sample: Sample) -> float:
 
 def read(reading: Reading) -> Iterator[Record]:
     """One record per three lines."""
-    for line, times in _found(reading.source.lines(), reading):
+    for line, times in _found(reading.lines(), reading):
         yield Record(
             name=f"{reading.source.name}:{line}",
             real=times["real"],

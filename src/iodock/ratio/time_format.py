@@ -40,7 +40,7 @@ def read(reading: Reading) -> Iterator[Record]:
     needed."""
     pattern, lines = expression(reading.options.time_format or "")
     window: list[str] = []
-    for number, line in reading.source.lines():
+    for number, line in reading.lines():
         window = [*window[1 - lines :], line.strip()] if lines > 1 else [line.strip()]
         found = pattern.fullmatch("\n".join(window)) if len(window) == lines else None
         if found:

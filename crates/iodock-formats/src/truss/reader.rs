@@ -140,6 +140,15 @@ impl LogReader for TrussReader {
     }
 }
 
+/// Does a call with its result stand in a text, `write(4, " a", 1) = 1`? Structures have none.
+fn is_call(text: &[u8]) -> bool {
+    let named = memchr::memchr(b'(', text)
+        .is_some_and(|open| open > 0 && (text[open - 1].is_ascii_alphanumeric() || text[open - 1] == b'_'));
+    let Some(close) = memchr::memrchr(b')', text).filter(|_| named) else { return false };
+    let result = text[close + 1..].trim_ascii_start();
+    result.starts_with(b"= ") || result.starts_with(b"Err#")
+}
+
 impl Parser<'_> {
     /// Takes one line in; `false` if it can't be read.
     #[inline]
@@ -162,6 +171,8 @@ impl Parser<'_> {
                 self.add_arguments(arguments);
             }
             Body::Envp => self.above.environment = true,
+            // Behind a time that can't be read.
+            Body::Continuation if is_call(text) => return false,
             Body::Continuation => self.structure(text),
             Body::Known => {
                 if stamped {

@@ -229,6 +229,17 @@ fn deltas_alone_add_up() {
 }
 
 #[test]
+fn a_call_behind_an_unreadable_time_is_no_structure() {
+    for time in ["x.5000", "1e-320", "\u{fffd}.5000"] {
+        let text = String::from_utf8(fixture("truss/delta.truss")).expect("text");
+        let damaged = text.replacen("0.5000", time, 1);
+        assert_ne!(damaged, text);
+        let (_, batches) = read(damaged.as_bytes(), 10);
+        assert_eq!((calls(&batches).len(), lost(&batches, LossKind::UnreadableLines)), (4, 2), "{time}");
+    }
+}
+
+#[test]
 fn an_offset_behind_a_pointer_is_not_the_pointer() {
     let log = b"execve(\"/a\", 0x08047A9C, 0x08047AA4)  argc = 1\n\
         sendfile(4, 3, 0x08047A9C, 100)\t\t= 100\nsendfile(4, 3, 0x00000000, 100)\t\t= 100\n";

@@ -23,6 +23,8 @@ _NOTHING = ("", "-", "NA", "N/A")
 """As benchmarks write what they did not measure."""
 _MOST = 1e30
 """What is larger was damaged, and would overflow in another unit."""
+_LONGEST_LINE = 8192
+"""Longer than any line of a table, and than most commands."""
 _SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
 _POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
 
@@ -52,8 +54,21 @@ class Source:
         return "" if b"\0" in content else content.decode("utf-8", "replace").replace("\r\n", "\n")
 
     @cached_property
-    def lines(self) -> list[str]:
+    def whole_lines(self) -> list[str]:
+        """However long: not for regular expressions, which may take the square of a line's length."""
         return self.text.split("\n")
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """Without what is behind the first characters of a line that is too long, which is counted."""
+        lines = list(self.whole_lines)
+        for at, line in enumerate(lines):
+            if len(line) > _LONGEST_LINE:
+                lines[at] = line[:_LONGEST_LINE]
+                self.doubts.count(
+                    f"a line of more than {_LONGEST_LINE:,} characters", "line", self.at(at + 1)
+                )
+        return lines
 
     @property
     def start(self) -> str:

@@ -87,7 +87,7 @@ def read(source: Source) -> Measurements:
     if _LIVE.match(source.start):
         what = "live statistics of elbencho: rates of moments, not of phases"
         raise source.wrong(1, what, "give the file of --csvfile, --jsonfile or --resfile")
-    if _is_head(source.lines[0].split(",")):
+    if _is_head(source.whole_lines[0].split(",")):
         phases = list(_from_csv(source))
     elif '"phase_type":' in source.start:
         phases = list(_from_json(source))
@@ -103,7 +103,9 @@ def read(source: Source) -> Measurements:
             repeats.add(cell)
     found = repeats.cells()
     if not found:
-        raise source.wrong(len(source.lines), "no phase of elbencho that moves data or files in it", _HINT)
+        raise source.wrong(
+            len(source.whole_lines), "no phase of elbencho that moves data or files in it", _HINT
+        )
     return Measurements(_protocol(phases, sorted(without)), found)
 
 
@@ -127,7 +129,7 @@ def _protocol(phases: list[Phase], without: list[str]) -> Protocol:
 
 def _from_csv(source: Source) -> Iterator[Phase]:
     columns: list[str] = []
-    for line, text in enumerate(source.lines, 1):
+    for line, text in enumerate(source.whole_lines, 1):
         # Its own commas are replaced, and only the command, which stands last, has quotes.
         fields = [one.strip() for one in text.split(",")]
         if _is_head(fields):
@@ -144,7 +146,7 @@ def _from_csv(source: Source) -> Iterator[Phase]:
 
 
 def _from_json(source: Source) -> Iterator[Phase]:
-    for line, text in enumerate(source.lines, 1):
+    for line, text in enumerate(source.whole_lines, 1):
         if not text.strip():
             continue
         try:

@@ -10,6 +10,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cache, Cell, MeasurementError, Measurements, Protocol, Unit
 from iodock.health.readers import ior, mdtest
 from iodock.health.readers.base import Reader, Source, number, whole
@@ -23,6 +24,8 @@ _SCORE = re.compile(
     r"^\[\s*SCORE(-invalid)?\s*\] Bandwidth (\S+) GiB/s : IOPS (\S+) kiops : TOTAL (\S+)"
     r"( ?\[INVALID\])?"
 )
+_NEARLY = re.compile(r"\[\s*[^\]\s].{0,200}(?:\bGiB/s|kIOPS|: time \S+ seconds|: TOTAL )")
+"""Of a line that was damaged."""
 _SECTION = re.compile(r"^\[([\w-]{1,60})\]\s*$")
 _VERSION = re.compile(r"^IO500 version (\S+)", re.MULTILINE)
 _WHAT = {
@@ -103,6 +106,8 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
             if score[1] or score[5]:
                 invalid.append("SCORE")
             cells.extend(_scores((score[2], score[3], score[4]), said, line))
+        elif _NEARLY.match(text):
+            said.doubts.count(CUT_ROW, text[:40], said.at(line))
     return cells, invalid
 
 

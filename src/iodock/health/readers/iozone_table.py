@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.readers.base import Source, option, size
 
 COLUMNS = (
@@ -143,9 +144,12 @@ def reports(source: Source, command: list[str]) -> Iterator[Rate]:
         elif text.startswith('"') and column is not None and records:
             file_size = _QUOTED.match(text)
             if file_size is None:
-                column = None
+                source.doubts.count(CUT_ROW, "iozone", source.at(line))
                 continue
-            for record, value in zip(records, text[file_size.end() :].split(), strict=False):
+            values = text[file_size.end() :].split()
+            if len(values) > len(records):
+                source.doubts.count(CUT_ROW, "iozone", source.at(line))
+            for record, value in zip(records, values, strict=False):
                 yield Rate(line, column, value, int(file_size[1]) << 10, record)
         elif column is not None:
             records = [int(one) << 10 for one in _QUOTED.findall(text)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Json, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, option, whole, words
 
@@ -36,6 +37,8 @@ def read(source: Source) -> Measurements:
     for line, text in enumerate(source.lines, 1):
         phase = _PHASE.match(text)
         if phase is None:
+            if "iops/s" in text or " op-max:" in text:
+                source.doubts.count(CUT_ROW, text[:40], source.at(line))
             continue
         rate = source.rate(phase[2], line, f"md-workbench {phase[1]}")
         for operation, quantiles in _OPERATION.findall(text) if rate is not None else ():

@@ -23,7 +23,7 @@ _COMMAND = re.compile(r"^(?:V-\d+: )?Command line used\s*: *(.*)$")
 _TASKS = re.compile(r"^(?:V-\d+: )?(\d{1,9}) tasks, \d+ (?:file|director)")
 _HEAD = re.compile(r"^(?:V-\d+: )?\s*Operation\b.*\bMean\b")
 _COLUMN = re.compile(r"per Rank:|per Iteration:|Max|Min|Mean|Std Dev")
-_ROW = re.compile(r"^(?:V-\d+: )?\s+((?:Directory|File|Tree) \w+)( \(stonewall\))?\s*:?\s+(\S.*?)\s*$")
+_ROW = re.compile(r"^(?:V-\d+: )?\s+((?:Directory|File|Tree) \w+)( \(stonewall\))?\s*:?\s+(\S.*)$")
 _SUMMARY = re.compile(r"^(?:V-\d+: )?SUMMARY(?: (\w+))?.*\(of (\d{1,9}) iterations\)")
 _WHAT = {
     "creation": "create",
