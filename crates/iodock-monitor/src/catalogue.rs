@@ -6,6 +6,7 @@ use crate::place::SenderId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "iodock monitor store";
@@ -54,6 +55,15 @@ impl Default for Catalogue {
     }
 }
 
+/// As for those who only read the store.
+const MOST_BYTES: u64 = 64 << 20;
+
+fn read_up_to(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    fs::File::open(path)?.take(most).read_to_end(&mut content)?;
+    Ok(content)
+}
+
 impl Catalogue {
     /// Of a folder. Where there is nothing yet an empty one is written before anything else: whatever is killed then,
     /// the next start knows that it is a store.
@@ -63,7 +73,13 @@ impl Catalogue {
     pub fn open(folder: &Path) -> Result<Catalogue, MonitorError> {
         let path = folder.join(FILE);
         let no_store = |why: String| MonitorError::NotAStore { path: path.clone(), why };
-        let text = match fs::read(&path) {
+        let text = match read_up_to(&path, MOST_BYTES + 1) {
+            Ok(text) if text.len() as u64 > MOST_BYTES => {
+                return Err(no_store(format!(
+                    "larger than {} MiB, the limit for a catalogue",
+                    MOST_BYTES >> 20
+                )));
+            }
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return match remains(folder) {
@@ -151,6 +167,17 @@ pub fn day_of(time: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intake::tests::Folder;
+
+    #[test]
+    fn a_catalogue_without_an_end_is_refused() {
+        let folder = Folder::new("catalogue-long");
+        fs::create_dir_all(&folder.0).expect("a folder");
+        let file = fs::File::create(folder.0.join(FILE)).expect("a file");
+        file.set_len(1 << 40).expect("a sparse file");
+        let error = Catalogue::open(&folder.0).expect_err("too long");
+        assert!(error.to_string().contains("larger than 64 MiB"), "{error}");
+    }
 
     #[test]
     fn days_are_those_of_utc() {

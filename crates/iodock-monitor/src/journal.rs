@@ -5,9 +5,13 @@ use crate::error::MonitorError;
 use iodock_samples::batch::Batch;
 use iodock_samples::frame::{self, Damage};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of a segment that are read at once.
+const WINDOW: usize = 32 << 20;
+const LONGEST_FRAME: usize = frame::HEADER + frame::LONGEST + frame::LONGEST / 128;
 
 pub struct Journal {
     folder: PathBuf,
@@ -104,24 +108,47 @@ pub fn replay(folder: &Path, first: u64, take: &mut dyn FnMut(Batch)) -> Result<
             continue;
         }
         replayed.next = number + 1;
-        let content = fs::read(&path).map_err(MonitorError::io(&path))?;
-        let mut rest = content.as_slice();
-        while !rest.is_empty() {
-            match frame::decode(rest) {
-                Ok((batch, behind)) => {
-                    take(batch);
-                    replayed.batches += 1;
-                    rest = behind;
-                }
-                Err(damage) => {
-                    let skipped = next_frame(rest, &damage);
-                    replayed.torn += (rest.len() - skipped.len()) as u64;
-                    rest = skipped;
-                }
+        File::open(&path)
+            .and_then(|mut file| replay_segment(&mut file, WINDOW, &mut replayed, take))
+            .map_err(MonitorError::io(&path))?;
+    }
+    Ok(replayed)
+}
+
+/// Reads a segment of any length with memory for two windows, each of which holds the longest frame.
+fn replay_segment(
+    input: &mut impl Read,
+    window: usize,
+    replayed: &mut Replayed,
+    take: &mut dyn FnMut(Batch),
+) -> io::Result<()> {
+    let (mut buffer, mut start, mut is_whole) = (Vec::new(), 0, false);
+    loop {
+        if !is_whole && buffer.len() - start < LONGEST_FRAME {
+            buffer.drain(..start);
+            start = 0;
+            is_whole = input.by_ref().take(window as u64).read_to_end(&mut buffer)? < window;
+            continue;
+        }
+        let rest = &buffer[start..];
+        if rest.is_empty() {
+            return Ok(());
+        }
+        match frame::decode(rest) {
+            Ok((batch, behind)) => {
+                take(batch);
+                replayed.batches += 1;
+                start = buffer.len() - behind.len();
+            }
+            Err(damage) => {
+                let found = next_frame(rest, &damage).len();
+                // A frame that begins near the end of the window is whole only with what follows.
+                let kept = if found == 0 && !is_whole { LONGEST_FRAME - 1 } else { found };
+                replayed.torn += (rest.len() - kept) as u64;
+                start += rest.len() - kept;
             }
         }
     }
-    Ok(replayed)
 }
 
 /// What follows a damaged frame: the next that is whole, if there is one.
@@ -178,6 +205,22 @@ mod tests {
         Journal::begin(&folder.0, 4).expect("the next").append(&frame(9)).expect("room");
         assert_eq!(sequences(&folder.0, 3).0, [1, 2, 3, 9]);
         assert_eq!(sequences(&folder.0, 4), (vec![9], Replayed { batches: 1, torn: 0, next: 5 }));
+    }
+
+    #[test]
+    fn frames_behind_damage_longer_than_a_window_are_found() {
+        for garbage in
+            [LONGEST_FRAME - frame(2).len(), LONGEST_FRAME - 9, LONGEST_FRAME + 7, 2 * LONGEST_FRAME]
+        {
+            let mut content = frame(1);
+            content.resize(content.len() + garbage, b'x');
+            content.extend([frame(2), frame(3)].concat());
+            let (mut found, mut replayed) = (Vec::new(), Replayed::default());
+            let mut take = |batch: Batch| found.push(batch.sequence);
+            replay_segment(&mut content.as_slice(), 1 << 20, &mut replayed, &mut take).expect("memory");
+            assert_eq!(found, [1, 2, 3], "{garbage}");
+            assert_eq!(replayed, Replayed { batches: 3, torn: garbage as u64, next: 0 });
+        }
     }
 
     #[test]
