@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.ending import told_to_end
+from iodock.cli.monitor_backup import backup, restore
 from iodock.cli.monitor_demo import demo
 from iodock.cli.monitor_sar import import_sar
 from iodock.cli.monitor_serve import serve, token
@@ -149,8 +150,10 @@ def _say_the_end(tree: Tree, quiet: bool) -> None:
     say(f"{status(tree.centre)}; the truth: {tree.root / 'truth.json'}")
 
 
+command.add_command(backup)
 command.add_command(demo)
 command.add_command(import_sar)
+command.add_command(restore)
 command.add_command(serve)
 command.add_command(token)
 command.add_command(top)

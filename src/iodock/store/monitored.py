@@ -119,7 +119,7 @@ class MonitorStore:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             if self._read is None or self._read[0] != stamp:
-                self._read = (stamp, _parsed(from_json(files.content(path, CATALOGUE, StoreError)), path))
+                self._read = (stamp, parsed(from_json(files.content(path, CATALOGUE, StoreError)), path))
         except FileNotFoundError:
             raise StoreError(
                 f"{self.folder}: no monitor store", "iodock monitor serve --store DIR makes one"
@@ -245,7 +245,8 @@ def nothing(table: str) -> str:
     return "SELECT " + ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in casts) + " WHERE false"
 
 
-def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
+def parsed(found: dict[str, Any], path: Path) -> Catalogue:
+    """What a catalogue's JSON says. Raises StoreError, KeyError, TypeError: it is none."""
     if found["format"] != FORMAT:
         raise StoreError(f"{path}: not of a monitor store but of {found['format']!r}")
     if found["version"] != VERSION:

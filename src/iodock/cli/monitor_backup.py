@@ -1,0 +1,53 @@
+"""`iodock monitor backup` and `restore`: the collector's store elsewhere, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from iodock.cli.options import examples, quiet
+from iodock.cli.progress import ProgressBar
+from iodock.cli.streams import say
+
+if TYPE_CHECKING:
+    from iodock.monitor.backups import Done
+
+_FOLDER = click.Path(path_type=Path)
+
+
+@click.command(epilog=examples(("iodock monitor backup /backup/monitor --store /var/lib/iodock/monitor",)))
+@click.argument("to", metavar="BACKUP", type=_FOLDER)
+@click.option("--store", required=True, metavar="DIR", type=_FOLDER, help="the collector's, which may run")
+@click.option("--force", is_flag=True, help="replace a backup of another store")
+@quiet
+def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
+    """Copy a collector's store to the folder BACKUP as it is at one moment. Given an earlier backup of the
+    same store, it copies what is new and removes what the store has no more; until it is done, the earlier
+    one is whole."""
+    from iodock.monitor import backups
+
+    with ProgressBar("backup", quiet=quiet, noun="bytes") as tell:
+        done = backups.backup(store, to, force, lambda part, whole: tell(part, whole, part))
+    _say(f"{to}: {done.copied:,} files copied; the backup has", done, quiet)
+
+
+@click.command(epilog=examples(("iodock monitor restore /backup/monitor --store /var/lib/iodock/monitor",)))
+@click.argument("backup_folder", metavar="BACKUP", type=_FOLDER)
+@click.option("--store", required=True, metavar="DIR", type=_FOLDER, help="the store that is made")
+@click.option("--force", is_flag=True, help="replace a monitor store that is there, with nothing else in it")
+@quiet
+def restore(backup_folder: Path, store: Path, force: bool, quiet: bool) -> None:
+    """Make a store of a backup. Every file is compared with its SHA-256, and the rows of every table are
+    counted, before the store is there."""
+    from iodock.monitor import backups
+
+    with ProgressBar("restore", quiet=quiet, noun="bytes") as tell:
+        done = backups.restore(backup_folder, store, force, lambda part, whole: tell(part, whole, part))
+    _say(f"{store}: checked;", done, quiet)
+
+
+def _say(what: str, done: Done, is_quiet: bool) -> None:
+    if not is_quiet:
+        say(f"note: {what} {done.files:,} files, {done.size_bytes:,} bytes, {done.rows:,} rows")
