@@ -178,3 +178,16 @@ def test_a_cluster_does_not_say_its_nodes(tmp_path: Path) -> None:
     )
     [cell] = read(tmp_path, text).cells
     assert (cell.nodes, cell.processes, cell.unit, cell.value) == (None, 2, Unit.OPERATIONS_PER_S, 10)
+
+
+def test_a_report_whose_record_sizes_are_damaged_is_counted(tmp_path: Path) -> None:
+    text = (FIXTURES / "iozone-3.489-excel.txt").read_text()
+    # The table that the reports repeat is not there.
+    reports = text[: text.index("              kB  reclen")] + text[text.index("Excel output is below") :]
+    (tmp_path / "whole.txt").write_text(reports)
+    whole = readers.read(tmp_path / "whole.txt")
+    (tmp_path / "damaged.txt").write_text(reports.replace('"4"', '"1e-320"', 1))
+    damaged = readers.read(tmp_path / "damaged.txt")
+    assert len(damaged.cells) == len(whole.cells) - 1
+    assert {one.size_bytes for one in damaged.cells} == {4096}
+    assert any("cut or damaged" in note for note in damaged.protocol.notes)

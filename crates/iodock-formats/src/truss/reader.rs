@@ -146,7 +146,7 @@ fn is_call(text: &[u8]) -> bool {
         .is_some_and(|open| open > 0 && (text[open - 1].is_ascii_alphanumeric() || text[open - 1] == b'_'));
     let Some(close) = memchr::memrchr(b')', text).filter(|_| named) else { return false };
     let result = text[close + 1..].trim_ascii_start();
-    result.starts_with(b"= ") || result.starts_with(b"Err#")
+    [&b"= "[..], b"Err#", b"argc = "].iter().any(|&sign| result.starts_with(sign))
 }
 
 impl Parser<'_> {

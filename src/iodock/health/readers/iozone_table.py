@@ -141,7 +141,9 @@ def reports(source: Source, command: list[str]) -> Iterator[Rate]:
             column, records = _REPORTS.get(report[1].lower()), []
         elif not text.strip():
             continue
-        elif text.startswith('"') and column is not None and records:
+        elif text.startswith('"') and column is not None and not records:
+            source.doubts.count(CUT_ROW, "iozone", source.at(line))
+        elif text.startswith('"') and column is not None:
             file_size = _QUOTED.match(text)
             if file_size is None:
                 source.doubts.count(CUT_ROW, "iozone", source.at(line))
