@@ -21,6 +21,7 @@ from iodock.errors import IodockError, QueryError
 from iodock.relations.profile import DERIVED, Profile
 from iodock.store import Store
 from iodock.store.folds import Folding
+from made_store import without_checksums
 from test_folds import imported, lines
 
 NAMES = ("uses", "transfers")
@@ -64,7 +65,7 @@ def assert_alike(path: Path) -> None:
 def rewritten(run: Path, folder: Path, change: Callable[[pa.Table], pa.Table], **options: Any) -> Path:
     """A copy of RUN whose events were changed, and written by another writer."""
     copy = folder / "copy.iodock"
-    shutil.copytree(run, copy)
+    without_checksums(Path(shutil.copytree(run, copy)))
     (part,) = (copy / "events").iterdir()
     pq.write_table(change(pq.read_table(part)), part, **({"compression": "zstd"} | options))
     return copy
@@ -248,7 +249,7 @@ def damaged(run: Path, folder: Path, count: int, seed: int) -> Iterator[Path]:
     """A copy of RUN, COUNT times, with a few bytes of its events changed, every other time in the footer."""
     chance = random.Random(seed)
     copy = folder / "copy.iodock"
-    shutil.copytree(run, copy)
+    without_checksums(Path(shutil.copytree(run, copy)))
     (part,) = (copy / "events").iterdir()
     whole = part.read_bytes()
     footer = int.from_bytes(whole[-8:-4], "little") + 8
@@ -303,7 +304,7 @@ def test_damage_that_both_take_is_read_alike(run: Path, tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_named(run: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.iodock"
-    shutil.copytree(run, copy)
+    without_checksums(Path(shutil.copytree(run, copy)))
     (part,) = (copy / "events").iterdir()
     whole = bytearray(part.read_bytes())
     whole[4 : len(whole) // 2] = bytes(len(whole) // 2 - 4)

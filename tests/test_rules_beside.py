@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from iodock.store import Store
+from made_store import without_checksums
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 
 MIB = 1 << 20
@@ -23,6 +24,7 @@ def with_cpu(path: Path, computed_ms: dict[int, int]) -> Path:
     times = [computed_ms.get(tid, 0) * 1_000_000 for tid in rows.column("tid").to_pylist()]
     column = rows.column_names.index("cpu_user_ns")
     pq.write_table(rows.set_column(column, "cpu_user_ns", pa.array(times, pa.int64())), table)
+    without_checksums(table.parent)
     return path
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from iodock.findings import Severity
 from iodock.settings import FileSystem, Settings
+from made_store import without_checksums
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 
 MIB = 1 << 20
@@ -186,6 +187,7 @@ def mounted_at_root(store: Path) -> Path:
     column = files.schema.get_field_index("mount_point")
     roots = pa.array(["/"] * files.num_rows, pa.string())
     pq.write_table(files.set_column(column, "mount_point", roots), path)
+    without_checksums(path.parent)
     return store
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from made_store import without_checksums
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 
 MIB = 1 << 20
@@ -132,6 +133,7 @@ def with_processor_times(store: Path, user_ns: list[int]) -> Path:
             column, table.schema.field(name), pa.array(values, table.schema.types[column])
         )
     pq.write_table(table, path)
+    without_checksums(path.parent)
     return store
 
 

@@ -12,6 +12,7 @@ from iodock.diagnosis import diagnose
 from iodock.findings import Diagnosis, Finding
 from iodock.settings import Settings
 from iodock.store import Store
+from made_store import without_checksums
 
 START_US = 1_700_000_000_000_000
 
@@ -106,7 +107,7 @@ def mounted(store: Path, mount_point: str, fs_type: str) -> Path:
         column = pa.array([value] * files.num_rows, pa.string())
         files = files.set_column(files.column_names.index(name), name, column)
     pq.write_table(files, path)
-    return store
+    return without_checksums(store)
 
 
 def diagnosed(store: Path, settings: Settings | None = None) -> Diagnosis:

@@ -59,7 +59,7 @@ def write_bundle(
         # Opened first: a recording that was cut becomes tables, and what is damaged is named here, not in the
         # copy.
         with Store.open(store) as opened:
-            opened.rows("SELECT 1")
+            opened.check()
         copy = anonymous_copy(store, Path(folder) / "run.iodock")
         try:
             with Store.open(copy) as opened:

@@ -262,6 +262,6 @@ fn wide<'a>(value: u64) -> Cell<'a> {
 }
 
 fn finish(table: TableWriter, path: &Path) -> Result<(), MonitorError> {
-    table.finish()?;
+    let _ = table.finish()?;
     File::open(path).and_then(|file| file.sync_all()).map_err(MonitorError::io(path))
 }

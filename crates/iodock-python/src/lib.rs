@@ -1,5 +1,6 @@
 //! `iodock._native`: what Python sees of the Rust crates. One file per exposed crate, no logic.
 
+mod checksum;
 mod doorway;
 mod errors;
 mod fold;
@@ -15,6 +16,7 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
+    checksum::register(module)?;
     fold::register(module)?;
     import::register(module)?;
     load::register(module)?;

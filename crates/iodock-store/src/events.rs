@@ -1,13 +1,14 @@
 //! Events to Parquet, in a thread of their own.
 
+use crate::checksum::Summing;
 use crate::chunk::{Chunk, Order, Plan, Stored, Workspace};
+use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::folds::Folds;
 use crate::schema::{Schema, EVENTS};
 use iodock_event::{EventColumns, NONE, NO_FD, UNKNOWN};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -31,8 +32,8 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default)]
 pub struct EventTotals {
     pub rows: u64,
-    /// Rows of each table folded from them.
-    pub folded: BTreeMap<String, u64>,
+    /// Their files, and the tables folded from them.
+    pub contents: Contents,
     /// First start, or end where no start is known, and last end, ns.
     pub first: Option<i64>,
     pub last: Option<i64>,
@@ -64,7 +65,7 @@ pub struct EventWriter {
     folder: PathBuf,
     limits: Limits,
     schema: Schema,
-    part: SerializedFileWriter<BufWriter<File>>,
+    part: SerializedFileWriter<Output>,
     part_path: PathBuf,
     parts: usize,
     groups: usize,
@@ -130,8 +131,8 @@ impl EventWriter {
         if self.group_rows > 0 {
             self.close_group()?;
         }
-        self.part.finish().map_err(|error| self.error(error))?;
-        self.totals.folded = self.folds.write(&self.store)?;
+        self.finish_part()?;
+        self.folds.write(&self.store, &mut self.totals.contents)?;
         Ok(self.totals)
     }
 
@@ -171,11 +172,18 @@ impl EventWriter {
     }
 
     fn next_part(&mut self) -> std::result::Result<(), StoreError> {
-        self.part.finish().map_err(|error| self.error(error))?;
+        self.finish_part()?;
         self.written += self.part.bytes_written() as u64;
         (self.part_path, self.part) = create_part(&self.folder, self.parts, &self.schema, self.written)?;
         self.parts += 1;
         self.groups = 0;
+        Ok(())
+    }
+
+    fn finish_part(&mut self) -> std::result::Result<(), StoreError> {
+        self.part.finish().map_err(|error| self.error(error))?;
+        let checksum = self.part.inner().get_ref().checksum();
+        self.totals.contents.add_file(&self.store, &self.part_path, checksum);
         Ok(())
     }
 
@@ -184,8 +192,9 @@ impl EventWriter {
     }
 }
 
-type Group<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
-type Part = (PathBuf, SerializedFileWriter<BufWriter<File>>);
+type Output = BufWriter<Summing<File>>;
+type Group<'a> = SerializedRowGroupWriter<'a, Output>;
+type Part = (PathBuf, SerializedFileWriter<Output>);
 
 fn create_part(
     folder: &Path,
@@ -195,7 +204,7 @@ fn create_part(
 ) -> std::result::Result<Part, StoreError> {
     let path = folder.join(format!("part-{number:05}.parquet"));
     let file = File::create(&path).map_err(|error| StoreError::io(&path, error, written))?;
-    let output = BufWriter::with_capacity(1 << 18, file);
+    let output = BufWriter::with_capacity(1 << 18, Summing::new(file));
     let part = SerializedFileWriter::new(output, schema.root.clone(), schema.properties.clone());
     match part {
         Ok(part) => Ok((path, part)),

@@ -1,5 +1,6 @@
 //! What lies in a store, for users from Rust: manifest and files, checked.
 
+use crate::checksum;
 use crate::error::StoreError;
 use crate::manifest::{Manifest, State};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 type Result<T> = std::result::Result<T, StoreError>;
 
+const MISSING: &str = "is missing from the store";
 /// Tables that every complete store has.
 const REQUIRED: [&str; 5] =
     ["files.parquet", "processes.parquet", "commands.parquet", "calls.parquet", "errnos.parquet"];
@@ -32,8 +34,8 @@ pub struct StoreInfo {
 }
 
 impl StoreInfo {
-    /// Reads the manifest and checks that every table is there, whole, and has as many rows as the
-    /// manifest says. Reads no rows. Of a recording only its journals are looked up.
+    /// Reads the manifest and checks that every table is there, has as many rows as the manifest says, and
+    /// the bytes that were written, where the store has checksums. Of a recording only its journals are looked up.
     pub fn open(path: impl AsRef<Path>) -> Result<StoreInfo> {
         let path = path.as_ref();
         let manifest = Manifest::read(path)?;
@@ -65,9 +67,10 @@ impl StoreInfo {
         for name in REQUIRED {
             let path = self.path.join(name);
             if !self.tables.contains(&path) {
-                return Err(StoreError::Damaged { path, what: "is missing from the store".into() });
+                return Err(StoreError::Damaged { path, what: MISSING.into() });
             }
         }
+        self.check_bytes()?;
         self.check_rows("events", &self.events)?;
         self.check_rows("samples", &self.samples)?;
         self.check_rows("faults", &self.faults)?;
@@ -75,6 +78,24 @@ impl StoreInfo {
         for path in &self.tables {
             let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
             self.check_rows(name, std::slice::from_ref(path))?;
+        }
+        Ok(())
+    }
+
+    /// Files that are not in the manifest have other rows than it says.
+    fn check_bytes(&self) -> Result<()> {
+        for (name, written) in &self.manifest.checksums {
+            let path = self.path.join(name);
+            let found = match checksum::of_file(&path, &|| false) {
+                Ok(found) => found,
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    return Err(StoreError::Damaged { path, what: MISSING.into() });
+                }
+                Err(error) => return Err(StoreError::io(&path, error, 0)),
+            };
+            if found.as_ref() != Some(written) {
+                return Err(StoreError::Damaged { path, what: checksum::DIFFERS.into() });
+            }
         }
         Ok(())
     }

@@ -5,8 +5,10 @@
 //! the folder get its name, so that a store is there whole or not at all. [`StoreInfo`] says what lies
 //! in one.
 
+pub mod checksum;
 mod chunk;
 mod column;
+mod contents;
 mod dictionary;
 mod encodings;
 mod error;
@@ -28,6 +30,6 @@ pub use manifest::{
     Captured, Host, HostClock, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
     SCHEMA_VERSION,
 };
-pub use table::{Cell, TableWriter};
+pub use table::{Cell, TableWriter, Written};
 pub use tables::{FaultRow, PagesRow};
 pub use writer::{StoreOptions, StoreWriter};

@@ -1,5 +1,6 @@
 //! `manifest.json`: what a store says of itself. Keys that this version does not know are kept.
 
+use crate::checksum;
 use crate::error::StoreError;
 use iodock_event::{Clock, Losses};
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct Manifest {
     pub io: Option<Io>,
     /// Rows by table; filled when the store is finished.
     pub tables: BTreeMap<String, u64>,
+    /// Of each file of a table, by its name in the store; none of a store that was written without.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub checksums: BTreeMap<String, String>,
     pub losses: Vec<LossEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorder: Option<Recorder>,
@@ -189,6 +193,7 @@ impl Default for Manifest {
             source: Source::default(),
             io: None,
             tables: BTreeMap::new(),
+            checksums: BTreeMap::new(),
             losses: Vec::new(),
             recorder: None,
             others: Others::new(),
@@ -224,7 +229,7 @@ impl LossEntry {
 }
 
 impl Manifest {
-    /// Reads `folder/manifest.json`. A manifest of a newer schema is refused.
+    /// Reads `folder/manifest.json`. One that is not as it was written, or of a newer schema, is refused.
     pub fn read(folder: &Path) -> Result<Manifest, StoreError> {
         let path = folder.join(MANIFEST);
         let bytes = match std::fs::read(&path) {
@@ -232,7 +237,10 @@ impl Manifest {
             Err(error) => return Err(unreadable(folder, &path, error)),
         };
         let damaged = |what: String| StoreError::Damaged { path: path.clone(), what };
-        let value: Value =
+        if checksum::is_whole(&bytes) == Some(false) {
+            return Err(damaged(checksum::DIFFERS.into()));
+        }
+        let mut value: Value =
             serde_json::from_slice(&bytes).map_err(|error| damaged(format!("cannot be read: {error}")))?;
         let Some(schema) = value.get("schema").and_then(Value::as_u64) else {
             return Err(damaged("is not the manifest of a store: it has no schema".into()));
@@ -241,6 +249,7 @@ impl Manifest {
             let writer = value.get("writer").and_then(Value::as_str).unwrap_or("iodock").to_string();
             return Err(StoreError::Newer { path: folder.into(), schema, writer });
         }
+        value.as_object_mut().and_then(|members| members.remove("checksum"));
         serde_json::from_value(value).map_err(|error| damaged(format!("cannot be read: {error}")))
     }
 
@@ -250,8 +259,7 @@ impl Manifest {
         let temporary = folder.join(format!("{MANIFEST}.partial-{}", std::process::id()));
         let write = || {
             let mut file = std::fs::File::create(&temporary)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
+            file.write_all(checksum::sealed(&serde_json::to_string_pretty(self)?).as_bytes())?;
             file.sync_all()?;
             std::fs::rename(&temporary, &path)
         };

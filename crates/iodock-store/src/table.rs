@@ -1,5 +1,6 @@
 //! A table written row by row: everything but events, which are too many for that.
 
+use crate::checksum::Summing;
 use crate::column::{ColumnChunk, RowGroup};
 use crate::error::StoreError;
 use crate::schema::Schema;
@@ -166,11 +167,19 @@ impl Column {
     }
 }
 
+/// A table's file that was written.
+#[derive(Clone, Debug)]
+pub struct Written {
+    pub path: PathBuf,
+    pub rows: u64,
+    pub checksum: String,
+}
+
 /// A Parquet file of rows.
 pub struct TableWriter {
     path: PathBuf,
     schema: Schema,
-    file: SerializedFileWriter<BufWriter<File>>,
+    file: SerializedFileWriter<BufWriter<Summing<File>>>,
     columns: Vec<Column>,
     buffered: usize,
     /// From its first rows on.
@@ -184,7 +193,7 @@ impl TableWriter {
         let file = File::create(path).map_err(|error| StoreError::io(path, error, 0))?;
         let open = || {
             let schema = Schema::of_table(message)?;
-            let output = BufWriter::new(file);
+            let output = BufWriter::new(Summing::new(file));
             let file = SerializedFileWriter::new(output, schema.root.clone(), schema.properties.clone())?;
             Ok((schema, file))
         };
@@ -213,11 +222,13 @@ impl TableWriter {
         self.try_row(cells.into_iter()).map_err(|error| self.error(error))
     }
 
-    /// Writes the rest. Returns the number of rows.
-    pub fn finish(mut self) -> std::result::Result<u64, StoreError> {
+    /// Writes the rest.
+    pub fn finish(mut self) -> std::result::Result<Written, StoreError> {
         let finished =
             self.encode().and_then(|()| self.close_group()).and_then(|()| self.file.finish().map(drop));
-        finished.map(|()| self.rows).map_err(|error| self.error(error))
+        finished.map_err(|error| self.error(error))?;
+        let checksum = self.file.inner().get_ref().checksum();
+        Ok(Written { path: self.path, rows: self.rows, checksum })
     }
 
     fn try_row<'a>(&mut self, cells: impl ExactSizeIterator<Item = Cell<'a>>) -> Result<()> {

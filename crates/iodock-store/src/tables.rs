@@ -1,26 +1,26 @@
 //! The tables besides events: what each row is made of.
 
+use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::schema;
-use crate::table::{Cell, TableWriter};
+use crate::table::{Cell, TableWriter, Written};
 use iodock_event::{CallId, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE};
-use std::collections::BTreeMap;
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
 
-/// Writes all tables that are known only at the end. Returns the rows of each.
-pub fn write_tables(folder: &Path, tables: &Tables) -> Result<BTreeMap<String, u64>> {
-    let mut rows = BTreeMap::new();
-    rows.insert("files".into(), write_files(folder, tables)?);
-    rows.insert("processes".into(), write_processes(folder, tables)?);
-    rows.insert("commands".into(), write_commands(folder, tables)?);
-    rows.insert("calls".into(), write_calls(folder)?);
-    rows.insert("errnos".into(), write_errnos(folder)?);
-    Ok(rows)
+/// Writes all tables that are known only at the end.
+pub fn write_tables(folder: &Path, tables: &Tables) -> Result<Contents> {
+    let mut contents = Contents::default();
+    contents.add_table("files", folder, write_files(folder, tables)?);
+    contents.add_table("processes", folder, write_processes(folder, tables)?);
+    contents.add_table("commands", folder, write_commands(folder, tables)?);
+    contents.add_table("calls", folder, write_calls(folder)?);
+    contents.add_table("errnos", folder, write_errnos(folder)?);
+    Ok(contents)
 }
 
-fn write_files(folder: &Path, tables: &Tables) -> Result<u64> {
+fn write_files(folder: &Path, tables: &Tables) -> Result<Written> {
     let mut table = TableWriter::create(&folder.join("files.parquet"), schema::FILES)?;
     for file in 0..tables.files.len() as u32 {
         let row = tables.files.row(file);
@@ -42,7 +42,7 @@ fn write_files(folder: &Path, tables: &Tables) -> Result<u64> {
     table.finish()
 }
 
-fn write_processes(folder: &Path, tables: &Tables) -> Result<u64> {
+fn write_processes(folder: &Path, tables: &Tables) -> Result<Written> {
     let mut table = TableWriter::create(&folder.join("processes.parquet"), schema::PROCESSES)?;
     for (utid, task) in tables.tasks.iter().enumerate() {
         let io = tables.task_io.get(utid);
@@ -71,7 +71,7 @@ fn write_processes(folder: &Path, tables: &Tables) -> Result<u64> {
     table.finish()
 }
 
-fn write_commands(folder: &Path, tables: &Tables) -> Result<u64> {
+fn write_commands(folder: &Path, tables: &Tables) -> Result<Written> {
     let mut table = TableWriter::create(&folder.join("commands.parquet"), schema::COMMANDS)?;
     for index in 0..tables.commands.len() {
         let row = tables.commands.row(index);
@@ -85,7 +85,7 @@ fn write_commands(folder: &Path, tables: &Tables) -> Result<u64> {
     table.finish()
 }
 
-fn write_calls(folder: &Path) -> Result<u64> {
+fn write_calls(folder: &Path) -> Result<Written> {
     let mut table = TableWriter::create(&folder.join("calls.parquet"), schema::CALLS)?;
     for call in CallId::all() {
         let class = call.spec().class.name();
@@ -100,7 +100,7 @@ fn write_calls(folder: &Path) -> Result<u64> {
     table.finish()
 }
 
-fn write_errnos(folder: &Path) -> Result<u64> {
+fn write_errnos(folder: &Path) -> Result<Written> {
     let mut table = TableWriter::create(&folder.join("errnos.parquet"), schema::ERRNOS)?;
     for (id, name) in ErrnoId::all().iter().enumerate() {
         table.row([Cell::Narrow(id as i32), Cell::text(name)])?;

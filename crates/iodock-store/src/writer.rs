@@ -103,13 +103,14 @@ impl StoreWriter {
         pages.iter().try_for_each(|pages| write_pages(table, pages))
     }
 
-    /// Writes the tables and the manifest, whose `tables` (and `first_ts`, `last_ts` where `None`) are
+    /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` where `None`) are
     /// filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
         let totals = self.join()?;
-        manifest.tables = write_tables(self.place.folder(), tables)?;
-        manifest.tables.insert("events".into(), totals.rows);
-        manifest.tables.extend(totals.folded);
+        let store = self.place.folder();
+        let mut contents = write_tables(store, tables)?;
+        contents.rows.insert("events".into(), totals.rows);
+        contents.extend(totals.contents);
         let own = [
             ("samples", &mut self.samples),
             ("mounts", &mut self.mounts),
@@ -118,9 +119,10 @@ impl StoreWriter {
         ];
         for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {
-                manifest.tables.insert(name.into(), table.finish()?);
+                contents.add_table(name, store, table.finish()?);
             }
         }
+        (manifest.tables, manifest.checksums) = (contents.rows, contents.checksums);
         manifest.first_ts = manifest.first_ts.or(totals.first);
         manifest.last_ts = manifest.last_ts.or(totals.last);
         self.place.finish(&manifest)

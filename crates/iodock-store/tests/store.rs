@@ -545,19 +545,52 @@ fn cut_and_missing_files_are_told() {
     write(&folder.store(), NEW, 1000).unwrap();
     let part = folder.store().join("events/part-00000.parquet");
     let bytes = fs::read(&part).unwrap();
-    for length in [0, 4, 100, bytes.len() - 1] {
-        fs::write(&part, &bytes[..length]).unwrap();
+    let mut manifest = Manifest::read(&folder.store()).unwrap();
+    for (cut, missing) in [
+        ("part-00000.parquet: is damaged", "part-00000.parquet: is missing"),
+        // Without checksums.
+        ("part-00000.parquet: is cut or damaged", "0 rows, the manifest says 1000"),
+    ] {
+        for length in [0, 4, 100, bytes.len() - 1] {
+            fs::write(&part, &bytes[..length]).unwrap();
+            let error = StoreInfo::open(folder.store()).unwrap_err();
+            assert!(error.to_string().contains(cut), "{error}");
+        }
+        fs::remove_file(&part).unwrap();
         let error = StoreInfo::open(folder.store()).unwrap_err();
-        assert!(error.to_string().contains("part-00000.parquet: is cut or damaged"), "{error}");
+        assert!(error.to_string().contains(missing), "{error}");
+        fs::write(&part, &bytes).unwrap();
+        StoreInfo::open(folder.store()).unwrap();
+        manifest.checksums.clear();
+        manifest.write(&folder.store()).unwrap();
     }
-    fs::remove_file(&part).unwrap();
-    let error = StoreInfo::open(folder.store()).unwrap_err();
-    assert!(error.to_string().contains("0 rows, the manifest says 1000"), "{error}");
-    fs::write(&part, &bytes).unwrap();
-    StoreInfo::open(folder.store()).unwrap();
     fs::remove_file(folder.store().join("calls.parquet")).unwrap();
     let error = StoreInfo::open(folder.store()).unwrap_err();
     assert!(error.to_string().contains("calls.parquet: is missing"), "{error}");
+}
+
+#[test]
+fn a_flipped_bit_in_any_file_is_told() {
+    let folder = Folder::new("flipped");
+    write(&folder.store(), NEW, 300).unwrap();
+    let info = StoreInfo::open(folder.store()).unwrap();
+    let names: Vec<String> = info.manifest.checksums.keys().cloned().collect();
+    let tables = ["calls", "commands", "errnos", "events/part-00000", "files", "processes"];
+    assert_eq!(names, tables.map(|table| format!("{table}.parquet")));
+    for name in names.iter().map(String::as_str).chain(["manifest.json"]) {
+        let path = folder.store().join(name);
+        let bytes = fs::read(&path).unwrap();
+        for trial in 0..40 {
+            let mut flipped = bytes.clone();
+            // Not in the last line of the manifest, which holds its checksum.
+            let place = trial * (bytes.len() - 60) / 40;
+            flipped[place] ^= 1 << (trial % 8);
+            fs::write(&path, flipped).unwrap();
+            let error = StoreInfo::open(folder.store()).unwrap_err();
+            assert!(error.to_string().contains(&format!("{name}: is damaged")), "{place}: {error}");
+        }
+        fs::write(&path, bytes).unwrap();
+    }
 }
 
 #[test]

@@ -43,7 +43,7 @@ def compare(
     with ThreadPoolExecutor(STORES_AT_ONCE) as pool:
         read = dict(zip(paths, pool.map(lambda path: sums_of(path, chosen), paths), strict=True))
     sides = [read[path] for path in before], [read[path] for path in after]
-    engine = Engine(None, {})
+    engine = Engine(None)
     try:
         return _compared(engine, *sides, per=per, most_files=most_files, every_file=every_file)
     finally:

@@ -24,6 +24,7 @@ from iodock.bounded import files
 from iodock.bounded.documents import from_json
 from iodock.bounded.limits import MANIFEST
 from iodock.errors import StoreError
+from iodock.store.checksums import with_checksums
 from iodock.store.schema import FOLDS
 
 _SYSTEM = re.compile(r"/(usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(/|$)")
@@ -92,7 +93,10 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})
-    (into / "manifest.json").write_text(json.dumps(_manifest(raw, names), indent=1), encoding="utf-8")
+    manifest = _manifest(raw, names)
+    # What is copied of a store without checksums may be damaged.
+    said = with_checksums(manifest, into) if raw.get("checksums") else json.dumps(manifest, indent=1)
+    (into / "manifest.json").write_text(said, encoding="utf-8")
     return into
 
 

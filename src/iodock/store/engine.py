@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import duckdb
@@ -19,7 +20,7 @@ from iodock.store.connection import MEMORY_LIMIT, connected
 from iodock.store.folds import EventFold, Folding
 from iodock.store.schema import EVENTS, FOLDS, TABLES, StoreTable
 from iodock.store.seen import VIEWS
-from iodock.store.tables import AGAIN, StoredTables, first_line, quoted
+from iodock.store.tables import AGAIN, StoredTables, first_line, named_in, quoted
 
 KEPT = "kept"
 """The schema of tables that are kept for later questions; one hides the store's own of the same name."""
@@ -66,10 +67,16 @@ def interrupt_all() -> None:
 class Engine:
     """DuckDB in memory, with one view per table of the store. Several threads may ask side by side."""
 
-    def __init__(self, folder: Path | None, rows: Mapping[str, int], unsafe: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path | None,
+        rows: Mapping[str, int] = MappingProxyType({}),
+        checksums: Mapping[str, str] = MappingProxyType({}),
+        unsafe: bool = False,
+    ) -> None:
         """FOLDER: of the store; None for an engine that holds only what is brought to it. ROWS: how many rows
-        each table has, as the manifest says. UNSAFE: queries of users may do anything, not only read the
-        store."""
+        each table has, and CHECKSUMS: of its files, as the manifest says. UNSAFE: queries of users may do
+        anything, not only read the store."""
         self._own = threading.local()
         self._connections = [connected()]
         self._own.connection = self._connections[0]
@@ -82,7 +89,7 @@ class Engine:
         self._stored: StoredTables | None = None
         self._is_unsafe = unsafe
         if folder is not None:
-            self._stored = StoredTables(folder, lambda: self._connection)
+            self._stored = StoredTables(folder, checksums, lambda: self._connection)
         if not unsafe:
             guard.closed(self._connection, self._stored.files() if self._stored is not None else [])
         if self._stored is not None:
@@ -130,8 +137,22 @@ class Engine:
         except (QueryError, duckdb.Error):
             return False
 
+    def check(self) -> None:
+        """Raises StoreError if any file of the store is not as it was written."""
+        if self._stored is not None:
+            self._stored.check(TABLES)
+
+    def _check_named(self, sql: str) -> None:
+        """Raises QueryError if a file of a table that the query names is not as it was written."""
+        if self._stored is not None:
+            try:
+                self._stored.check((*TABLES, *FOLDS) if self._is_unsafe else named_in(sql))
+            except StoreError as error:
+                raise QueryError(str(error), error.hint) from error
+
     def table(self, sql: str) -> pa.Table:
         """The whole answer to a SELECT. Raises QueryError."""
+        self._check_named(sql)
         try:
             return self._connection.sql(sql).to_arrow_table()
         except duckdb.Error as error:
@@ -140,6 +161,7 @@ class Engine:
     def reader(self, sql: str, rows: int = 100_000) -> pa.RecordBatchReader:
         """The answer to a SELECT, batch by batch, in the order of the rows of its first table. Raises
         QueryError."""
+        self._check_named(sql)
         try:
             self._connection.execute(KEEP_ORDER)
             reader = self._connection.sql(sql).to_arrow_reader(rows)
@@ -165,6 +187,7 @@ class Engine:
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """A small answer as dictionaries."""
+        self._check_named(sql)
         try:
             # Arrow's way plans each question twice.
             answer = self._connection.execute(sql)
@@ -175,6 +198,7 @@ class Engine:
 
     def keep(self, name: str, sql: str) -> None:
         """Keeps the answer to a SELECT as a table of that name, for the queries that follow."""
+        self._check_named(sql)
         try:
             self._connection.execute(f'CREATE OR REPLACE TABLE {KEPT}."{name}" AS {sql}')
         except duckdb.Error as error:
@@ -186,6 +210,7 @@ class Engine:
         SQL can say what is wrong with them, if anything is. Raises QueryError."""
         if self._stored is None:
             return False
+        self._check_named(EVENTS.name)
         places = None if fold.places is None else self.table(fold.places)
         try:
             folding = Folding(self._stored.viewed(EVENTS), fold.name, places)
@@ -248,6 +273,7 @@ class Engine:
                 raise RequestError("these are several questions", "ask one at a time, without a ; between")
             if not self._is_unsafe:
                 guard.check(self._connection, sql)
+            self._check_named(sql)
             self._connection.execute(FREE_ORDER)
             relation = self._connection.sql(sql)
             return pa.table({}) if relation is None else relation.to_arrow_table()

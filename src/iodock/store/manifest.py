@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+from iodock import _native
 from iodock.answer import Clock, Loss
 from iodock.bounded import files
 from iodock.bounded.documents import DocumentError, from_json
 from iodock.bounded.limits import MANIFEST
 from iodock.errors import StoreError
+from iodock.store import checksums
 from iodock.store.schema import SCHEMA_VERSION
 
+_CHANGED = 'if you changed it yourself, remove the line "checksum" from it'
 CLOCKS = ("epoch", "day", "relative", "none")
 
 
@@ -34,6 +37,12 @@ class Manifest:
     """Every key as it lies in the file."""
 
     @property
+    def checksums(self) -> Mapping[str, str]:
+        """Of each file of a table, by its name in the store; none of a store that was written without."""
+        found: Mapping[str, str] = self.raw.get("checksums") or {}
+        return found
+
+    @property
     def durations(self) -> bool:
         """Whether any call has an elapsed time."""
         return bool(self.source.get("durations"))
@@ -41,9 +50,12 @@ class Manifest:
     @property
     def notes(self) -> tuple[str, ...]:
         """What must stand beside every number of this store."""
+        found = []
         if self.source.get("calls") and not self.durations:
-            return ("this source has no call durations, so times are empty",)
-        return ()
+            found.append("this source has no call durations, so times are empty")
+        if not self.checksums and self.rows:
+            found.append(checksums.NONE)
+        return tuple(found)
 
     @property
     def wall_ns(self) -> int | None:
@@ -60,7 +72,8 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads and checks FOLDER/manifest.json. Raises StoreError."""
     path = folder / "manifest.json"
     try:
-        raw = from_json(files.content(path, MANIFEST, StoreError))
+        document = files.content(path, MANIFEST, StoreError)
+        raw = from_json(document)
     except FileNotFoundError as error:
         raise _not_a_store(folder) from error
     except NotADirectoryError as error:
@@ -72,6 +85,8 @@ def read_manifest(folder: Path) -> Manifest:
     except DocumentError as error:
         message = f"{path}{error.at}: can't be read: it {error}"
         raise StoreError(message, "import or record again into a new store") from error
+    if _native.is_whole_document(document) is False:
+        raise StoreError(f"{path}: {checksums.DIFFERS}", f"{checksums.AGAIN}; {_CHANGED}")
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
         raise StoreError(f"{path}: is not the manifest of an iodock store")
     if raw["schema"] > SCHEMA_VERSION:
@@ -80,6 +95,8 @@ def read_manifest(folder: Path) -> Manifest:
         )
         raise StoreError(message, f"this iodock reads up to schema {SCHEMA_VERSION}: install the newer one")
     try:
+        # The document's own, which holds for its bytes only.
+        raw.pop("checksum", None)
         return _checked(raw)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         message = f"{path}: is damaged: {type(error).__name__}: {error}"
@@ -101,7 +118,7 @@ def _expect(name: str, value: object, kind: type) -> None:
 
 def _checked(raw: dict[str, Any]) -> Manifest:
     clock = raw.get("clock")
-    for name in ("source", "captured", "host"):
+    for name in ("source", "captured", "host", "checksums"):
         _expect(name, raw.get(name), dict)
     for name in ("first_ts", "last_ts"):
         _expect(name, raw.get(name), int)

@@ -48,7 +48,7 @@ class Store:
         """The SQL engine, started when first needed."""
         if self._engine is None:
             folder = Path(self._shadow.name) if self._shadow else self.path
-            self._engine = Engine(folder, self.manifest.rows, self._is_unsafe)
+            self._engine = Engine(folder, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
         return self._engine
 
     @property
@@ -59,6 +59,10 @@ class Store:
             self._unsafe = Store(self.path, self.manifest, self._shadow)
             self._unsafe._is_unsafe = True
         return self._unsafe
+
+    def check(self) -> None:
+        """Raises StoreError if any file of it is not as it was written."""
+        self.engine.check()
 
     @property
     def name(self) -> str:

@@ -4,13 +4,18 @@ the manifest says."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from functools import cache
 from pathlib import Path
 
 import duckdb
 
 from iodock.errors import StoreError
+from iodock.store import checksums
 from iodock.store.schema import FOLDS, TABLES, StoreTable
+from iodock.store.seen import VIEWS
 
 AGAIN = "import or record again"
 
@@ -18,8 +23,16 @@ AGAIN = "import or record again"
 class StoredTables:
     """The files of one store. Their names are given to the engine as it takes them: absolute, and UTF-8."""
 
-    def __init__(self, folder: Path, connection: Callable[[], duckdb.DuckDBPyConnection]) -> None:
-        """CONNECTION: of the thread that asks."""
+    def __init__(
+        self,
+        folder: Path,
+        checksums: Mapping[str, str],
+        connection: Callable[[], duckdb.DuckDBPyConnection],
+    ) -> None:
+        """CHECKSUMS: of files by their names in the store, as the manifest says. CONNECTION: of the asking
+        thread."""
+        self._checksums = checksums
+        self._checked: set[str] = set()
         self.folder = folder
         self._connection = connection
         self._descriptor: int | None = None
@@ -45,6 +58,7 @@ class StoredTables:
         is not there. ROWS: of each table, as the manifest says. Raises StoreError for files that are missing,
         damaged, or of other rows."""
         paths = self._viewed[table.name] = self._paths(table)
+        self._check_names(table, paths)
         if not paths and table in FOLDS:
             return None
         if not paths and rows.get("events" if table.name in ("calls", "errnos") else table.name):
@@ -68,21 +82,57 @@ class StoredTables:
         home = os.path.realpath(self._plain)
         for path in paths:
             if not os.path.realpath(path).startswith(f"{home}/"):
-                where = self.folder / path.relative_to(self._plain)
+                where = self._shown(path)
                 raise StoreError(f"{where}: is a link out of the store", "put the file itself there")
         return paths
+
+    def check(self, tables: Iterable[StoreTable]) -> None:
+        """Raises StoreError if a file of these tables is not as it was written."""
+        for table in tables:
+            if self._checksums and table.name not in self._checked:
+                for path in self._paths(table):
+                    if not self._is_as_written(path):
+                        raise StoreError(f"{self._shown(path)}: {checksums.DIFFERS}", checksums.AGAIN)
+                self._checked.add(table.name)
+
+    def _is_as_written(self, path: Path) -> bool:
+        return checksums.is_as_written(path, self._checksums.get(self._name(path), ""))
+
+    def _name(self, path: Path) -> str:
+        """Of a file in the store."""
+        return path.relative_to(self._plain).as_posix()
+
+    def _shown(self, path: Path) -> Path:
+        """A file's name as the user gave it."""
+        return self.folder / path.relative_to(self._plain)
+
+    def _check_names(self, table: StoreTable, paths: Sequence[Path]) -> None:
+        """Files that were lost, or put there later."""
+        if not self._checksums:
+            return
+        written = {name for name in self._checksums if fnmatchcase(name, table.files)}
+        found = {self._name(path) for path in paths}
+        for name in sorted(written - found):
+            hint = f"the store was copied or deleted in part: {checksums.AGAIN}"
+            raise StoreError(f"{self.folder / name}: is missing", hint)
+        for name in sorted(found - written):
+            raise StoreError(f"{self.folder / name}: is not of this store", f"remove it, or {AGAIN}")
 
     def damaged(self, tables: Sequence[StoreTable]) -> Path | None:
         """The first file that can't be read to its end. Goes through all that is stored."""
         # Small ones first.
         for table in sorted(tables, key=lambda one: "/" in one.files):
             for path in self._paths(table):
+                if self._checksums:
+                    if self._is_as_written(path):
+                        continue
+                    return self._shown(path)
                 try:
                     self._connection().execute(f"SELECT max(hash(COLUMNS(*))) FROM {_source([path])}")
                 except duckdb.InterruptException:
                     return None
                 except duckdb.Error:
-                    return self.folder / path.relative_to(self._plain)
+                    return self._shown(path)
         return None
 
     def named(self, text: str) -> str:
@@ -109,6 +159,27 @@ class StoredTables:
             where = self.folder / table.files
             message = f"{where}: holds {found:,} rows, the manifest says {expected:,} ({table.name})"
             raise StoreError(message, f"a part is missing, or does not belong here: {AGAIN}")
+
+
+def named_in(sql: str) -> list[StoreTable]:
+    """Tables whose rows a query may be about: itself or through a view, it names them."""
+    return [table for table, names in _naming().items() if names.search(sql)]
+
+
+@cache
+def _naming() -> dict[StoreTable, re.Pattern[str]]:
+    found = {}
+    for table in (*TABLES, *FOLDS):
+        names = [table.name]
+        for view in VIEWS:
+            if _words(names).search(view.select):
+                names.append(view.name)
+        found[table] = _words(names)
+    return found
+
+
+def _words(names: Iterable[str]) -> re.Pattern[str]:
+    return re.compile(rf"\b({'|'.join(names)})\b", re.IGNORECASE)
 
 
 def _is_plain(path: str) -> bool:

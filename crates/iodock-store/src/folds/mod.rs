@@ -9,13 +9,13 @@ mod durations;
 mod opens;
 mod slow_calls;
 
+use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::table::{Cell, TableWriter};
 use durations::Durations;
 use iodock_event::EventColumns;
 use opens::Opens;
 use slow_calls::SlowCalls;
-use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The folder of the tables, in a store.
@@ -42,39 +42,37 @@ impl Folds {
         self.slow_calls.add(events);
     }
 
-    /// Writes them into the store's folder. Returns the rows of each.
-    pub fn write(&self, store: &Path) -> Result<BTreeMap<String, u64>, StoreError> {
-        let mut written = BTreeMap::new();
+    /// Writes them into the store's folder.
+    pub fn write(&self, store: &Path, contents: &mut Contents) -> Result<(), StoreError> {
         if self.events < LEAST_EVENTS {
-            return Ok(written);
+            return Ok(());
         }
         let folder = store.join(FOLDER);
         std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
-        let mut write = |name: &str, message, rows| write_table(&folder, name, message, rows, &mut written);
+        let mut write = |name: &str, message, rows| write_table(store, name, message, rows, contents);
         write("stored_durations", durations::SCHEMA, Some(self.durations.rows()))?;
         write("stored_openings", opens::SCHEMA, self.opens.rows())?;
-        write("stored_slow_calls", slow_calls::SCHEMA, self.slow_calls.rows())?;
-        Ok(written)
+        write("stored_slow_calls", slow_calls::SCHEMA, self.slow_calls.rows())
     }
 }
 
 /// The rows of a table, a cell for each column of its schema.
 type Rows = Vec<Vec<Cell<'static>>>;
 
-/// Writes a table and notes its rows, unless it was given up.
+/// Writes a table and notes it, unless it was given up.
 fn write_table(
-    folder: &Path,
+    store: &Path,
     name: &str,
     message: &str,
     rows: Option<Rows>,
-    written: &mut BTreeMap<String, u64>,
+    contents: &mut Contents,
 ) -> Result<(), StoreError> {
     let Some(rows) = rows else { return Ok(()) };
-    let mut table = TableWriter::create(&folder.join(format!("{name}.parquet")), message)?;
+    let mut table = TableWriter::create(&store.join(FOLDER).join(format!("{name}.parquet")), message)?;
     for row in rows {
         table.row(row)?;
     }
-    written.insert(name.into(), table.finish()?);
+    contents.add_table(name, store, table.finish()?);
     Ok(())
 }
 

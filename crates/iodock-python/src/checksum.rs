@@ -1,0 +1,33 @@
+//! iodock-store: checksums of files and manifests.
+
+use crate::doorway::through;
+use iodock_store::checksum;
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+
+/// Of a whole file, as manifests have it. Raises OSError.
+#[pyfunction]
+fn file_checksum(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+    let sum = through(py, None, |door| checksum::of_file(&path, &|| door.cancel.load(Ordering::Relaxed)))??;
+    sum.ok_or_else(|| PyKeyboardInterrupt::new_err(()))
+}
+
+/// A JSON object (text) with its own checksum as last member.
+#[pyfunction]
+fn sealed_document(document: &str) -> String {
+    checksum::sealed(document)
+}
+
+/// Whether a document is as `sealed_document` made it; None if it has no checksum of its own.
+#[pyfunction]
+fn is_whole_document(document: &[u8]) -> Option<bool> {
+    checksum::is_whole(document)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(file_checksum, module)?)?;
+    module.add_function(wrap_pyfunction!(sealed_document, module)?)?;
+    module.add_function(wrap_pyfunction!(is_whole_document, module)?)
+}

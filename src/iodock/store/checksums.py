@@ -1,0 +1,65 @@
+"""Checksums of a store's files: written into its manifest with them, compared before they are read."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from iodock import _native
+
+DIFFERS = "is damaged: its bytes are not those that were written (checksum)"
+AGAIN = "copy it again from where it is whole, or import or record again"
+NONE = "this store has no checksums, so damage to its files may go unnoticed"
+
+_Stamp = tuple[int, int, int, int, int]
+_MOST_KNOWN = 4096
+
+
+class _Computed:
+    """Checksums of this process: a file is read once for it, however often its store is opened."""
+
+    def __init__(self) -> None:
+        self._sums: dict[_Stamp, str] = {}
+        self._lock = threading.Lock()
+
+    def of(self, path: Path) -> str:
+        """Raises OSError."""
+        stamp = _stamp(path)
+        with self._lock:
+            found = self._sums.get(stamp)
+        if found is None:
+            found = _native.file_checksum(path)
+            with self._lock:
+                if len(self._sums) >= _MOST_KNOWN:
+                    self._sums.clear()
+                # One that changed meanwhile is read again.
+                self._sums[stamp] = found
+        return found
+
+
+_computed = _Computed()
+
+
+def _stamp(path: Path) -> _Stamp:
+    status = path.stat()
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def is_as_written(path: Path, checksum: str) -> bool:
+    """Whether the file has the bytes that were written; not if it can't be read."""
+    try:
+        return _computed.of(path) == checksum
+    except OSError:
+        return False
+
+
+def with_checksums(manifest: Mapping[str, Any], store: Path) -> str:
+    """The text of a manifest for the tables that lie in a store, with their checksums and its own. Raises
+    OSError."""
+    tables = sorted(store.glob("**/*.parquet"))
+    checksums = {os.fspath(path.relative_to(store)): _native.file_checksum(path) for path in tables}
+    return _native.sealed_document(json.dumps({**manifest, "checksums": checksums}, indent=1))
