@@ -18,11 +18,13 @@ from iodock.analyses.base import request
 from iodock.bounded.packed import UNPACK_ERRORS, unpacked
 from iodock.diagnosis import diagnose
 from iodock.errors import IodockError
+from iodock.findings import Diagnosis
 from iodock.language import N_, Language
 from iodock.relations.profile import Profile
 from iodock.settings import Settings
 from iodock.store import Store
-from iodock.store.anonymous import anonymous_copy
+from iodock.store.anonymous import anonymiser_of, anonymous_copy
+from iodock.store.renaming import renaming_of
 
 MOST_ROWS = 10_000
 _ENDING = re.compile(r"(\.tar\.gz|\.tgz|\.taz|\.tar|\.gz)$", re.IGNORECASE)
@@ -53,17 +55,21 @@ def write_bundle(
     StoreError, QueryError, OSError."""
     if not anonymous:
         with Store.open(store) as opened:
-            _write(opened, target, text, settings, False, progress)
+            _write(opened, target, text, diagnose(opened, settings), False, progress)
         return
     with tempfile.TemporaryDirectory(prefix="iodock-") as folder:
         # Opened first: a recording that was cut becomes tables, and what is damaged is named here, not in the
         # copy.
         with Store.open(store) as opened:
             opened.check()
-        copy = anonymous_copy(store, Path(folder) / "run.iodock")
+            # Some rules depend on names: what they find is renamed, not found again among made-up ones.
+            found = diagnose(opened, settings)
+            names = anonymiser_of(store)
+            copy = anonymous_copy(store, Path(folder) / "run.iodock", names)
+            found = found.with_texts(renaming_of(opened, names, found.texts()), copy.name)
         try:
             with Store.open(copy) as opened:
-                _write(opened, target, text, settings, True, progress)
+                _write(opened, target, text, found, True, progress)
         except IodockError as error:
             # Events are copied as they are: what is damaged there is so in the store.
             raise type(error)(str(error).replace(str(copy), str(store)), error.hint) from error
@@ -84,13 +90,13 @@ def is_bundle(path: Path) -> bool:
 
 
 def _write(
-    store: Store, target: Path, text: Language, settings: Settings, anonymous: bool, progress: Progress
+    store: Store, target: Path, text: Language, found: Diagnosis, anonymous: bool, progress: Progress
 ) -> None:
     root = _ENDING.sub("", target.name) or "bundle"
     part = target.with_name(f".{target.name}.part")
     try:
         with tarfile.open(part, "w:gz") as archive:
-            for done, (name, content) in enumerate(_members(store, text, settings, anonymous), 1):
+            for done, (name, content) in enumerate(_members(store, text, found, anonymous), 1):
                 progress(done, len(_TABLES) + 9, done)
                 entry = tarfile.TarInfo(f"{root}/{name}")
                 entry.size = len(content)
@@ -108,14 +114,11 @@ def _write(
             part.unlink()
 
 
-def _members(
-    store: Store, text: Language, settings: Settings, anonymous: bool
-) -> Iterator[tuple[str, bytes]]:
+def _members(store: Store, text: Language, found: Diagnosis, anonymous: bool) -> Iterator[tuple[str, bytes]]:
     from iodock.views.diagnosis_json import diagnosis_json
     from iodock.views.diagnosis_text import diagnosis_text
     from iodock.views.report import report_html
 
-    found = diagnose(store, settings)
     yield "READ-ME.txt", _read_me(store, text, anonymous).encode("utf-8", "backslashreplace")
     yield "findings.txt", diagnosis_text(found, text, False).encode("utf-8", "backslashreplace")
     yield "findings.json", diagnosis_json(found, text).encode("utf-8", "backslashreplace")
@@ -129,7 +132,7 @@ def _members(
     yield "slow-calls.csv", _csv(store, _SLOW_SQL)
     for name, arguments, _ in _TABLES:
         yield f"{name}.csv", _analysis(store, name, arguments)
-    yield "report.html", report_html(store, text.code).encode("utf-8", "backslashreplace")
+    yield "report.html", report_html(store, text.code, found).encode("utf-8", "backslashreplace")
 
 
 def _analysis(store: Store, name: str, arguments: dict[str, Any]) -> bytes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 Scalar = str | int | float | bool | None
 
@@ -154,6 +154,48 @@ class Diagnosis:
     """Which step of the method comes next, and why."""
     losses: tuple[tuple[str, int, str], ...] = ()
     """What is not in the store: name, how many, cure."""
+
+    def with_texts(self, change: Callable[[str], str], store: str) -> Diagnosis:
+        """The same of a store of another name, with every text that may hold names changed."""
+
+        def scalars(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+            return {key: change(one) if isinstance(one, str) else one for key, one in values.items()}
+
+        def message(one: Message) -> Message:
+            return replace(one, values=scalars(one.values))
+
+        def finding(one: Finding) -> Finding:
+            return replace(
+                one,
+                title=message(one.title),
+                message=message(one.message),
+                files=tuple(map(change, one.files)),
+                evidence=scalars(one.evidence),
+                query=change(one.query),
+                advice=tuple(replace(advice, message=message(advice.message)) for advice in one.advice),
+                fine_when=message(one.fine_when),
+            )
+
+        return replace(
+            self,
+            store=store,
+            verdict=replace(self.verdict, text=message(self.verdict.text)),
+            findings=tuple(map(finding, self.findings)),
+            silent=tuple(replace(one, why=message(one.why)) for one in self.silent),
+            remarks=tuple(map(message, self.remarks)),
+            next_step=message(self.next_step),
+        )
+
+    def texts(self) -> list[str]:
+        """Every text that may hold names."""
+        found: list[str] = []
+
+        def note(text: str) -> str:
+            found.append(text)
+            return text
+
+        self.with_texts(note, self.store)
+        return found
 
     @property
     def worth_changing(self) -> tuple[Finding, ...]:

@@ -67,11 +67,16 @@ class Anonymiser:
         return hmac.new(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()[:8]
 
 
+def anonymiser_of(store: Path) -> Anonymiser:
+    """One that keeps the store's mount points. Raises OSError and ArrowInvalid."""
+    return Anonymiser(_mount_points(store))
+
+
 def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None) -> Path:
     """Copies a complete store to INTO with all names made up; gives INTO. Raises OSError and
     ArrowInvalid."""
     raw = from_json(files.content(store / "manifest.json", MANIFEST, StoreError))
-    names = anonymiser or Anonymiser(_mount_points(store))
+    names = anonymiser or anonymiser_of(store)
     into.mkdir(parents=True)
     (into / "events").mkdir()
     parts = (f"events/{part.name}" for part in sorted((store / "events").glob("*.parquet")))

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from iodock.diagnosis import diagnose
+from iodock.findings import Diagnosis
 from iodock.language import N_, Language, language_in
 from iodock.relations.mapped import mapped_files
 from iodock.store import Store
@@ -33,13 +34,15 @@ _OWN_FILE_SYSTEM = N_(
 )
 
 
-def report_html(store: Store, language: str = "en") -> str:
+def report_html(store: Store, language: str = "en", diagnosis: Diagnosis | None = None) -> str:
     """The report as one HTML document, always below 5 MB. Raises StoreError or QueryError if the store
-    can't be read, ValueError for a language without texts."""
-    return render(report_of(store, language), language)
+    can't be read, ValueError for a language without texts. DIAGNOSIS: that is there already."""
+    return render(report_of(store, language, diagnosis=diagnosis), language)
 
 
-def report_of(store: Store, language: str = "en", limits: Limits | None = None) -> Report:
+def report_of(
+    store: Store, language: str = "en", limits: Limits | None = None, diagnosis: Diagnosis | None = None
+) -> Report:
     """What the report shows, with its facts in one language."""
     text = language_in(language)
     overview = overview_of(store)
@@ -55,7 +58,7 @@ def report_of(store: Store, language: str = "en", limits: Limits | None = None) 
         losses=_losses(store),
         data=fit(data),
         remarks=_remarks(store),
-        diagnosis=diagnose(store),
+        diagnosis=diagnosis or diagnose(store),
         links=links,
         maps=mapped(store),
         brought=brought(store),
