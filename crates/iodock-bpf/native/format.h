@@ -66,6 +66,8 @@ enum kind {
 #define PLAN_TWO_ENDED 64
 /* What it adds to the page cache may be of requests that it submits. */
 #define PLAN_SUBMITS 128
+/* It opens a file: in place of the sixth argument, which no such call has, comes the file's mode. */
+#define PLAN_OPENS (1ull << 32)
 /* Then up to three pieces of memory, a byte each from bit 8 on: what 5 | argument 3. */
 #define PLAN_PIECES 8
 

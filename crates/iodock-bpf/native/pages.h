@@ -62,6 +62,14 @@ ONCE u64 mapping_of(u32 fd)
 	return file ? (u64)FIELD(file, f_mapping) : 0;
 }
 
+/* Its mode; 0 if there is none. */
+ONCE u64 mode_of(u32 fd)
+{
+	struct address_space *mapping = (void *)mapping_of(fd);
+	struct inode *inode = mapping ? FIELD(mapping, host) : 0;
+	return inode ? FIELD(inode, i_mode) : 0;
+}
+
 /* A block device's own pages are known by the device, a file's by that of its file system. */
 INLINE void identify(struct address_space *mapping, u32 *device, u64 *number, u32 *mark)
 {

@@ -88,9 +88,11 @@ ONCE int put_call(struct slot *slot, u64 now, s64 result, u64 sixth)
 	if (!slot)
 		return 0;
 	u64 plan = plan_of(slot->number);
-	if (!(plan & PLAN_SMALL) || !put_small(slot, plan, now, result))
+	if (plan & PLAN_OPENS)
+		sixth = result < 0 ? 0 : mode_of(result);
+	if (!(plan & PLAN_SMALL) || result == NO_RESULT || !put_small(slot, plan, now, result))
 		put_general(slot, plan, now, result, sixth);
-	if (plan & PLAN_MAPS && (u64)result < (u64)-4095)
+	if (plan & PLAN_MAPS && result != NO_RESULT && (u64)result < (u64)-4095)
 		put_identity_of(slot->tid, slot->arguments[4], now);
 	slot->state = STATE_OUTSIDE;
 	return 0;
@@ -116,13 +118,17 @@ static ONCE void leave(u64 *context, struct slot *slot, u64 now)
 		return;
 	if (!now)
 		now = ktime_ns();
+	s64 result = context[1];
 	/* Refused by a filter before it began. */
 	if (!began) {
+		/* By SIGSYS: the call's number stands where the result would be. */
+		if ((u64)result == number)
+			result = NO_RESULT;
 		keep_arguments(slot, regs);
 		slot->number = number;
 		slot->start = now;
 	}
-	put_call(slot, now, context[1], regs->r9);
+	put_call(slot, now, result, regs->r9);
 }
 
 SECTION("tp_btf/sys_exit")

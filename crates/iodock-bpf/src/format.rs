@@ -140,6 +140,8 @@ pub mod plan {
     pub const TWO_ENDED: u64 = 64;
     /// What it adds may be of requests that it submits.
     pub const SUBMITS: u64 = 128;
+    /// It opens a file: the sixth argument is the mode of that.
+    pub const OPENS: u64 = 1 << 32;
     /// Up to three pieces of memory from here on, a byte each: what 5 bits, argument 3 bits.
     pub const PIECES: u32 = 8;
     pub const MOST_PIECES: usize = 3;

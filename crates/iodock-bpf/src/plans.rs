@@ -43,6 +43,7 @@ fn plan_of(spec: &CallSpec) -> u64 {
     }
     bits |= if spec.action == Action::Exit { plan::EXITS } else { 0 };
     bits |= if spec.action == Action::Map { plan::MAPS } else { 0 };
+    bits |= if spec.opens() { plan::OPENS } else { 0 };
     bits |= writing(spec);
     // exec's own names come with the exec itself where it succeeds.
     let pieces = spec.registers().iter().enumerate().map(|(at, &role)| (piece(role, spec), at as u64));
@@ -103,7 +104,10 @@ mod tests {
         assert_eq!(plan("read"), plan::RECORDED | plan::SMALL);
         assert_eq!(plan("close"), plan::RECORDED | plan::SMALL);
         assert_eq!(plan("pread64"), plan::RECORDED | plan::SMALL | plan::POSITIONED);
-        assert_eq!(plan("openat"), plan::RECORDED | (Piece::String as u64 | 1 << 5) << plan::PIECES);
+        assert_eq!(
+            plan("openat"),
+            plan::RECORDED | plan::OPENS | (Piece::String as u64 | 1 << 5) << plan::PIECES
+        );
         assert_eq!(plan("exit_group"), plan::RECORDED | plan::EXITS);
         assert_eq!(plan("lseek") & plan::SMALL, 0, "its offset is the second argument");
         assert_eq!(plan("futex"), 0);

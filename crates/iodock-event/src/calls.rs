@@ -78,6 +78,12 @@ pub enum Action {
     ChangeRoot,
     /// mkdir, rmdir: the name is a directory.
     Directory,
+    /// mknod: the type stands in the mode, `argument`.
+    Node,
+    /// mkfifo as a call of its own: macOS, FreeBSD.
+    NewFifo,
+    /// unlink: the name is free.
+    Unlink,
     /// rename, link: belongs to both names.
     TwoNames,
     Symlink,
@@ -185,6 +191,11 @@ impl CallSpec {
             .any(|role| matches!(role, Role::Fd | Role::Fd2 | Role::DirFd | Role::Path | Role::NewPair));
         let waits = matches!(self.family, "poll" | "select");
         touches_files || waits || self.action != Action::None || self.class == CallClass::Sync
+    }
+
+    /// Does its result name a file that it has opened? Recorders note what that is.
+    pub fn opens(&self) -> bool {
+        matches!(self.action, Action::Open | Action::Creat)
     }
 
     /// A request inside an io_uring: no call, but shown as one by sources that see it.
@@ -416,8 +427,8 @@ pub static CALLS: &[CallSpec] = &[
     call("mkdir", "mkdir", C::Metadata, A::Directory, &[R::Path]),
     call("mkdirat", "mkdir", C::Metadata, A::Directory, &[R::DirFd, R::Path]),
     call("rmdir", "rmdir", C::Metadata, A::Directory, &[R::Path]),
-    call("unlink", "unlink", C::Metadata, A::None, &[R::Path]),
-    call("unlinkat", "unlink", C::Metadata, A::None, &[R::DirFd, R::Path, R::Flags]),
+    call("unlink", "unlink", C::Metadata, A::Unlink, &[R::Path]),
+    call("unlinkat", "unlink", C::Metadata, A::Unlink, &[R::DirFd, R::Path, R::Flags]),
     call("rename", "rename", C::Metadata, A::TwoNames, &[R::Path, R::Path2]),
     call("renameat", "rename", C::Metadata, A::TwoNames, &[R::DirFd, R::Path, R::DirFd2, R::Path2]),
     call("renameat2", "rename", C::Metadata, A::TwoNames, &[R::DirFd, R::Path, R::DirFd2, R::Path2]),
@@ -425,9 +436,11 @@ pub static CALLS: &[CallSpec] = &[
     call("linkat", "link", C::Metadata, A::TwoNames, &[R::DirFd, R::Path, R::DirFd2, R::Path2]),
     call("symlink", "symlink", C::Metadata, A::Symlink, &[R::Skip, R::Path]),
     call("symlinkat", "symlink", C::Metadata, A::Symlink, &[R::Skip, R::DirFd, R::Path]),
-    call("mknod", "mknod", C::Metadata, A::None, &[R::Path]),
-    call("xmknod", "mknod", C::Metadata, A::None, &[R::Path]),
-    call("mknodat", "mknod", C::Metadata, A::None, &[R::DirFd, R::Path]),
+    call("mknod", "mknod", C::Metadata, A::Node, &[R::Path, R::Argument]),
+    call("xmknod", "mknod", C::Metadata, A::Node, &[R::Skip, R::Path, R::Argument]),
+    call("mknodat", "mknod", C::Metadata, A::Node, &[R::DirFd, R::Path, R::Argument]),
+    call("mkfifo", "mknod", C::Metadata, A::NewFifo, &[R::Path]),
+    call("mkfifoat", "mknod", C::Metadata, A::NewFifo, &[R::DirFd, R::Path]),
     call("truncate", "truncate", C::Metadata, A::Truncate, &[R::Path, R::Argument]),
     call("truncate64", "truncate", C::Metadata, A::Truncate, &[R::Path, R::Argument]),
     call("ftruncate", "truncate", C::Metadata, A::Truncate, &[R::Fd, R::Argument]),

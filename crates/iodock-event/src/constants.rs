@@ -110,8 +110,22 @@ pub fn value(name: &[u8]) -> Option<u64> {
         b"SEEK_DATA" => 3,
         b"SEEK_HOLE" => 4,
         b"AT_FDCWD" => return None,
-        _ => return None,
+        _ => return stat_type(name).map(|kind| u64::from(kind) << STAT_TYPE_SHIFT),
     })
+}
+
+/// Where a mode has the type of the file.
+const STAT_TYPE_SHIFT: u32 = 12;
+
+/// The type that a mode (`st_mode`, mknod's) names.
+pub fn stat_type_of_mode(mode: u64) -> u8 {
+    (mode >> STAT_TYPE_SHIFT & 0o17) as u8
+}
+
+/// The type of a file of that mode that was opened, as recorders note it: 0 for the usual regular file.
+pub fn special_type_of_mode(mode: u64) -> u8 {
+    const REGULAR: u8 = 0o10;
+    Some(stat_type_of_mode(mode)).filter(|&kind| kind != REGULAR).unwrap_or(0)
 }
 
 /// `S_IFMT >> 12` from the name that logs print in `st_mode=S_IFREG|0644`.

@@ -216,6 +216,26 @@ static void name_peer(struct fields *f, u8 *name, const u64 *arguments, s64 fd)
 	f->argument = (s64)arguments[2];
 }
 
+/* A slow open is asked what it has opened, since that costs little in comparison: a FIFO waits for its other end. In units of time. */
+#define SLOW_OPEN 4096
+#define STATX_BYTES 256
+#define UNKNOWN (1ul << 63) /* as readers have it */
+
+/* The type of what is open there, if it has no position; else 0. The file system is not asked, it may be slow. */
+static u8 special_type(s64 fd)
+{
+	u8 found[STATX_BYTES];
+	if (is_confined() || kernel3(SYS_lseek, fd, 0, SEEK_CUR) != -ESPIPE ||
+	    kernel(SYS_statx, fd, (long)"", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, (long)found, 0))
+		return 0;
+	return *(const u16 *)(found + 28) >> 12 & 15;
+}
+
+static inline int is_slow_open(u32 kind, s64 result, u64 units)
+{
+	return kind == KIND_OPEN && result >= 0 && units >= SLOW_OPEN;
+}
+
 /* Those of `more` that are to be written: what every call of this shape says is left out where it is as it was last. */
 static inline u32 what_is_new(struct habit *habit, const struct fields *f)
 {

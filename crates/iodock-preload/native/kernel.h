@@ -24,6 +24,7 @@
 #define SYS_mkdir 83
 #define SYS_rmdir 84
 #define SYS_unlink 87
+#define SYS_lseek 8
 #define SYS_readlink 89
 #define SYS_getrusage 98
 #define SYS_getppid 110
@@ -96,6 +97,10 @@
 #define ENFILE 23
 #define EMFILE 24
 #define AT_EACCESS 0x200
+#define AT_EMPTY_PATH 0x1000
+#define AT_STATX_DONT_SYNC 0x4000
+#define STATX_TYPE 1
+#define SEEK_CUR 1
 #define R_OK 4
 #define EAGAIN 11
 #define ENOMEM 12
@@ -106,6 +111,7 @@
 #define EINVAL 22
 #define ENOTEMPTY 39
 #define ELOOP 40
+#define ESPIPE 29
 #define ENOSYS 38
 #define ENODATA 61
 #define EOPNOTSUPP 95

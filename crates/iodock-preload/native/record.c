@@ -336,6 +336,8 @@ static __attribute__((noinline)) void record_general(struct state *state, u32 le
 	u8 name[NAME_BYTES];
 	if (unlikely(arguments[1] == TIOCGPTPEER && result >= 0 && shape == &session->shapes[SYS_ioctl]))
 		name_peer(&fields, name, arguments, result);
+	if (unlikely(is_slow_open(shape->kind, result, end - start)) && (fields.stat_type = special_type(result)))
+		fields.more |= MORE_STAT, fields.stat_size = UNKNOWN;
 	if (shape->kind == KIND_MAP && (s32)arguments[4] < 0)
 		return;
 	write_fields(state, level, shape, &fields, 0, start, end, result);

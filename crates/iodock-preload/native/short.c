@@ -218,6 +218,7 @@ static __attribute__((noinline)) u64 record_path(struct state *state, const stru
 	struct pointers pointers;
 	u64 bytes;
 	if (unlikely(!find_pointers(&pointers, shape, plain->frame.arguments) ||
+		     is_slow_open(shape & 255, result, (end - plain->start) >> TIME_SHIFT) ||
 		     (result && !(opens && result > 0) && !path_was_read(plain->frame.number, plain->frame.arguments, result)) ||
 		     !begin_brief(&brief, 2 * PLAIN_LIMIT)))
 		return end_brief(&brief, 0);

@@ -7,7 +7,7 @@ mod both;
 
 use both::{place, Recorded};
 use iodock_bpf::calls::CallsSource;
-use iodock_event::{LossKind, Losses, Outcome, Phase, RawCall, Record, RecordSource};
+use iodock_event::{LossKind, Losses, Outcome, Phase, RawCall, Record, RecordSource, UNKNOWN};
 use iodock_journal::JournalReader;
 use iodock_record::{record, ProgramExit, RecordError, RecordOptions};
 use std::collections::BTreeMap;
@@ -221,6 +221,26 @@ fn foreign_calls_are_counted_also_where_they_are_refused_and_their_children_shar
     assert_eq!(mine.losses.count(LossKind::ForeignCalls), 71);
     assert_eq!(mine.forks.len(), 1);
     assert_eq!(mine.forks[0] & CLONE_FILES, CLONE_FILES);
+}
+
+/// Those with an error, as strace shows them; those that SIGSYS answers were not made, and moved no bytes.
+#[test]
+fn calls_that_the_programs_own_filter_refuses_are_as_by_ptrace() {
+    let Some(place) = place("refused") else { return };
+    let program = place.compile("tests/programs", "refused", &[]).expect("compiled");
+    let mine = place.record("bpf", &[&program]);
+    assert_eq!(mine.outcome.exit, ProgramExit::Code(0));
+    let other = place.record("ptrace", &[&program]);
+    assert_eq!(mine.counts(), other.counts());
+    for recorded in [&mine, &other] {
+        for name in ["pwrite64", "rmdir"] {
+            let trapped: Vec<_> = recorded.calls().filter(|(raw, _)| raw.call.name() == name).collect();
+            assert_eq!(trapped.len(), 1, "{name}");
+            let (raw, (path, _)) = trapped[0];
+            assert_eq!((raw.outcome, raw.duration), (Outcome::NoResult, UNKNOWN), "{name}");
+            assert_eq!(path, if name == "rmdir" { "/nowhere" } else { "" });
+        }
+    }
 }
 
 /// The ends of tasks may be among what is lost. The recorder ends all the same, and says what it lost.

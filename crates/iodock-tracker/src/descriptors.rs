@@ -43,6 +43,11 @@ impl Description {
         }
     }
 
+    /// It turns out to be a FIFO or the like.
+    pub fn has_no_position(&mut self) {
+        (self.seekable, self.position) = (false, UNKNOWN);
+    }
+
     /// Moves the position after a transfer of `bytes` there.
     pub fn advance(&mut self, bytes: i64) {
         if self.position != UNKNOWN {

@@ -65,9 +65,16 @@ impl Tracker {
             Action::ChangeRoot => self.change_root(live, subject),
             Action::Unshare => self.unshare(live, raw.flags),
             Action::NewFromProcess => self.get_from_process(ending, subject),
-            Action::None if raw.flags & AT_REMOVEDIR != 0 && meta.path => {
+            Action::Unlink if raw.flags & AT_REMOVEDIR != 0 => {
                 self.names.set_kind(subject.file, FileKind::Directory)
             }
+            Action::Unlink => self.names.remove(subject.file),
+            Action::Node if raw.argument != UNKNOWN => {
+                // mknod(2): no type is that of a regular file.
+                let kind = FileKind::from_stat_type(stat_type_of_mode(raw.argument as u64));
+                self.names.set_kind(subject.file, kind.unwrap_or(FileKind::Regular));
+            }
+            Action::NewFifo => self.names.set_kind(subject.file, FileKind::Fifo),
             action => self.new_descriptors(live, action, raw, batch),
         }
     }

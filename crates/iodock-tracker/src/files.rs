@@ -9,7 +9,7 @@ use crate::{text_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
 use iodock_event::record::RING_IS_SHOWN;
-use iodock_event::{Action, Batch, FileKind, Outcome, RawCall, Text, AT_FDCWD, NONE};
+use iodock_event::{Action, Batch, FileKind, Outcome, RawCall, Text, AT_FDCWD, NONE, UNKNOWN};
 
 impl Tracker {
     pub(crate) fn new_handle(&mut self) -> u32 {
@@ -73,8 +73,8 @@ impl Tracker {
         }
         self.learn_from_open(ending, subject.file, flags);
         let mut description = Description::new(self.new_handle(), subject.file);
-        description.position = 0;
-        description.seekable = true;
+        description.seekable = !self.names.is_fifo(subject.file);
+        description.position = if description.seekable { 0 } else { UNKNOWN };
         description.append = flags & O_APPEND != 0;
         row.handle = description.handle;
         row.fd = fd;
@@ -86,6 +86,12 @@ impl Tracker {
         if flags & O_DIRECTORY != 0 && !unnamed {
             self.names.set_kind(file, FileKind::Directory);
         }
+        if !unnamed && flags & O_CREAT != 0 {
+            self.names.created(file, flags & O_EXCL != 0);
+        }
+        if let Some(kind) = FileKind::from_stat_type(ending.raw.stat_type).filter(|_| !unnamed) {
+            self.names.set_kind(file, kind);
+        }
         if !unnamed && (flags & O_TRUNC != 0 || flags & (O_CREAT | O_EXCL) == O_CREAT | O_EXCL) {
             self.names.set_size(file, 0);
         }
@@ -95,11 +101,15 @@ impl Tracker {
     }
 
     pub(crate) fn stat(&mut self, subject: Subject, raw: &RawCall) {
+        const FIFO: u8 = 0o1;
         const REGULAR: u8 = 0o10;
         match FileKind::from_stat_type(raw.stat_type) {
             Some(FileKind::Symlink) => self.names.set_symlink(subject.file),
             Some(kind) => self.names.set_kind(subject.file, kind),
             None => {}
+        }
+        if let (FIFO, Some(slot)) = (raw.stat_type, subject.slot) {
+            self.descriptions.get_mut(slot).has_no_position();
         }
         if raw.stat_size >= 0 && matches!(raw.stat_type, 0 | REGULAR) {
             self.names.set_size(subject.file, raw.stat_size);

@@ -2,7 +2,7 @@
 
 use hashbrown::HashTable;
 use iodock_event::{FileEntry, FileKind, FileTable, UNKNOWN};
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashSet, FxHasher};
 use std::hash::Hasher;
 
 /// Files by name. A name belongs to a scope: [`SHARED`] for every host, or one host whose file system
@@ -14,6 +14,8 @@ pub struct Names {
     /// Was it mapped? By file id, grown on demand.
     mapped: Vec<bool>,
     pub mapped_count: u64,
+    /// Special files whose name was removed: what is created there next is another file. Few.
+    removed: FxHashSet<u32>,
 }
 
 pub const SHARED: u16 = iodock_event::tables::NO_INDEX;
@@ -58,6 +60,34 @@ impl Names {
         if let Some(entry) = self.entry(file).filter(|entry| entry.kind.has_path()) {
             // Sockets too are found at paths; they stay among what paths name.
             entry.kind = if kind.has_path() { kind } else { FileKind::File };
+            if kind == FileKind::Fifo {
+                // Bytes pass through it.
+                entry.size = UNKNOWN;
+            }
+        }
+        self.removed.remove(&file);
+    }
+
+    pub fn is_fifo(&self, file: u32) -> bool {
+        self.table.entries.get(file as usize).is_some_and(|entry| entry.kind == FileKind::Fifo)
+    }
+
+    /// The name was removed. What the file was is still shown, until another takes the name.
+    pub fn remove(&mut self, file: u32) {
+        let kind = self.entry(file).map(|entry| entry.kind);
+        if kind.is_some_and(|kind| !matches!(kind, FileKind::File | FileKind::Regular)) {
+            self.removed.insert(file);
+        }
+    }
+
+    /// An open has created the file, if there was none. `fresh`: there was none.
+    pub fn created(&mut self, file: u32, fresh: bool) {
+        if self.removed.remove(&file) || fresh {
+            if let Some(entry) = self.entry(file) {
+                if !matches!(entry.kind, FileKind::File | FileKind::Regular) && entry.kind.has_path() {
+                    (entry.kind, entry.size) = (FileKind::Regular, 0);
+                }
+            }
         }
     }
 
@@ -70,14 +100,14 @@ impl Names {
     }
 
     pub fn set_size(&mut self, file: u32, size: i64) {
-        if let Some(entry) = self.entry(file) {
+        if let Some(entry) = self.entry(file).filter(|entry| entry.kind != FileKind::Fifo) {
             entry.size = size;
         }
     }
 
     /// A write ended here.
     pub fn written_up_to(&mut self, file: u32, end: i64) {
-        if let Some(entry) = self.entry(file) {
+        if let Some(entry) = self.entry(file).filter(|entry| entry.kind != FileKind::Fifo) {
             // UNKNOWN is below every size.
             entry.size = entry.size.max(end);
         }

@@ -4,7 +4,7 @@ use crate::calls::{Ending, Subject};
 use crate::{Tracker, MOST_MOVED};
 use iodock_event::constants::{O_APPEND, O_DSYNC, O_SYNC, RWF_APPEND, RWF_DSYNC, RWF_SYNC};
 use iodock_event::event::EventRow;
-use iodock_event::{Action, Direction, FileKind, LossKind, Outcome, UNKNOWN};
+use iodock_event::{Action, Direction, ErrnoId, FileKind, LossKind, Outcome, UNKNOWN};
 
 /// Which way, and where.
 #[derive(Clone, Copy)]
@@ -64,6 +64,9 @@ impl Tracker {
         if !step.placed {
             return;
         }
+        if self.names.is_fifo(subject.file) {
+            return;
+        }
         let description = self.descriptions.get_mut(slot);
         let appends = step.direction == Direction::Write && (description.append || step.appends);
         row.offset = match step.at {
@@ -100,10 +103,13 @@ impl Tracker {
     }
 
     pub(crate) fn seek(&mut self, ending: &Ending, subject: Subject, row: &mut EventRow) {
+        let raw = ending.raw;
         if !ending.succeeded() {
+            if let (true, Some(slot)) = (raw.errno == ErrnoId::from_linux(ESPIPE), subject.slot) {
+                self.descriptions.get_mut(slot).has_no_position();
+            }
             return;
         }
-        let raw = ending.raw;
         row.offset = if ending.meta.action == Action::SeekResult { raw.offset } else { raw.result };
         if let Some(slot) = subject.slot {
             let description = self.descriptions.get_mut(slot);
@@ -128,6 +134,9 @@ impl Tracker {
         }
     }
 }
+
+/// Why a seek fails where there is no position: a FIFO, a terminal.
+const ESPIPE: i32 = 29;
 
 /// Where a ring's requests are mapped from (linux/io_uring.h, IORING_OFF_SQES). One that nobody has seen made is entered unseen, too: by calls that
 /// are not libc's, say.

@@ -60,6 +60,9 @@ impl Tracker {
             let entry = self.names.table.entries[old as usize];
             self.names.set_kind(new, entry.kind);
             self.names.set_size(new, entry.size);
+            if raw.call.spec().family == "rename" {
+                self.names.remove(old);
+            }
         }
         out.push(EventRow { side: Side::Old as u8, file: old, other_file: new, ..blank });
         out.push(EventRow { side: Side::New as u8, file: new, other_file: old, ..blank });

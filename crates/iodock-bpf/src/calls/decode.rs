@@ -4,13 +4,15 @@ use super::rounds::InCall;
 use crate::format::{Kind, Piece, STRING_LIMIT};
 use crate::plans::{piece, Plans};
 use crate::record::{Copied, Record};
-use iodock_event::constants::{IORING_ENTER_REGISTERED_RING, O_CLOEXEC};
+use iodock_event::constants::{special_type_of_mode, IORING_ENTER_REGISTERED_RING, O_CLOEXEC};
 use iodock_event::control::each_passed;
 use iodock_event::{
     Action, AsyncItem, Batch, CallId, ErrnoId, Items, LossKind, Outcome, Phase, RawCall, Role, Text, NO_FD,
     UNKNOWN,
 };
 
+/// A filter has answered the call by SIGSYS: native/format.h.
+const NO_RESULT: i64 = i32::MIN as i64;
 const MFD_CLOEXEC: u64 = 1;
 const EFAULT: i32 = 14;
 /// Words of a general record before its pieces.
@@ -119,6 +121,9 @@ impl Decoder {
         raw.duration = record.words[2] as i64;
         raw.start = self.time(record.time()).wrapping_sub(raw.duration);
         finish(&mut raw, result);
+        if call.spec().opens() {
+            raw.stat_type = special_type_of_mode(arguments[5]);
+        }
         let pieces = record.pieces(GENERAL_WORDS);
         let mut next = 0;
         for (&role, &value) in call.spec().registers().iter().zip(arguments) {
@@ -159,7 +164,10 @@ impl Decoder {
 
 #[inline]
 fn finish(raw: &mut RawCall, result: i64) {
-    if (-4095..0).contains(&result) {
+    if result == NO_RESULT {
+        // It was not made: what it returns is up to a handler of the program's.
+        (raw.outcome, raw.duration) = (Outcome::NoResult, UNKNOWN);
+    } else if (-4095..0).contains(&result) {
         (raw.result, raw.outcome) = (-1, Outcome::Failed);
         raw.errno = ErrnoId::from_linux(-result as i32);
     } else {

@@ -3,9 +3,11 @@
 use super::memory::{self, Read};
 use super::request::CallInfo;
 use super::tasks::Call;
-use iodock_event::constants::{IORING_ENTER_REGISTERED_RING, O_CLOEXEC};
+use iodock_event::constants::{special_type_of_mode, IORING_ENTER_REGISTERED_RING, O_CLOEXEC};
 use iodock_event::control::{each_passed, CONTROL_LIMIT};
 use iodock_event::{Action, AsyncItem, LossKind, Losses, RawCall, Role, Text, NO_FD, UNKNOWN};
+use std::io::Write;
+use std::mem;
 
 /// execve's arguments are kept up to here.
 const ARGUMENTS_LIMIT: usize = 32 * 1024;
@@ -226,6 +228,9 @@ pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
     if result < 0 {
         return;
     }
+    if call.raw.call.spec().opens() {
+        call.raw.stat_type = special_type(tid, result);
+    }
     for (index, &role) in call.raw.call.spec().registers().iter().enumerate().take(6) {
         let address = call.arguments[index];
         match role {
@@ -238,6 +243,22 @@ pub fn end(call: &mut Call, tid: u32, result: i64, losses: &mut Losses) {
             _ => {}
         }
     }
+}
+
+/// What the thread has just opened, 0 for a regular file: it stands still, so the descriptor is still that. The
+/// file system is not asked, it may be slow.
+fn special_type(tid: u32, fd: i64) -> u8 {
+    let mut path = [0; 40];
+    let Ok(()) = write!(&mut path[..], "/proc/{tid}/fd/{fd}\0") else { return 0 };
+    // SAFETY: plain numbers.
+    let mut found: libc::statx = unsafe { mem::zeroed() };
+    let (flags, wanted) = (libc::AT_STATX_DONT_SYNC, libc::STATX_TYPE);
+    // SAFETY: a path that ends, and a place for the answer.
+    let failed = unsafe { libc::statx(libc::AT_FDCWD, path.as_ptr().cast(), flags, wanted, &mut found) } != 0;
+    if failed {
+        return 0;
+    }
+    special_type_of_mode(u64::from(found.stx_mode))
 }
 
 /// `struct stat` (mode at 24, size at 48) or `struct statx` (mode at 28, size at 40).
