@@ -129,7 +129,7 @@ def _bench(folder: Path, content: bytes, sample: str) -> Seen:
         return Seen(status, out[:2000] + err)
     found = json.loads(out)
     amount = sum(len(cell.get("values") or ()) or 1 for cell in found["cells"])
-    return Seen(status, err, amount, {"notes": len(found["protocol"]["notes"])})
+    return Seen(status, err, amount, {note.split(":")[0]: 1 for note in found["protocol"]["notes"]})
 
 
 @cache

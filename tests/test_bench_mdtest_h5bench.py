@@ -172,3 +172,12 @@ def test_a_rate_of_h5bench_that_is_too_small_for_its_digits_is_unknown(tmp_path:
     with pytest.raises(MeasurementError) as raised:
         read(tmp_path / "small.txt", text)
     assert "no number that can be measured" in str(raised.value)
+
+
+def test_a_damaged_rate_of_h5bench_is_counted(tmp_path: Path) -> None:
+    whole = OLD.format(ranks=4, observed="1280.000")
+    for right, wrong in (("Observed write", "Observef write"), ("1280.000 MB/sec", "1280.000 MB/{")):
+        (tmp_path / "old.txt").write_text(whole.replace(right, wrong))
+        measured = readers.read(tmp_path / "old.txt", "h5bench")
+        assert [one.variant["rate"] for one in measured.cells] == ["raw"]
+        assert "cut or damaged" in measured.protocol.notes[0]

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cache, Cell, Measurements, Protocol, Unit
 from iodock.health.readers.base import Reader, Repeats, Source, number, size, whole
 
@@ -21,6 +22,8 @@ _RATE = re.compile(
     rf"^\s*(?:(A?SYNC)\s+)?(Raw|Observed) ({_OPERATION})? ?rate\s*[:=]\s*(\S+) ?([KMGTP]?)B/s(?:ec)?\b",
     re.IGNORECASE,
 )
+_NEARLY = re.compile(r"[:=]\s*\S{1,40} ?[KMGTP]?B/|\brate\s*[:=]")
+"""Of a rate that was damaged."""
 _TOTAL = re.compile(rf"^\s*Total ({_OPERATION}) size\s*[:=]\s*([\d.]+ ?[KMGTP]?B)", re.IGNORECASE)
 _TIME = re.compile(
     rf"^\s*(Raw|Observed) (?:({_OPERATION}) )?(?:completion )?time\s*[:=]\s*(\S+) ?s", re.IGNORECASE
@@ -106,6 +109,8 @@ def _add_line(run: _Run, text: str, source: Source, line: int) -> None:
         run.mode = (found[1] or "").lower() or None
         run.operation = found[3].lower() if found[3] else run.operation
         _add_rate(run, found[2].lower(), found[4], found[5], source, line)
+    elif _NEARLY.search(text):
+        source.doubts.count(CUT_ROW, "h5bench", source.at(line))
 
 
 def _add_rate(run: _Run, kind: str, value: str, unit: str, source: Source, line: int) -> None:

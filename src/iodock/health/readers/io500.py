@@ -124,6 +124,8 @@ def _sections(said: Source) -> tuple[list[Cell], list[str]]:
             elif name == "SCORE" and "SCORE" in members:
                 texts = (members.get("BW", ""), members.get("MD", ""), members["SCORE"])
                 cells.extend(_scores(texts, said, line - 1))
+            elif name and "t_delta" in members:
+                said.doubts.count(CUT_ROW, f"io500 {name}", said.at(line - 1))
             name, members = section[1], {}
         elif "=" in text:
             key, _, value = text.partition("=")

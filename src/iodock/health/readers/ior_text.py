@@ -28,6 +28,8 @@ _SETTINGS = frozenset(
         *("aggregate filesize", "stonewallingTime", "Lustre stripe size", "stripe count"),
     )
 )
+_ROW_FIELDS = 6
+"""A row of results has more."""
 _OPERATIONS = ("write", "read", "remove")
 
 
@@ -41,6 +43,9 @@ def read_text(source: Source) -> Result:
             columns = fields
         elif fields and fields[0] in _OPERATIONS and columns and result.runs:
             _row(fields, columns, number_, result.runs[-1], source)
+        elif len(fields) >= _ROW_FIELDS and fields[0] in _OPERATIONS and number(fields[1]) is not None:
+            # Its head is damaged.
+            source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(number_))
         elif found := _MEMBER.match(line):
             _member(found[1], found[2], result)
     return result
