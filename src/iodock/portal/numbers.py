@@ -19,6 +19,9 @@ def moment(ns: int) -> str:
 def tick(ns: int, length: int) -> str:
     """A time on an axis that is so long, ns."""
     form = "%H:%M" if length <= 172_800 * SECOND else "%m-%d"
+    if length < 600 * SECOND:
+        # Labels of one minute would be alike.
+        form = "%H:%M:%S"
     return time.strftime(form, time.localtime(ns / SECOND))
 
 
