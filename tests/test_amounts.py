@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from iodock.language import language_in
-from iodock.portal.numbers import nice_top
+from iodock.portal.numbers import nice_top, tick
 from iodock.portal.rendering import cell
 from iodock.portal.shown.jobs import columns
 from iodock.views.amounts import amount
@@ -70,3 +70,10 @@ def test_axes_of_bytes_end_at_round_numbers_of_their_unit(value: float) -> None:
         number = float(amount(level, "bytes_rate").split()[0].replace(",", ""))
         # Half of 1 KiB is the exception.
         assert number == 512 or f"{number:g}".strip("0.") in ("1", "2", "4", "5", "25")
+
+
+def test_labels_of_a_short_axis_differ() -> None:
+    length = 110 * 1_000_000_000
+    labels = [tick(1_780_000_000_000_000_000 + length * part // 4, length) for part in range(5)]
+    assert len(set(labels)) == 5
+    assert len(tick(0, 3600 * 1_000_000_000)) == len("12:00")

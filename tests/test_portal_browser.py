@@ -88,6 +88,14 @@ def test_every_page_fits_and_nothing_complains(
     assert "undefined" not in page.inner_text("body") and "NaN" not in page.inner_text("body")
 
 
+def test_a_long_event_wraps_on_a_narrow_screen(opened: Any) -> None:
+    page = opened("/", 390, locale="ja")
+    page.evaluate(
+        "document.querySelector('.events .severity').append('サーバがクライアントを追い出した'.repeat(5))"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
 def test_a_click_sorts_without_leaving_the_page(opened: Any) -> None:
     page = opened("/jobs")
     page.evaluate("window.stays = true")
