@@ -111,11 +111,21 @@ def _facts(store: Store, data: dict[str, Any], overview: Overview, text: Languag
         ("processes", text.ngettext("{n} process", "{n} processes", data["processes"]["of"])),
         ("ranks", _grouped(raw.get("ranks"))),
         ("hosts", _grouped(len(raw.get("hosts") or ())) if len(raw.get("hosts") or ()) > 1 else None),
-        ("calls", _grouped(source.get("calls"))),
+        ("calls", _calls(source.get("calls"), overview.calls, data["calls"], text)),
         ("files", _grouped(data["files"]["of"])),
         ("losses", _loss_count(store, text)),
     ]
     return [(key, str(value)) for key, value in facts if value not in (None, "")]
+
+
+def _calls(every: Any, io: int, listed: dict[str, Any], text: Language) -> str | None:
+    """All calls, and how many of them the verdict and the tables count, where that is not the same."""
+    total = listed["total"]
+    named = io if total is None else total[listed["columns"].index("count")]
+    if not isinstance(every, int) or not every or every == io == named:
+        return _grouped(every)
+    said = N_("{all}, of which {io} are I/O, and {named} are on files with a path (as the tables have them)")
+    return text.gettext(said, all=f"{every:,}", io=f"{io:,}", named=f"{named:,}")
 
 
 def _grouped(number: Any) -> str | None:

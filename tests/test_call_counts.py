@@ -1,0 +1,43 @@
+"""How many calls a run made: places that count different calls say which."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from iodock.store import Store
+from iodock.views.overview import overview_of
+from iodock.views.report import report_html, report_of
+from recorded import IODOCK, live, record, rows, run
+
+PROGRAMS = {
+    "files only": "f = open('a', 'w'); f.write('x'); f.close()",
+    "a pipe": "import os\nr, w = os.pipe()\nfor n in range(20): os.write(w, b'x'); os.read(r, 1)",
+    "two ends": "import os\nopen('a', 'w').close()\n"
+    "for n in range(9): os.rename('a', 'b'); os.rename('b', 'a')",
+}
+
+
+@live
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_report_says_what_each_number_counts(tmp_path: Path, name: str) -> None:
+    done = record(tmp_path, "--", "python3", "-S", "-c", PROGRAMS[name])
+    assert done.returncode == 0, done.stderr
+    store = tmp_path / "run.iodock"
+    every = rows(store, "SELECT count(*) AS n FROM calls_seen")[0]["n"]
+    named = rows(store, "SELECT count(*) AS n FROM calls_seen WHERE by_path")[0]["n"]
+    shown = run([*IODOCK, "show", "summary", store, "--format", "json"], tmp_path)
+    assert json.loads(shown.stdout)["totals"]["total"]["count"] == named
+    with Store.open(store) as opened:
+        io = overview_of(opened).calls
+        facts = dict(report_of(opened).facts)
+        page = report_html(opened)
+    assert [int(one.replace(",", "")) for one in re.findall(r"[0-9][0-9,]*", facts["calls"])] == [
+        every, io, named
+    ]  # fmt: skip
+    assert f"{io:,} calls" in page and every >= io >= named > 0
+    if name == "a pipe":
+        assert io >= named + 40
