@@ -10,7 +10,7 @@ const fn of(name: &'static str, what: &'static str, hint: &'static str) -> Signa
     Signature { name, what, hint, title: &[], lines: &[], magic: &[] }
 }
 
-/// Every tool. Sources: the tools' own manual pages and sources, and logs in their trackers.
+/// Every tool. Written from what is documented of their output; a real log was at hand for dtruss only.
 pub static SIGNATURES: &[Signature] = &[
     Signature {
         title: &[r"^\s*((PID/[A-Z]+|RELATIVE|ELAPSD|CPU)\s+)*SYSCALL\(args\)"],
