@@ -13,6 +13,7 @@ from iodock.comparison import Comparison
 from iodock.comparison.data import Change
 from iodock.language import language_in
 from iodock.views.diagnosis_words import say
+from made_store import without_checksums
 from strace_log import Log
 
 ENGLISH = language_in("en")
@@ -61,7 +62,7 @@ def said(comparison: Comparison, kind: str) -> str:
 
 def edited(store: str, path: Path, **changes: Any) -> str:
     """The store with other entries in its manifest."""
-    shutil.copytree(store, path)
+    without_checksums(Path(shutil.copytree(store, path)))
     manifest = json.loads((path / "manifest.json").read_text())
     for key, value in changes.items():
         manifest[key] = {**manifest[key], **value} if isinstance(value, dict) else value

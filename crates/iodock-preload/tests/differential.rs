@@ -33,7 +33,7 @@ fn traced(log: &str) -> Counts {
         let recorded = CallId::intern(name.as_bytes()).is_some_and(|id| id.spec().is_recorded());
         let anonymous = name == "mmap" && rest.contains(", -1, ");
         let made = made.entry(pid).or_default();
-        let own = is_name_of_library(made, rest);
+        let own = is_name_of_library(made, rest) || is_kind_of_slow_open(made, rest);
         if *loading == Loading::Done
             && recorded
             && !resumed
@@ -63,6 +63,16 @@ fn is_name_of_library(made: &[(&str, &str)], rest: &str) -> bool {
     let is_code = |map: &str| map.contains("PROT_EXEC") && map.contains("MAP_DENYWRITE");
     rest.starts_with("readlink(\"/proc/self/fd/")
         && made.last().is_some_and(|(name, map)| *name == "mmap" && is_code(map))
+}
+
+/// A slow open is asked what it has opened, once, before the program goes on. strace gives the result of a call that
+/// another thread interrupted on a line of its own.
+fn is_kind_of_slow_open(made: &[(&str, &str)], rest: &str) -> bool {
+    let asked = rest.strip_prefix("lseek(").and_then(|rest| rest.split_once(", 0, SEEK_CUR"));
+    let opened = made.last().filter(|(name, _)| *name == "openat").map(|(_, open)| open);
+    asked.zip(opened).is_some_and(|((fd, _), open)| {
+        open.ends_with("<unfinished ...>") || open.rsplit_once(" = ").is_some_and(|(_, result)| fd == result)
+    })
 }
 
 /// What the library does to look at a program, and at what that can load.

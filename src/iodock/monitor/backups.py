@@ -122,7 +122,7 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
 
 def _begins(catalogue: bytes) -> tuple[object, object]:
     """The snapshot, and the journal's first segment that is not in it."""
-    found = json.loads(catalogue)
+    found = from_json(catalogue)
     return found.get("state"), found.get("journal")
 
 
@@ -142,7 +142,7 @@ def _catalogue(folder: Path) -> bytes:
 def _named(folder: Path, catalogue: bytes) -> list[str]:
     """All that belongs to this catalogue. Segments of the journal are listed once: of two the first is
     whole, of the last what is there counts. Raises StoreError."""
-    found = json.loads(catalogue)
+    found = from_json(catalogue)
     names = [entry["file"] for levels in found["tables"].values() for one in levels.values() for entry in one]
     names += [found["state"]] if found["state"] else []
     segments = sorted(path.name for path in (folder / "journal").glob("*.frames"))
