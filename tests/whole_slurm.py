@@ -92,6 +92,7 @@ class Job:
     number: int
     read: int
     write: int = 0
+    user: str = "root"
 
 
 def tracking() -> list[object]:
@@ -133,6 +134,14 @@ def jobs(centre: Centre) -> list[Job]:
     both = f"srun {does(20 * MB, times=5, pause_ms=1200)}\n"
     done.append(Job("two nodes", run(both, "-N", "2", "-n", "2"), 200 * MB))
     done.append(Job("killed", killed(centre), 400 * MB))
+    # Slurm gives both parts the first part's SLURM_JOB_ID; each is a job of its own.
+    every, own = does(10 * MB, times=6, pause_ms=700), does(5 * MB, times=4, pause_ms=700)
+    het = run(f"srun --het-group=0,1 {every}\n{own}\n", "-J", "het", "-n1", ":", "-n1")
+    done += [Job("first part", het, 80 * MB), Job("second part", het + 1, 60 * MB)]
+    # Slurm's own processes are root's, but the job is not.
+    as_other = ("--uid=daemon", "-o", "/dev/null", "-D", "/")
+    script = f"{does(10 * MB, times=5, pause_ms=700)}\nsrun {does(10 * MB, times=5, pause_ms=700)}\n"
+    done.append(Job("another user's", run(script, *as_other), 100 * MB, user="daemon"))
     writer = does(0, 64 * MB, f"{centre.folder}/written")
     done.append(Job("writer", run(f"{writer}; sync\n"), 0, 64 * MB))
     return done
@@ -208,6 +217,15 @@ def test_the_store_has_what_jobs_did(centre: Centre, settled: list[Job]) -> None
     print(f"\n{told(centre, settled)}")
     asked = centre.asked()
     assert {job.name: wrong(asked[job.number], job) for job in settled} == {job.name: [] for job in settled}
+
+
+def test_a_job_has_one_user(centre: Centre, settled: list[Job]) -> None:
+    rows = centre.table(
+        "SELECT job, list(DISTINCT coalesce(\"user\", '')) AS users FROM job_io "
+        "WHERE job IS NOT NULL AND source IN ('process_io', 'slurm_step') GROUP BY job"
+    )
+    found = {int(row["job"]): row["users"] for row in rows}
+    assert {job.name: found[job.number] for job in settled} == {job.name: [job.user] for job in settled}
 
 
 def test_calls_are_apart_from_devices(centre: Centre, settled: list[Job]) -> None:

@@ -40,6 +40,94 @@ fn processes_are_added_up_by_job_else_by_session() {
     line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 77);
 }
 
+/// Written from proc_pid_stat(5) and what Slurm 21 to 24 show: parent and start time are fields 4 and 22.
+fn begins(tree: &Tree, pid: u32, command: &str, parent: u32, start: u64) {
+    tree.write(
+        &format!("proc/{pid}/stat"),
+        format!("{pid} ({command}) S {parent} {pid} 77 0 -1 {}{start} 0", "0 ".repeat(13)),
+    );
+}
+
+/// A slurmstepd that moved nothing but what its children did.
+fn step_daemon(tree: &Tree, pid: u32, title: &str, read: u64, start: u64) {
+    process(tree, pid, "0::/\n", "", read);
+    begins(tree, pid, "slurmstepd", 1, start);
+    tree.write(&format!("proc/{pid}/status"), "Name:\tslurmstepd\nUid:\t0\t0\t0\t0\n");
+    tree.write(&format!("proc/{pid}/cmdline"), title);
+}
+
+fn as_root(tree: &Tree, pid: u32) {
+    tree.write(&format!("proc/{pid}/status"), "Name:\ta\nUid:\t0\t0\t0\t0\n");
+}
+
+const PASSWD: &str = "root:x:0:0::/root:/bin/sh\nsato:x:1000:1000::/home/sato:/bin/sh\n";
+const READ: &str = "iodock_process_io_bytes{host=\"node7\",";
+
+/// Slurm gives all parts of a heterogeneous job the first part's SLURM_JOB_ID, and users give any.
+#[test]
+fn a_process_is_its_slurmstepds_whatever_its_environment_says() {
+    let tree = Tree::new("daemons");
+    tree.write("etc/passwd", PASSWD);
+    step_daemon(&tree, 20, "slurmstepd: [5.0+1]", 7, 100);
+    // A shell that did nothing stands between; the grandchild's parent is a task of the step.
+    process(&tree, 21, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 0);
+    tree.write("proc/21/io", "rchar: 0\n");
+    begins(&tree, 21, "sh", 20, 200);
+    process(&tree, 22, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 1000);
+    begins(&tree, 22, "tar", 21, 300);
+    process(&tree, 23, "0::/slurm/uid_1000/job_5\n", "SLURM_JOB_ID=999\0", 20_000);
+    begins(&tree, 23, "tar", 22, 400);
+    process(&tree, 24, "0::/\n", "HOME=/\0", 300_000);
+    begins(&tree, 24, "tar", 22, 400);
+    // Nobody's child any more, and one whose parent's number has gone to a later slurmstepd.
+    process(&tree, 25, "0::/\n", "SLURM_JOB_ID=4\0SLURM_STEP_ID=0\0", 4_000_000);
+    begins(&tree, 25, "tar", 1, 400);
+    process(&tree, 26, "0::/\n", "HOME=/\0", 50_000_000);
+    begins(&tree, 26, "tar", 20, 50);
+    let text = tree.samples(&[]);
+    let line =
+        |owner: &str, value: u64| has(&text, &format!("{READ}{owner},operation=\"read_call\"}} {value}"));
+    line("job=\"5\",user=\"sato\",known_by=\"scheduler\"", 301_007);
+    line("job=\"5\",user=\"sato\",known_by=\"cgroup\"", 20_000);
+    line("job=\"4\",user=\"sato\",known_by=\"environment\"", 4_000_000);
+    line("session=\"sid-77\",user=\"sato\",command=\"tar\",known_by=\"session\"", 50_000_000);
+}
+
+/// The extern step has a `sleep` of root, and each step a slurmstepd of root: none is a user of the job.
+#[test]
+fn a_jobs_own_slurm_processes_have_its_user() {
+    let tree = Tree::new("extern");
+    tree.write("etc/passwd", PASSWD);
+    for (pid, step) in [(20, "extern"), (22, "batch"), (24, "0")] {
+        step_daemon(&tree, pid, &format!("slurmstepd: [7.{step}]"), 10, 100);
+    }
+    process(&tree, 21, "0::/system.slice/slurmstepd.scope/job_7/step_extern/user/task_special\n", "", 5);
+    begins(&tree, 21, "sleep", 20, 200);
+    as_root(&tree, 21);
+    process(&tree, 23, "0::/\n", "", 3);
+    begins(&tree, 23, "bash", 22, 200);
+    // Of a job of which nothing else is seen yet.
+    step_daemon(&tree, 30, "slurmstepd: [8.extern]", 1_000_000, 100);
+    process(&tree, 31, "0::/\n", "", 1_000_000);
+    begins(&tree, 31, "sleep", 30, 200);
+    as_root(&tree, 31);
+    let text = tree.samples(&[]);
+    let of_job = text.lines().filter(|line| line.starts_with(READ) && line.contains("job=\"7\""));
+    assert!(
+        of_job.clone().count() > 0 && of_job.clone().all(|line| line.contains("user=\"sato\"")),
+        "{text}"
+    );
+    assert_eq!(sum(&text, &format!("{READ}job=\"8\"")), 0, "{text}");
+    // A job of root is root's.
+    as_root(&tree, 23);
+    let text = tree.samples(&[]);
+    let of_job = text.lines().filter(|line| line.starts_with(READ) && line.contains("job=\"7\""));
+    assert!(
+        of_job.clone().count() > 0 && of_job.clone().all(|line| line.contains("user=\"root\"")),
+        "{text}"
+    );
+}
+
 #[test]
 fn an_environment_that_never_answers_costs_only_environments() {
     let tree = Tree::new("environment");

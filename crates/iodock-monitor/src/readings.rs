@@ -11,7 +11,7 @@ use crate::work;
 use iodock_samples::batch::{Batch, JobName, Part, Receipt};
 use iodock_samples::event::Event;
 use iodock_samples::growth::{Before, Expiry, Growth, Reading};
-use iodock_samples::sample::{Entry, Metric, Name, Names, Owner, Quantity, Trend};
+use iodock_samples::sample::{Entry, Evidence, Metric, Name, Names, Owner, Quantity, Trend};
 use lost::Lost;
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
@@ -20,6 +20,9 @@ use std::collections::{HashMap, HashSet};
 const FORGOTTEN: i64 = 7 * 86_400 * 1_000_000_000;
 /// The same of a sender: an agent that was away for longer is asked for all it has.
 const FORGOTTEN_SENDER: i64 = 60 * 86_400 * 1_000_000_000;
+/// Slurm keeps a job that it has requeued from beginning for two minutes: until its credential has expired
+/// (`cred_expire` of slurm.conf(5)), ns.
+const REQUEUED: i64 = 120 * 1_000_000_000;
 
 /// All that must be known of the past to take growth from the next batch.
 #[derive(Default, Serialize, Deserialize)]
@@ -160,7 +163,7 @@ impl Readings {
             if let Some(target) = self.targets.get_mut(&samples) {
                 target.expect_end(&entry.owner, part, &values, settled.was_sampled);
             }
-            rows.jobs.extend(settled.row);
+            rows.jobs.push(settled.row);
         }
     }
 
@@ -287,6 +290,9 @@ impl Target {
             let now =
                 Reading { value, start_time: entry.start_time, updated: entry.updated, time: part.time };
             let growth = match part.trend {
+                Trend::Grows if entry.owner.evidence == Evidence::Cgroup => {
+                    same_cgroup(last.map(|last| last.value(metric)), value, self.time, part.time)
+                }
                 Trend::Grows => Expiry::default().growth(self.before(last, metric, part.time), &now),
                 // What ended left the sum: it grew by the difference at least.
                 Trend::Falls => {
@@ -364,6 +370,18 @@ impl Target {
             names.intern(text.as_bytes());
         }
         names
+    }
+}
+
+/// Of a job's cgroup, which begins at 0 with the job and goes with it: no other job has its name, and a job that is
+/// requeued begins [`REQUEUED`] later at the earliest.
+fn same_cgroup(before: Option<u64>, now: u64, read: Option<i64>, time: i64) -> Growth {
+    let grown = now.checked_sub(before.unwrap_or(0));
+    let is_same = read.is_some_and(|read| time - read < REQUEUED);
+    match grown {
+        Some(grown) if is_same || before.is_none() => Growth::Exact(grown),
+        Some(grown) => Growth::AtLeast(grown),
+        None => Growth::AtLeast(now),
     }
 }
 

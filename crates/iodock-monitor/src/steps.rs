@@ -45,8 +45,9 @@ struct Run {
 
 /// A total that had not come before.
 pub struct Settled {
-    /// What samples had not given; `None`: nothing.
-    pub row: Option<JobRow>,
+    /// What samples had not given, also if that is nothing: it says that the step has ended, and that both together are
+    /// its total. Not exact where samples gave more.
+    pub row: JobRow,
     /// There were samples of it.
     pub was_sampled: bool,
 }
@@ -100,7 +101,7 @@ impl Steps {
             return None;
         }
         let was_sampled = !step.sampled.is_empty();
-        let counters = step.missing(names, values);
+        let (counters, is_exact) = step.missing(names, values);
         step.end(Run { began, ended }, time);
         // A clock that was set meanwhile must not make intervals that end before they begin, or in the future.
         let end = ended.min(time);
@@ -109,10 +110,9 @@ impl Steps {
             end: end.max(0),
             place: place.clone(),
             owner: entry.owner.clone(),
-            is_exact: true,
+            is_exact,
             counters,
         };
-        let row = Some(row).filter(|row| row.counters.iter().any(|value| *value > 0));
         Some(Settled { row, was_sampled })
     }
 
@@ -139,14 +139,16 @@ impl Step {
         }
     }
 
-    /// Of a total, what samples did not give.
-    fn missing(&self, names: &Names, values: &[(Metric, u64)]) -> [u64; COLUMNS] {
-        let mut counters = [0; COLUMNS];
+    /// Of a total, what samples did not give; whether they gave no more than that.
+    fn missing(&self, names: &Names, values: &[(Metric, u64)]) -> ([u64; COLUMNS], bool) {
+        let (mut counters, mut is_exact) = ([0; COLUMNS], true);
         columns::add(names, values, &mut counters);
         for (name, counter) in columns::names().zip(&mut counters) {
-            *counter = counter.saturating_sub(self.sampled.get(name).copied().unwrap_or(0));
+            let sampled = self.sampled.get(name).copied().unwrap_or(0);
+            is_exact &= sampled <= *counter;
+            *counter = counter.saturating_sub(sampled);
         }
-        counters
+        (counters, is_exact)
     }
 
     fn end(&mut self, run: Run, time: i64) {

@@ -111,6 +111,8 @@ const VARIABLES: [(&[u8], &[u8]); 4] = [
     (b"PJM_JOBID=", b"PJM_JOBNAME="),
     (b"SLURM_JOBID=", b"SLURM_JOB_NAME="),
 ];
+/// Of a heterogeneous job, so many are named.
+const MOST_PARTS: usize = 128;
 /// What stands at the end of a name that was too long.
 const CUT: &[u8] = "…".as_bytes();
 
@@ -126,7 +128,24 @@ pub fn names_of_environment(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let name = value(text, name).filter(|name| !name.is_empty())?;
         Some((id.to_vec(), cut(name)))
     };
-    VARIABLES.iter().filter_map(named).collect()
+    let mut names: Vec<_> = VARIABLES.iter().filter_map(named).collect();
+    names.extend(names_of_parts(text));
+    names
+}
+
+/// Of a heterogeneous job: each part has an id and a name of its own. `PACK` before Slurm 20.02.
+fn names_of_parts(text: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let whole = value(text, b"SLURM_JOB_NAME=").filter(|name| !name.is_empty());
+    let named = |entry: &[u8]| {
+        let rest = entry.strip_prefix(b"SLURM_JOB_ID")?;
+        let equals = rest.iter().position(|&byte| byte == b'=')?;
+        let (part, id) = (&rest[..equals], &rest[equals + 1..]);
+        let is_part = part.starts_with(b"_HET_GROUP_") || part.starts_with(b"_PACK_GROUP_");
+        let own = value(text, &[b"SLURM_JOB_NAME", part, b"="].concat()).filter(|name| !name.is_empty());
+        let name = own.or(whole).filter(|_| is_part && is_id(id))?;
+        Some((id.to_vec(), cut(name)))
+    };
+    text.split(|&byte| byte == 0).filter_map(named).take(MOST_PARTS).collect()
 }
 
 /// A name is whatever a user likes, a letter of several bytes stays whole.
@@ -212,6 +231,17 @@ mod tests {
         assert_eq!(names(both), [(b"12.server".to_vec(), b"a".to_vec()), (b"3".to_vec(), b"b".to_vec())]);
         assert!(names(b"SLURM_JOB_NAME=x\0").is_empty() && names(b"PJM_JOBID=3\0PJM_JOBNAME=\0").is_empty());
         assert!(names(b"SLURM_JOB_ID=7;x\0SLURM_JOB_NAME=x\0").is_empty());
+    }
+
+    #[test]
+    fn names_of_a_heterogeneous_jobs_parts() {
+        let text =
+            b"SLURM_JOB_ID=4\0SLURM_JOB_NAME=het\0SLURM_JOB_ID_HET_GROUP_0=4\0SLURM_JOB_ID_HET_GROUP_1=5\0\
+            SLURM_JOB_NAME_HET_GROUP_1=second\0SLURM_JOB_ID_PACK_GROUP_2=6\0SLURM_JOB_ID_HET_GROUP_3=7;x\0\
+            SLURM_JOB_IDX=9\0";
+        let names = names_of_environment(text);
+        let named = |id: &str, name: &str| (id.as_bytes().to_vec(), name.as_bytes().to_vec());
+        assert_eq!(names, [named("4", "het"), named("4", "het"), named("5", "second"), named("6", "het")]);
     }
 
     #[test]

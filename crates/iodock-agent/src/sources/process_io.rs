@@ -5,7 +5,8 @@
 //! its job leaves the sum.
 //!
 //! slurmstepd waits for a step's processes, so what it has taken over from them is the step's: all but what its own
-//! threads did.
+//! threads did. A process below a slurmstepd belongs to that step, whatever its environment says: users change theirs,
+//! and in the second part of a heterogeneous job Slurm's own SLURM_JOB_ID is the first part's.
 //!
 //! Between rounds it is remembered whose a process is, as finding out costs more than its counters: its start time,
 //! command and the place of its code tell whether it is the same program still.
@@ -46,6 +47,10 @@ const NEW_ROUNDS: u32 = 3;
 /// An older one every so many rounds, not all in the same.
 const ASKED_AGAIN: u64 = 6;
 const STEP_DAEMON: &[u8] = b"slurmstepd";
+/// Where Slurm's own `sleep` of root runs, and what a user's ssh session adopts.
+const EXTERN_STEP: &[u8] = b"step_extern";
+/// A tree of processes that is deeper is none.
+const DEEPEST: usize = 64;
 
 /// Between rounds; a round that hangs has taken it with it.
 pub type Remembered = Arc<Mutex<Memory>>;
@@ -68,6 +73,8 @@ struct Known {
     is_asked: bool,
     /// The process of Slurm that has started a step.
     is_step_daemon: bool,
+    /// The step whose slurmstepd it descends from. It never changes, but its parents end.
+    step: Option<Job>,
 }
 
 pub fn read(reading: &Reading) {
@@ -81,8 +88,9 @@ pub fn read(reading: &Reading) {
             all.add(number, folder);
         }
     }
+    all.find_steps(&reading.root().join("proc"));
     all.ask_environments(reading);
-    all.give_daemons_their_steps();
+    all.give_steps_their_users();
     let mut names = std::mem::take(&mut all.names);
     names.tell(round, reading.round());
     let processes = all.report(reading);
@@ -98,6 +106,8 @@ struct Process {
     own: Values,
     /// Its environment is read in this round.
     is_wanted: bool,
+    /// Slurm's own, of a job whose user nobody knows yet: told once that is known.
+    is_withheld: bool,
 }
 
 #[derive(Default)]
@@ -128,7 +138,7 @@ impl Processes {
         match self.known(number, &folder, values) {
             Some(known) => {
                 let own = if known.is_step_daemon { self.own(&folder) } else { Values::default() };
-                self.found.push(Process { number, folder, known, own, is_wanted: false });
+                self.found.push(Process { number, folder, known, own, is_wanted: false, is_withheld: false });
             }
             None => self.gone += 1,
         }
@@ -146,10 +156,13 @@ impl Processes {
         };
         let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
         let life = Life::of(&stat);
+        let is_same_process = |before: &&Known| life.start.is_some() && life.start == before.life.start;
+        // Also if it executes another program.
+        let step = before.as_ref().filter(is_same_process).and_then(|before| before.step.clone());
         let before = before.filter(|before| life.follows(&before.life));
         let Some(before) = before else {
             let (owner, is_step_daemon) = self.owner(folder, &stat)?;
-            return Some(Known { life, owner, values, rounds: 1, is_asked: false, is_step_daemon });
+            return Some(Known { life, owner, values, rounds: 1, is_asked: false, is_step_daemon, step });
         };
         let rounds = before.rounds.saturating_add(1);
         if is_old && !turn {
@@ -204,13 +217,88 @@ impl Processes {
         sum
     }
 
+    /// Of the slurmstepd above each process that is new, and whose cgroup does not say its step.
+    fn find_steps(&mut self, proc: &Path) {
+        let places: HashMap<u64, usize> =
+            self.found.iter().enumerate().map(|(at, process)| (process.number, at)).collect();
+        for at in 0..self.found.len() {
+            let known = &self.found[at].known;
+            let is_told = known.owner.evidence == Evidence::Cgroup && !known.owner.session.is_empty();
+            if known.is_step_daemon || is_told {
+                continue;
+            }
+            if known.step.is_none() && known.rounds <= NEW_ROUNDS {
+                let life = known.life.clone();
+                self.found[at].known.step = self.step_above(life, proc, &places);
+            }
+            self.found[at].known.take_step();
+        }
+    }
+
+    /// The step of the first slurmstepd among a process's parents.
+    fn step_above(&mut self, mut life: Life, proc: &Path, places: &HashMap<u64, usize>) -> Option<Job> {
+        for _ in 0..DEEPEST {
+            // Process 1 has the orphans.
+            let number = life.parent.filter(|parent| *parent > 1)?;
+            let parent = match places.get(&number) {
+                Some(&at) => {
+                    let known = &self.found[at].known;
+                    let daemons = || Job { id: known.owner.job.clone(), step: known.owner.session.clone() };
+                    let step = if known.is_step_daemon { Some(daemons()) } else { known.step.clone() };
+                    (known.life.clone(), step)
+                }
+                // It has not read or written anything.
+                None => {
+                    let folder = proc.join(number.to_string());
+                    let stat = self.small.read(&folder.join("stat")).ok()?.to_vec();
+                    let is_named = stat::command(&stat) == STEP_DAEMON;
+                    let owner = if is_named { self.owner(&folder, &stat) } else { None };
+                    let daemon = owner.and_then(|(owner, is_daemon)| is_daemon.then_some(owner));
+                    let step = daemon.map(|owner| Job { id: owner.job, step: owner.session });
+                    (Life::of(&stat), step)
+                }
+            };
+            // The parent has ended, and a later process has its number.
+            if parent.0.start > life.start {
+                return None;
+            }
+            if parent.1.is_some() {
+                return parent.1;
+            }
+            life = parent.0;
+        }
+        None
+    }
+
     /// A slurmstepd is root's, but has one owner with the processes that it waits for: what they lose when they
-    /// end, and it gains, must be one sum.
-    fn give_daemons_their_steps(&mut self) {
+    /// end, and it gains, must be one sum. What root does in a job's extern step is Slurm's, and so it is the same there.
+    fn give_steps_their_users(&mut self) {
+        let root = self.users.of_number(b"0");
+        let is_slurms = |process: &Process| {
+            let owner = &process.known.owner;
+            process.known.is_step_daemon || (owner.session == EXTERN_STEP && owner.user == root)
+        };
+        let mut users = HashMap::<Vec<u8>, Vec<u8>>::new();
+        for process in self.found.iter().filter(|process| process.known.owner.has_job()) {
+            let owner = &process.known.owner;
+            let is_known =
+                if process.known.is_step_daemon { !owner.user.is_empty() } else { !is_slurms(process) };
+            let user = users.get(&owner.job);
+            if is_known && user.is_none_or(|user| *user == root) {
+                users.insert(owner.job.clone(), owner.user.clone());
+            }
+        }
+        for process in self.found.iter_mut().filter(|process| is_slurms(process)) {
+            match users.get(&process.known.owner.job) {
+                Some(user) => process.known.owner.user.clone_from(user),
+                None => process.is_withheld = true,
+            }
+        }
         let mut owners = HashMap::new();
         for process in self.found.iter().filter(|process| !process.known.is_step_daemon) {
             let owner = &process.known.owner;
-            if owner.has_job() && !owner.session.is_empty() {
+            let is_users = users.get(&owner.job) == Some(&owner.user);
+            if is_users && !owner.session.is_empty() {
                 owners.entry((owner.job.clone(), owner.session.clone())).or_insert_with(|| owner.clone());
             }
         }
@@ -257,7 +345,7 @@ impl Processes {
     /// Gives what is to be remembered.
     fn report(self, reading: &Reading) -> HashMap<u64, Known> {
         let (mut names, mut sums) = (Names::default(), BTreeMap::<Owner, Values>::new());
-        for process in &self.found {
+        for process in self.found.iter().filter(|process| !process.is_withheld) {
             let sums = match sums.get_mut(&process.known.owner) {
                 Some(sums) => sums,
                 None => sums.entry(process.known.owner.clone()).or_default(),
@@ -280,6 +368,24 @@ impl Processes {
             }
         }
         self.found.into_iter().map(|process| (process.number, process.known)).collect()
+    }
+}
+
+impl Known {
+    /// Its owner as its step says.
+    fn take_step(&mut self) {
+        let Some(step) = &self.step else { return };
+        let owner = &mut self.owner;
+        if owner.evidence == Evidence::Cgroup {
+            // The job's, as a whole.
+            if owner.job == step.id {
+                owner.session.clone_from(&step.step);
+            }
+            return;
+        }
+        let user = std::mem::take(&mut owner.user);
+        let (job, session) = (step.id.clone(), step.step.clone());
+        *owner = Owner { evidence: Evidence::Scheduler, job, user, session, command: Vec::new() };
     }
 }
 

@@ -28,6 +28,8 @@ pub struct Life {
     /// Where its code lies: another program that it executes lies elsewhere. 1 where nobody may know, 0 once it has
     /// ended and nobody has waited for it yet.
     code: Option<u64>,
+    /// Its parent as it was when it was first read: a process whose parent ends gets another one.
+    pub parent: Option<u64>,
 }
 
 impl Life {
@@ -35,8 +37,9 @@ impl Life {
         let after = parts(stat).map_or(&[][..], |(_, after)| after);
         let mut numbers = words(after).skip(19).map(whole);
         let start = numbers.next().flatten();
-        // Fields 22 and 26.
-        Life { start, command: command(stat).to_vec(), code: numbers.nth(3).flatten() }
+        // Fields 4, 22 and 26.
+        let parent = words(after).nth(1).and_then(whole);
+        Life { start, command: command(stat).to_vec(), code: numbers.nth(3).flatten(), parent }
     }
 
     /// The same program, or what is left of it.

@@ -79,6 +79,27 @@ fn of_a_first_reading_nothing_is_known_and_then_each_difference() {
     assert_eq!(written(&mut rows), one("b", 30, true));
 }
 
+/// io.stat has no times, but a job's cgroup begins at 0 and ends with the job.
+#[test]
+fn what_a_jobs_cgroup_grows_is_exact() {
+    let (mut readings, mut rows) = (Readings::default(), Rows::default());
+    let cgroup = |time: i64, bytes: u64| {
+        let mut part =
+            Part { source: "cgroup_io".into(), ..part(time, time == 100, &[("7", bytes, None, 0)]) };
+        part.entries[0].owner.evidence = Evidence::Cgroup;
+        part.entries[0].updated = None;
+        part
+    };
+    readings.apply(&batch(1, Part { entries: vec![], ..cgroup(100, 0) }), &mut rows);
+    readings.apply(&batch(2, cgroup(110, 500)), &mut rows);
+    readings.apply(&batch(3, cgroup(120, 700)), &mut rows);
+    assert_eq!(written(&mut rows), [one("7", 500, true), one("7", 200, true)].concat());
+    // In so long a time it may have been requeued, and a fall says that it was.
+    readings.apply(&batch(4, cgroup(300, 900)), &mut rows);
+    readings.apply(&batch(5, cgroup(310, 50)), &mut rows);
+    assert_eq!(written(&mut rows), [one("7", 200, false), one("7", 50, false)].concat());
+}
+
 #[test]
 fn a_batch_counts_once_however_often_it_comes() {
     let (mut readings, mut rows) = (Readings::default(), Rows::default());

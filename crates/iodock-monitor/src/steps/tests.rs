@@ -174,7 +174,19 @@ fn steps_of_a_job_are_apart_and_samples_that_gave_more_stay() {
     node.push(vec![total(120, 200, (105, 119))]);
     // Of a lower bound that was too much nothing is taken back.
     assert_eq!(node.sums().0, 800);
-    assert!(node.rows.jobs.iter().all(|row| row.place.source == "process_io"));
+    let ends: Vec<_> = node.rows.jobs.iter().filter(|row| row.place.source == "slurm_step").collect();
+    // It says that the step has ended, and that nobody knows its sum.
+    assert_eq!(ends.iter().map(|row| (row.counters[4], row.is_exact)).collect::<Vec<_>>(), [(0, false)]);
+}
+
+#[test]
+fn a_step_whose_samples_gave_all_has_a_row_of_its_end() {
+    let mut node = Node::new();
+    node.push(vec![processes(110, &[(sampled(), 300)], &[])]);
+    node.push(vec![total(120, 300, (105, 119))]);
+    let row = node.rows.jobs.last().expect("a row");
+    assert_eq!((row.place.source.as_str(), row.end, row.is_exact), ("slurm_step", 119 * SECOND, true));
+    assert_eq!((row.counters[4], node.sums().0), (0, 300));
 }
 
 #[test]
