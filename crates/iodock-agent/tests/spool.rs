@@ -4,6 +4,7 @@ mod running;
 mod tree;
 
 use iodock_samples::batch::Batch;
+use running::collector::{Collector, Conduct};
 use running::{batches, opens, segments, spool_bytes, wait_for, write_opens, Agent};
 use std::fs::{self, File};
 use std::io::Write;
@@ -142,6 +143,36 @@ fn damage_in_the_middle_costs_one_batch() {
     wait_for("the new batch to be counted", || {
         agent.metric("iodock_agent_batches_waiting").filter(|waiting| *waiting == count)
     });
+}
+
+/// The damaged place stays in its file as long as the collector does not keep all of that.
+#[test]
+fn what_is_damaged_is_lost_once_however_often_the_agent_starts() {
+    let tree = Tree::new("spool-damaged-once");
+    let first = filled(&tree);
+    let (spool, path) = spool_of(&tree);
+    let agent = Agent::start(&tree, &["--spool", &path, "--interval", "0.1"]);
+    wait_for("a second file of five batches", || last(&spool).filter(|batch| batch.sequence >= first + 5));
+    agent.kill();
+    let second = segments(&spool).pop().expect("a file");
+    let bytes = fs::read(&second).expect("read");
+    let frames = bytes.windows(6).enumerate().filter(|(_, at)| at == b"IODOCS");
+    let begin = frames.map(|(at, _)| at as u64).nth(1).expect("a frame");
+    let file = File::options().write(true).open(&second).expect("opened");
+    file.write_all_at(&[0xff; 4], begin + 40).expect("damaged");
+    // What the collector keeps goes, and the rest is remembered.
+    let collector = Collector::start(Conduct::Says(first));
+    let push = ["--spool", &path, "--interval", "0.1", "--push", &collector.url()];
+    let agent = Agent::start(&tree, &push);
+    wait_for("the first file to go", || segments(&spool).first().filter(|file| **file == second).cloned());
+    assert_eq!(agent.metric("iodock_agent_batches_dropped_total"), Some(1));
+    agent.kill();
+    for life in 0..2 {
+        let agent = Agent::start(&tree, &["--spool", &path, "--interval", "3600"]);
+        wait_for("a round", || agent.metric("iodock_agent_batches_dropped_total"));
+        assert_eq!(agent.metric("iodock_agent_batches_dropped_total"), Some(1), "life {life}");
+        agent.kill();
+    }
 }
 
 #[test]

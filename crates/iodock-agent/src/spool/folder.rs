@@ -2,7 +2,7 @@
 
 use super::segment::{read, Frames, Segment};
 use iodock_samples::batch::SpoolId;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -18,18 +18,20 @@ pub struct Folder {
     /// The oldest first.
     pub segments: VecDeque<Segment>,
     pub state: Saved,
-    /// Frames that were damaged or cut.
+    /// Frames that were damaged or cut, and that no agent before has counted.
     pub damaged: u64,
     /// Held as long as the agent lives.
     pub lock: File,
 }
 
 /// What is kept besides frames. Lost or outdated it costs batches that are sent twice, and the count of lost ones.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Saved {
     pub kept: u64,
     pub lost: u64,
     pub next: u64,
+    /// Of each segment, by its first number, damaged places that `lost` has.
+    pub damaged: BTreeMap<u64, u64>,
 }
 
 impl Folder {
@@ -48,8 +50,9 @@ impl Folder {
             TryLockError::Error(error) => error,
         })?;
         let id = id(path)?;
-        let (segments, damaged) = segments(path)?;
-        Ok(Folder { path: path.into(), id, segments, state: Saved::read(path), damaged, lock })
+        let state = Saved::read(path);
+        let (segments, damaged) = segments(path, &state)?;
+        Ok(Folder { path: path.into(), id, segments, state, damaged, lock })
     }
 
     /// The number of the next batch: none that was used before.
@@ -93,21 +96,27 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     written.and_then(|()| fs::rename(&new, path))
 }
 
-fn segments(folder: &Path) -> io::Result<(VecDeque<Segment>, u64)> {
+fn segments(folder: &Path, saved: &Saved) -> io::Result<(VecDeque<Segment>, u64)> {
     let (mut found, mut damaged) = (Vec::new(), 0);
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let Some(first) = name.to_str().and_then(Segment::named) else { continue };
-        let (segment, bad) = scan(folder, first)?;
+        let (segment, torn) = scan(folder, first)?;
+        // What is damaged stays there until all of its file is kept.
+        let counted = saved.damaged.get(&first).copied().unwrap_or(0);
+        // The collector has what lay there, if it has what lies behind it.
+        let is_kept = segment.frames > 0 && segment.last <= saved.kept;
+        damaged += if is_kept { 0 } else { segment.damaged.saturating_sub(counted) };
+        damaged += u64::from(torn);
         found.push(segment);
-        damaged += bad;
     }
     found.sort_by_key(|segment: &Segment| segment.first);
     // Numbers are looked for from here on, also where none is left.
     Ok((found.into(), damaged))
 }
 
-fn scan(folder: &Path, first: u64) -> io::Result<(Segment, u64)> {
+/// And whether it ended within a frame.
+fn scan(folder: &Path, first: u64) -> io::Result<(Segment, bool)> {
     let mut segment = Segment::empty(first);
     let path = segment.path(folder);
     segment.bytes = fs::metadata(&path)?.len().min(LONGEST_SEGMENT);
@@ -117,26 +126,38 @@ fn scan(folder: &Path, first: u64) -> io::Result<(Segment, u64)> {
         segment.frames += 1;
         segment.last = segment.last.max(found.sequence);
     }
-    let (damaged, torn) = (frames.damaged, frames.torn);
+    let torn = frames.torn;
+    segment.damaged = frames.damaged;
     if let Some(end) = torn {
         // The agent was killed while it wrote.
         segment.bytes = end as u64;
         file(&path, &mut OpenOptions::new())?.set_len(segment.bytes)?;
     }
-    Ok((segment, damaged + u64::from(torn.is_some())))
+    Ok((segment, torn.is_some()))
 }
 
 impl Saved {
     fn read(folder: &Path) -> Saved {
         let text = fs::read_to_string(folder.join("state")).unwrap_or_default();
         let mut numbers = text.split_ascii_whitespace().map_while(|word| word.parse().ok());
-        let mut number = || numbers.next().unwrap_or_default();
-        Saved { kept: number(), lost: number(), next: number() }
+        let mut number = || numbers.next();
+        let mut saved = Saved {
+            kept: number().unwrap_or_default(),
+            lost: number().unwrap_or_default(),
+            next: number().unwrap_or_default(),
+            ..Saved::default()
+        };
+        while let (Some(first), Some(damaged)) = (number(), number()) {
+            saved.damaged.insert(first, damaged);
+        }
+        saved
     }
 
     /// What can't be written is not; the frames say most of it.
     pub fn write(&self, folder: &Path) {
-        let text = format!("{} {} {}\n", self.kept, self.lost, self.next);
+        let damaged = self.damaged.iter().map(|(first, damaged)| format!(" {first} {damaged}"));
+        let damaged: String = damaged.collect();
+        let text = format!("{} {} {}{damaged}\n", self.kept, self.lost, self.next);
         let _ = replace(&folder.join("state"), text.as_bytes());
     }
 }
@@ -154,4 +175,36 @@ pub fn set_aside(folder: &Path, sequence: u64, frame: &[u8]) -> io::Result<()> {
     }
     let path = folder.join(format!("refused-{sequence:020}.frame"));
     file(&path, OpenOptions::new().create(true).truncate(true))?.write_all(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iodock_samples::batch::Batch;
+    use iodock_samples::frame;
+
+    #[test]
+    fn damage_that_was_counted_or_is_kept_is_no_new_loss() {
+        let folder = std::env::temp_dir().join(format!("iodock-spool-folder-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let encode = |sequence| frame::encode(&Batch { sequence, host: "h".into(), ..Batch::default() });
+        let mut bytes: Vec<u8> = (1..4).filter_map(encode).flatten().collect();
+        let second = bytes.len() / 3;
+        bytes[second + 40..second + 44].fill(0xff);
+        fs::write(Segment::empty(1).path(&folder), bytes).expect("written");
+        let found = |state: &str| {
+            fs::write(folder.join("state"), state).expect("written");
+            let found = Folder::open(&folder).expect("a folder");
+            (found.damaged, found.state.lost, found.next())
+        };
+        assert_eq!(found("0 0 4\n"), (1, 0, 4));
+        assert_eq!(found(""), (1, 0, 4));
+        assert_eq!(found("0 1 4 1 1\n"), (0, 1, 4));
+        assert_eq!(found("0 9 4 7 1\n"), (1, 9, 4));
+        assert_eq!(found("3 0 4\n"), (0, 0, 4));
+        let saved = Saved { kept: 1, lost: 2, next: 3, damaged: [(1, 1), (7, 2)].into() };
+        saved.write(&folder);
+        assert_eq!(Saved::read(&folder), saved);
+        fs::remove_dir_all(folder).expect("removed");
+    }
 }

@@ -111,6 +111,10 @@ impl Spool {
         let state = State { damaged: folder.damaged, ..State::default() };
         let shared = Shared { next, kept: folder.state.kept, lost, state, ..Shared::default() };
         let shared = Shared { segments: folder.segments, is_gap_unknown: folder.damaged > 0, ..shared };
+        if folder.damaged > 0 {
+            // The next agent must not count them again.
+            shared.saved().write(&folder.path);
+        }
         let spool = Arc::new(Spool {
             folder: folder.path,
             id: folder.id,
@@ -278,7 +282,9 @@ impl Shared {
     }
 
     fn saved(&self) -> Saved {
-        Saved { kept: self.kept, lost: self.lost, next: self.next }
+        let damaged = self.segments.iter().filter(|segment| segment.damaged > 0);
+        let damaged = damaged.map(|segment| (segment.first, segment.damaged)).collect();
+        Saved { kept: self.kept, lost: self.lost, next: self.next, damaged }
     }
 }
 

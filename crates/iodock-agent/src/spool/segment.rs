@@ -19,6 +19,8 @@ pub struct Segment {
     pub last: u64,
     pub frames: u64,
     pub bytes: u64,
+    /// Damaged places that the spool has counted as lost.
+    pub damaged: u64,
 }
 
 impl Segment {
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_is_counted() {
-        let segment = Segment { first: 10, last: 14, frames: 5, bytes: 1 };
+        let segment = Segment { first: 10, last: 14, frames: 5, bytes: 1, damaged: 0 };
         let unkept = |kept| segment.unkept(kept);
         assert_eq!([unkept(0), unkept(9), unkept(10), unkept(14), unkept(99)], [5, 5, 4, 0, 0]);
         assert_eq!(Segment::empty(10).unkept(0), 0);
