@@ -88,7 +88,7 @@ fn own_calls(records: &[Record], paths: &[String]) -> Vec<String> {
     });
     let first = calls.clone().next().map(|(raw, _)| raw.tid);
     let own = calls.filter(|(raw, _)| Some(raw.tid) == first).map(|(raw, path)| {
-        let mut raw = raw.clone();
+        let mut raw = *raw;
         if raw.call.name().starts_with("open") {
             raw.stat_type = 0;
         }
