@@ -13,6 +13,7 @@ mod sniff;
 mod splitter;
 mod stream;
 
+pub mod perf_trace;
 pub mod refused;
 pub mod strace;
 pub mod truss;
@@ -23,4 +24,4 @@ pub use sniff::{is_format, open_log};
 pub use stream::start;
 
 /// Every format that is read. Order does not matter: the most confident one reads the log.
-pub static FORMATS: &[&dyn LogFormat] = &[&strace::Strace, &truss::Truss];
+pub static FORMATS: &[&dyn LogFormat] = &[&strace::Strace, &truss::Truss, &perf_trace::PerfTrace];

@@ -90,7 +90,7 @@ fn unrecognised(head: &Head<'_>) -> SourceError {
     } else {
         (
             "is not a trace log: no line at its beginning looks like a system call",
-            "give a log of strace or truss; if it is one, say which with --format",
+            "give a log of strace, truss or perf trace; if it is one, say which with --format",
         )
     };
     SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }

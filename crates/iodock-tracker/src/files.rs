@@ -9,7 +9,7 @@ use crate::{text_of, Tracker};
 use iodock_event::constants::*;
 use iodock_event::event::EventRow;
 use iodock_event::record::RING_IS_SHOWN;
-use iodock_event::{Action, Batch, FileKind, Outcome, RawCall, Text, AT_FDCWD, NONE, UNKNOWN};
+use iodock_event::{Action, Batch, FileKind, Outcome, Phase, RawCall, Text, AT_FDCWD, NONE, UNKNOWN};
 
 impl Tracker {
     pub(crate) fn new_handle(&mut self) -> u32 {
@@ -68,12 +68,21 @@ impl Tracker {
         let flags = if meta.action == Action::Creat { O_CREAT | O_TRUNC | O_WRONLY } else { raw.flags };
         row.flags = flags as u32;
         let Ok(fd) = i32::try_from(raw.result) else { return };
-        if !ending.succeeded() || fd < 0 || subject.file == NONE {
+        if !ending.succeeded() || fd < 0 {
             return;
         }
-        self.learn_from_open(ending, subject.file, flags);
-        let mut description = Description::new(self.new_handle(), subject.file);
-        description.seekable = !self.names.is_fifo(subject.file);
+        let file = match subject.file {
+            // The source shows the call, and not the name.
+            NONE if raw.phase != Phase::Orphan => {
+                self.noted_file(Note::of(ending.batch.text(raw.result_text)), fd)
+            }
+            NONE => return,
+            file => file,
+        };
+        row.file = file;
+        self.learn_from_open(ending, file, flags);
+        let mut description = Description::new(self.new_handle(), file);
+        description.seekable = !self.names.is_fifo(file);
         description.position = if description.seekable { 0 } else { UNKNOWN };
         description.append = flags & O_APPEND != 0;
         row.handle = description.handle;

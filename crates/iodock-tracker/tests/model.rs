@@ -428,3 +428,36 @@ proptest! {
         check(&steps, true);
     }
 }
+
+/// One call of process 100.
+fn call(name: &str, fd: i32, result: i64, start: i64) -> RawCall {
+    let mut raw = RawCall::new(CallId::intern(name.as_bytes()).unwrap(), 100);
+    (raw.fd, raw.result, raw.start, raw.duration) = (fd, result, start, 5);
+    raw.outcome = Outcome::Succeeded;
+    raw
+}
+
+#[test]
+fn an_open_without_a_name_gets_a_file_and_a_handle() {
+    let mut batch = Batch::default();
+    // An address stands where the name should.
+    let unnamed = call("openat", AT_FDCWD, 3, 10);
+    let noted = RawCall { result_text: batch.push_text(b"/a"), ..call("openat", AT_FDCWD, 4, 20) };
+    let failed = RawCall { outcome: Outcome::Failed, ..call("openat", AT_FDCWD, -1, 30) };
+    let calls =
+        [unnamed, noted, failed, call("read", 3, 100, 40), call("read", 3, 7, 50), call("read", 4, 5, 60)];
+    batch.records.extend(calls.map(Record::Call));
+    let mut tracker = Tracker::new(TrackerOptions { spaces: vec![SpaceOptions::default()] });
+    let mut events = EventColumns::default();
+    tracker.track(0, &batch, &mut events);
+    let tables = tracker.finish().tables;
+    let (file, handle) = (&events.file, &events.handle);
+    let name = |row: usize| tables.files.row(file[row]).name.to_string();
+    assert_eq!((name(0), name(1)), ("fd:3".into(), "/a".into()));
+    assert_eq!(file[2], u32::MAX);
+    assert_ne!(handle[0], u32::MAX);
+    assert_eq!((file[3], handle[3], file[4], handle[4]), (file[0], handle[0], file[0], handle[0]));
+    assert_eq!((file[5], handle[5]), (file[1], handle[1]));
+    assert_ne!(handle[0], handle[1]);
+    assert_eq!(events.offset[3..6], [0, 100, 0]);
+}

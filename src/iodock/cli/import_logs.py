@@ -72,8 +72,8 @@ def command(
     coverage_memory: int | None,
     quiet: bool,
 ) -> None:
-    """Turn logs of strace or truss into a store. Several logs are one run (strace -ff, one per rank); - is
-    standard input; .gz, .xz and .zst are read as they are. Prints the store's name."""
+    """Turn logs of strace, truss or perf trace into a store. Several logs are one run (strace -ff, one per
+    rank); - is standard input; .gz, .xz and .zst are read as they are. Prints the store's name."""
     from iodock.capture import import_logs
     from iodock.cli.progress import ProgressBar
 

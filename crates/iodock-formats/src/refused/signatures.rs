@@ -2,7 +2,7 @@
 
 use super::Signature;
 
-const READ: &str = "iodock reads logs of strace (Linux) and of truss (illumos, Solaris)";
+const READ: &str = "iodock reads logs of strace and perf trace (Linux) and of truss (illumos, Solaris)";
 const ON_LINUX: &str = "record the program with iodock record, or with strace -f -ttt -T -o run.log COMMAND";
 const ON_FREEBSD: &str = READ;
 
@@ -56,11 +56,6 @@ pub static SIGNATURES: &[Signature] = &[
     Signature {
         lines: &[r"\)\s+ERR#\d+ '", r"\)\s+= -?\w+ \(0x[0-9a-f]+\)$"],
         ..of("freebsd-truss", "a truss log of FreeBSD", READ)
-    },
-    Signature {
-        title: &[r"^ Summary of events:"],
-        lines: &[r"^\s*\d+\.\d+ \([\s\d.]+(ms)?\s*\): .*\("],
-        ..of("perf-trace", "output of perf trace", ON_LINUX)
     },
     Signature {
         // tusc of HP-UX pads with points.

@@ -20,8 +20,6 @@ const SAMPLES: &[(&str, &str)] = &[
     ("dtrace", "CPU FUNCTION\n  0  -> read\n  0  <- read\n"),
     ("freebsd-truss", "mmap(0x0,32768,PROT_READ,MAP_PRIVATE,-1,0x0) = 34366279680 (0x800622000)\n\
       open(\"/etc/libmap.conf\",O_RDONLY|O_CLOEXEC,0666)\t ERR#2 'No such file or directory'\nclose(3)\t\t = 0 (0x0)\n"),
-    ("perf-trace", "     0.000 ( 0.004 ms): ls/1234 openat(dfd: CWD, filename: \"/x\")      = 3\n\
-      0.010 ( 0.002 ms): ls/1234 close(fd: 3)          = 0\n"),
     ("sysdig", "1 01:40:19.601363716 1 httpd (7513) > read fd=14(<f>/a) size=8000\n\
       2 01:40:19.601374197 1 httpd (7513) < read res=85 data=GET /a\n"),
     ("bpftrace", "Attaching 2 probes...\n@reads[ls]: 12\n@writes[cat]: 3\n"),

@@ -26,6 +26,7 @@ mod untagged;
 mod values;
 
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
+pub(crate) use arguments::OTHER_COMMAND;
 use iodock_event::SourceError;
 use reader::StraceReader;
 use std::sync::{Arc, Mutex};
@@ -70,6 +71,12 @@ impl LogFormat for Strace {
         let reader = StraceReader { layout, untagged, file: Arc::clone(input.file()) };
         Ok(Box::new(crate::start(self.name(), reader, input, options)))
     }
+}
+
+/// A whole text as a number, decimal or `0x`.
+pub(crate) fn number(text: &[u8]) -> Option<i64> {
+    let mut lexer = lexer::Lexer::new(text);
+    lexer.integer().filter(|_| lexer.at_end())
 }
 
 fn only_a_summary(input: &Input) -> SourceError {

@@ -1,0 +1,76 @@
+//! perf trace of Linux (`perf trace -o LOG COMMAND`), of kernels 3.17 to 6.x.
+//!
+//! Source of the format: tools/perf/builtin-trace.c of Linux. A line is printed when a call ends, with the time at which it
+//! began; where another thread comes in between, its beginning ends with `...` and its end says `... [continued]: name()`.
+//! Arguments have names, and those that are 0 are left out. Names of files are shown only by a perf that was built with BPF
+//! (or with the probe vfs_getname); those behind descriptors (`3</tmp/a>`) perf looks up when it prints, perhaps too late,
+//! so they count only for descriptors that the log does not show being opened.
+
+mod arguments;
+mod line;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
+use iodock_event::SourceError;
+use line::{read, Body};
+use reader::PerfTraceReader;
+
+/// Lines of the head that are looked at.
+const LOOKED_AT: usize = 400;
+
+/// The format.
+pub struct PerfTrace;
+
+impl LogFormat for PerfTrace {
+    fn name(&self) -> &'static str {
+        "perf-trace"
+    }
+
+    fn confidence(&self, head: &Head<'_>) -> u8 {
+        let found = evidence(head.bytes);
+        match (found.calls, found.summary) {
+            (0, 0) => 0,
+            (0, _) => 70,
+            (calls, _) => (60 + 38 * calls / found.lines.max(1)) as u8,
+        }
+    }
+
+    fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
+        let found = evidence(input.head());
+        if found.calls == 0 && found.summary > 0 {
+            return Err(only_summary(&input));
+        }
+        let reader = PerfTraceReader { file: std::sync::Arc::clone(input.file()) };
+        Ok(Box::new(crate::start(self.name(), reader, input, options)))
+    }
+}
+
+#[derive(Default)]
+struct Evidence {
+    calls: usize,
+    summary: usize,
+    lines: usize,
+}
+
+fn evidence(head: &[u8]) -> Evidence {
+    let mut found = Evidence::default();
+    for line in head.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(LOOKED_AT) {
+        found.lines += 1;
+        match read(line.trim_ascii_end()) {
+            Some((_, Body::Call(_) | Body::Begun(_) | Body::Continued(_))) => found.calls += 1,
+            _ => found.summary += usize::from(line.trim_ascii() == b"Summary of events:"),
+        }
+    }
+    found
+}
+
+fn only_summary(input: &Input) -> SourceError {
+    SourceError {
+        file: input.file().to_string(),
+        line: Some(1),
+        message: "is the summary of perf trace -s: it holds counts, and no calls".into(),
+        hint: "run perf trace without -s, or with -S, which writes the calls too".into(),
+    }
+}

@@ -1,0 +1,276 @@
+//! From lines to records.
+
+use super::arguments::fill;
+use super::line::{is_known, lost, read, Body, Call, Start};
+use crate::strace::number;
+use crate::{Chunk, Lines, LogReader};
+use iodock_event::constants::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
+use iodock_event::{
+    Action, Batch, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, TaskEnd, Text,
+    UNKNOWN,
+};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// ns of a stamp's last digit.
+const RESOLUTION: i64 = 1000;
+const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
+/// What a thread of glibc does first, and no other child.
+const FIRST_OF_THREAD: [&[u8]; 2] = [b"rseq", b"set_robust_list"];
+
+/// Reads one log of perf trace.
+pub struct PerfTraceReader {
+    pub file: Arc<str>,
+}
+
+/// What a chunk tells the in-order step.
+#[derive(Default)]
+pub struct Notes {
+    crossings: Vec<Crossing>,
+    /// First call of each thread in this chunk.
+    first: FxHashMap<u32, CallId>,
+    /// Records of clone3 whose flags are not shown.
+    without_flags: Vec<usize>,
+}
+
+/// A line that needs, or is, another one.
+enum Crossing {
+    Begun { tid: u32, open: Open },
+    Ended { tid: u32, record: usize, line: u64, text: Box<[u8]> },
+}
+
+/// A call that has begun, with its arguments' text.
+struct Open {
+    call: CallId,
+    start: i64,
+    text: Box<[u8]>,
+    line: u64,
+}
+
+/// Carried from chunk to chunk.
+#[derive(Default)]
+pub struct State {
+    open: FxHashMap<u32, Open>,
+    /// First call of each thread of which no clone3 has told yet.
+    first: FxHashMap<u32, CallId>,
+}
+
+impl LogReader for PerfTraceReader {
+    type Notes = Notes;
+    type State = State;
+
+    fn clock(&self) -> Clock {
+        Clock::Relative
+    }
+
+    fn resolution(&self) -> Option<i64> {
+        Some(RESOLUTION)
+    }
+
+    fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
+        let mut rest = lines.bytes;
+        let mut number = lines.first_line;
+        while !rest.is_empty() {
+            let end = memchr::memchr(b'\n', rest);
+            let line = rest[..end.unwrap_or(rest.len())].trim_ascii_end();
+            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+            if !take(line, number, lines, chunk) {
+                let kind = match end {
+                    None if lines.at_end => LossKind::CutLines,
+                    _ if line.contains(&0) => LossKind::NulBytes,
+                    _ => LossKind::UnreadableLines,
+                };
+                chunk.lose_at(kind, lines.file, number, line);
+            }
+            number += 1;
+        }
+    }
+
+    fn settle(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
+        let notes = std::mem::take(&mut chunk.notes);
+        for crossing in notes.crossings {
+            match crossing {
+                Crossing::Begun { tid, open } => {
+                    state.open.insert(tid, open);
+                }
+                Crossing::Ended { tid, record, line, text } => {
+                    state.end(tid, record, (&self.file, line), &text, chunk);
+                }
+            }
+        }
+        for (tid, call) in notes.first {
+            state.first.entry(tid).or_insert(call);
+        }
+        for record in notes.without_flags {
+            flags_from_child(record, &mut state.first, &mut chunk.batch);
+        }
+    }
+
+    fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
+        let mut open: Vec<(u32, Open)> = state.open.drain().collect();
+        open.sort_by_key(|(_, open)| open.line);
+        for (tid, open) in open {
+            let mut raw = RawCall::new(open.call, tid);
+            (raw.start, raw.phase) = (open.start, Phase::Exit);
+            fill(&open.text, &mut raw, &mut chunk.batch);
+            chunk.batch.records.push(Record::Call(raw));
+            chunk.lose_at(LossKind::UnfinishedAtEnd, &self.file, open.line, &open.text);
+        }
+    }
+}
+
+impl State {
+    /// Gives the record of a `[continued]` line what its beginning said.
+    fn end(
+        &mut self,
+        tid: u32,
+        record: usize,
+        (file, line): (&Arc<str>, u64),
+        text: &[u8],
+        chunk: &mut Chunk<Notes>,
+    ) {
+        let Some(Record::Call(ended)) = chunk.batch.records.get(record).copied() else { return };
+        let Some(open) = self.open.remove(&tid).filter(|open| open.call == ended.call) else {
+            chunk.batch.counts.orphans += 1;
+            chunk.lose_at(LossKind::OrphanResumed, file, line, text);
+            return;
+        };
+        chunk.batch.counts.resumed += 1;
+        let mut raw = RawCall { phase: Phase::Exit, start: open.start, end: UNKNOWN, ..ended };
+        fill(&open.text, &mut raw, &mut chunk.batch);
+        note_fork(&raw, &mut chunk.batch);
+        chunk.batch.records[record] = Record::Call(raw);
+    }
+}
+
+/// Takes one line in; `false` if it can't be read.
+fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -> bool {
+    let Some((start, body)) = read(line) else {
+        if let Some(count) = lost(line) {
+            chunk.batch.losses.add(LossKind::DroppedRecords, count);
+            return true;
+        }
+        return is_known(line);
+    };
+    let (call, phase) = match body {
+        Body::Event => return true,
+        Body::Call(call) => (call, Phase::Whole),
+        Body::Begun(call) => (call, Phase::Enter),
+        Body::Continued(call) => (call, Phase::Orphan),
+    };
+    let Some(id) = CallId::intern(call.name) else {
+        chunk.lose_at(LossKind::TooManyNames, lines.file, number, call.name);
+        return true;
+    };
+    let mut raw = RawCall::new(id, start.tid);
+    (raw.phase, raw.start) = (phase, start.time.unwrap_or(UNKNOWN));
+    let bytes = chunk.batch.bytes.len();
+    match fill(call.arguments, &mut raw, &mut chunk.batch) {
+        None => {
+            chunk.batch.bytes.truncate(bytes);
+            return false;
+        }
+        Some(false) if phase != Phase::Orphan => {
+            chunk.lose_at(LossKind::UnshownNames, lines.file, number, line)
+        }
+        Some(_) => {}
+    }
+    if phase == Phase::Orphan {
+        // None of its arguments is shown, so none of them is 0.
+        raw = RawCall { phase, start: raw.start, ..RawCall::new(id, start.tid) };
+    } else {
+        chunk.notes.first.entry(start.tid).or_insert(id);
+    }
+    if phase != Phase::Enter && !ended(&call, &start, &mut raw, &mut chunk.batch) {
+        return true;
+    }
+    if start.wrapped {
+        chunk.lose_at(LossKind::IncredibleNumbers, lines.file, number, line);
+    }
+    push(raw, &call, number, line, chunk);
+    true
+}
+
+fn push(raw: RawCall, call: &Call<'_>, line: u64, text: &[u8], chunk: &mut Chunk<Notes>) {
+    let record = chunk.batch.records.len();
+    match raw.phase {
+        Phase::Enter => {
+            chunk.batch.counts.unfinished += 1;
+            let open = Open { call: raw.call, start: raw.start, text: call.arguments.into(), line };
+            chunk.notes.crossings.push(Crossing::Begun { tid: raw.tid, open });
+        }
+        Phase::Orphan => {
+            chunk.notes.crossings.push(Crossing::Ended { tid: raw.tid, record, line, text: text.into() });
+        }
+        _ => note_fork(&raw, &mut chunk.batch),
+    }
+    if raw.call.spec().name == "clone3" && raw.flags == 0 && raw.phase != Phase::Enter {
+        chunk.notes.without_flags.push(record);
+    }
+    chunk.batch.records.push(Record::Call(raw));
+    if raw.phase == Phase::Whole && raw.call.spec().name == "exit_group" {
+        let code = call.arguments.strip_prefix(b"error_code: ").map_or(Some(0), number);
+        let exit_code = code.map(|code| code as i32 & 0xff);
+        let (tid, time) = (raw.tid, raw.start);
+        let end =
+            TaskEnd { tid, time, exit_code, signal: Text::NONE, core_dumped: false, superseded_by: None };
+        chunk.batch.records.push(Record::End(end));
+    }
+}
+
+/// Fills in result and duration. `false` if this is no call of its own: a fork's return in the child.
+fn ended(call: &Call<'_>, start: &Start, raw: &mut RawCall, batch: &mut Batch) -> bool {
+    if let Some(duration) = start.duration {
+        raw.duration = duration;
+        batch.counts.timed += 1;
+    }
+    let forks = matches!(raw.call.spec().action, Action::Fork | Action::Vfork | Action::Clone);
+    let result = call.result.unwrap_or_default();
+    if forks && start.time.is_none() && matches!(result, b"" | b"0") {
+        batch.counts.timed -= u64::from(start.duration.is_some());
+        return false;
+    }
+    if result.starts_with(b"?") || (call.result.is_none() && raw.call.spec().action == Action::Exit) {
+        raw.outcome = Outcome::NoResult;
+        return true;
+    }
+    batch.counts.untimed += u64::from(start.duration.is_none());
+    raw.outcome = Outcome::Succeeded;
+    let word = result.split(|byte| matches!(byte, b' ' | b'<')).next().unwrap_or_default();
+    match number(word) {
+        Some(-1) if result.get(3) == Some(&b'E') => {
+            raw.outcome = Outcome::Failed;
+            raw.result = -1;
+            let name = result[3..].split(|&byte| byte == b' ').next().unwrap_or_default();
+            raw.errno = ErrnoId::intern(name).unwrap_or(ErrnoId::NONE);
+        }
+        Some(value) => raw.result = value,
+        // Names of flags, or nothing: it succeeded, and that is all that is shown.
+        None => raw.result = UNKNOWN,
+    }
+    if let Some(name) = result[word.len()..].strip_prefix(b"<").and_then(|name| name.strip_suffix(b">")) {
+        raw.result_text = batch.push_text(name);
+    }
+    true
+}
+
+fn note_fork(raw: &RawCall, batch: &mut Batch) {
+    let forks = matches!(raw.call.spec().action, Action::Fork | Action::Vfork | Action::Clone);
+    if !forks || raw.outcome != Outcome::Succeeded {
+        return;
+    }
+    if let Some(child_tid) = u32::try_from(raw.result).ok().filter(|&child| child > 0) {
+        batch.forks.push(Fork { parent_tid: raw.tid, child_tid, flags: raw.flags, call: raw.call });
+    }
+}
+
+/// clone3 has its flags in memory, which perf does not show. What the child does first tells a thread from a process.
+fn flags_from_child(record: usize, first: &mut FxHashMap<u32, CallId>, batch: &mut Batch) {
+    let Some(Record::Call(raw)) = batch.records.get_mut(record) else { return };
+    let Some(child) = u32::try_from(raw.result).ok().filter(|&child| child > 0) else { return };
+    let is_thread =
+        first.remove(&child).is_none_or(|call| FIRST_OF_THREAD.contains(&call.spec().name.as_bytes()));
+    let flags = if is_thread { THREAD } else { CLONE_VM | CLONE_VFORK };
+    raw.flags = flags;
+    batch.forks.iter_mut().filter(|fork| fork.child_tid == child).for_each(|fork| fork.flags = flags);
+}

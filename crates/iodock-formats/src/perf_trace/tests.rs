@@ -1,0 +1,221 @@
+//! Lines of perf 4.x to 6.x: of the perf of this machine, and as tools/perf/builtin-trace.c prints them.
+
+use super::line::{is_known, read, Body};
+use super::*;
+use iodock_event::constants::{CLONE_THREAD, O_CREAT, O_RDWR};
+use iodock_event::{Batch, LossKind, Outcome, Phase, RawCall, Record, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET};
+
+fn open(text: &str) -> Result<Box<dyn LogSource>, SourceError> {
+    let bytes = std::io::Cursor::new(text.as_bytes().to_vec());
+    let input = Input::from_reader(Box::new(bytes), "perf.log", None)?;
+    PerfTrace.open(input, &ReadOptions { workers: 0, ..ReadOptions::default() })
+}
+
+/// All batches, each with its records.
+fn batches(text: &str) -> Vec<Batch> {
+    let mut source = open(text).unwrap();
+    let mut all = Vec::new();
+    while let Some(batch) = source.next_batch().unwrap() {
+        all.push(batch);
+    }
+    all
+}
+
+/// The only call of a log of one line.
+fn one(line: &str) -> (RawCall, Batch) {
+    let batch = batches(&format!("{line}\n")).remove(0);
+    let Some(Record::Call(raw)) = batch.records.first().copied() else { panic!("no call: {line}") };
+    (raw, batch)
+}
+
+fn path(line: &str) -> String {
+    let (raw, batch) = one(line);
+    String::from_utf8_lossy(batch.text(raw.path)).into_owned()
+}
+
+#[test]
+fn times_threads_and_results() {
+    let (raw, _) = one(
+        "21013440.281 ( 0.010 ms): my prog/1273 pread64(fd: 4, buf: 0x7fffbd620d50, count: 784, pos: 64)   = 784",
+    );
+    assert_eq!((raw.start, raw.duration, raw.tid), (21_013_440_281_000, 10_000, 1273));
+    assert_eq!((raw.fd, raw.requested, raw.offset, raw.result), (4, 784, 64, 784));
+    let (raw, _) = one("     0.100 (1234.567 ms): 77 read(buf: 0x7f, count: 10)      = -1 EAGAIN Resource temporarily unavailable");
+    assert_eq!((raw.tid, raw.duration, raw.fd), (77, 1_234_567_000, 0));
+    assert_eq!((raw.outcome, raw.errno.name()), (Outcome::Failed, "EAGAIN".into()));
+    let (raw, _) = one("     0.100 ( 0.001 ms): poll(ufds: 0x7f, nfds: 1, timeout_msecs: 1)   = 0 (Timeout)");
+    assert_eq!((raw.tid, raw.result, raw.outcome), (0, 0, Outcome::Succeeded));
+    let (raw, _) =
+        one("     0.100 ( 0.001 ms): a/b/5 fcntl(fd: 3</a, b: c>, cmd: GETFL)     = RDWR|LARGEFILE");
+    assert_eq!((raw.tid, raw.fd, raw.flags, raw.result), (5, 3, 3, UNKNOWN));
+    let (raw, _) = one("     0.100 (         ): sh/5 exit_group(error_code: 3)                       = ?");
+    assert_eq!(raw.outcome, Outcome::NoResult);
+    let (raw, _) = one("     0.100 ( 0.003 ms): sh/5 getppid()                     = ");
+    assert_eq!((raw.outcome, raw.result), (Outcome::Succeeded, UNKNOWN));
+}
+
+#[test]
+fn a_wrapped_duration_is_unknown_and_counted() {
+    for duration in ["18446744073707.914", "9223372036855.000", "999999999999999.999"] {
+        let (raw, batch) = one(&format!("     0.100 ({duration} ms): a/5 read(fd: 3, count: 10) = 10"));
+        assert_eq!((raw.start, raw.duration, raw.result), (100_000, UNKNOWN, 10), "{duration}");
+        assert_eq!(batch.losses.count(LossKind::IncredibleNumbers), 1, "{duration}");
+        assert_eq!((batch.counts.timed, batch.counts.untimed), (0, 1));
+    }
+    let time = "999999999999999.999 ( 0.001 ms): a/5 read(fd: 3, count: 10) = 10\n";
+    let all = batches(&format!("     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n{time}"));
+    assert_eq!(all[0].losses.count(LossKind::UnreadableLines), 1);
+}
+
+#[test]
+fn arguments_that_are_0_are_left_out() {
+    let (raw, _) =
+        one("     0.1 ( 0.001 ms): x\n     0.100 ( 0.001 ms): a/5 pwrite64(fd: 4, buf: 0x7f, count: 2)  = 2"
+            .lines()
+            .last()
+            .unwrap());
+    assert_eq!((raw.fd, raw.offset, raw.requested), (4, 0, 2));
+    let (raw, _) = one("     0.100 ( 0.001 ms): a/5 lseek(fd: 4, whence: END)     = 9");
+    assert_eq!((raw.argument, raw.result), (2, 9));
+    let (raw, _) =
+        one("     0.100 ( 0.001 ms): a/5 sendfile(out_fd: 6, in_fd: 5, offset: 0x7f, count: 10) = 10");
+    assert_eq!((raw.fd, raw.fd2, raw.offset, raw.requested), (5, 6, UNSHOWN_OFFSET, 10));
+    let (raw, _) = one("     0.100 ( 0.001 ms): a/5 mmap(len: 100, prot: READ, flags: SHARED, fd: 5, off: 0x26000) = 0x7f66fcdc1000");
+    assert_eq!((raw.fd, raw.offset, raw.flags, raw.result), (5, 0x26000, 1, 0x7f66_fcdc_1000));
+}
+
+#[test]
+fn names_with_bpf_and_with_the_probe() {
+    let line = |name: &str| {
+        format!("     0.100 ( 0.001 ms): a/5 openat(dfd: CWD, filename: {name}, flags: RDWR|CREAT, mode: IRUGO) = 3")
+    };
+    let (raw, _) = one(&line("\"/etc/a\""));
+    assert_eq!((raw.fd, raw.flags), (AT_FDCWD, O_RDWR | O_CREAT));
+    assert_eq!(path(&line("\"/etc/a\"")), "/etc/a");
+    assert_eq!(path(&line("\"/a, b: c) = 3\"")), "/a, b: c) = 3");
+    assert_eq!(path(&line("\"\"")), "");
+    assert_eq!(path(&line("/etc/old style")), "/etc/old style");
+    let (raw, batch) = one(&line("0x6f8a20b1"));
+    assert!(!raw.path.is_some());
+    assert_eq!(batch.losses.count(LossKind::UnshownNames), 1);
+    let prefixed =
+        "     0.100 ( 0.001 ms): openat(dfd: AT_FDCWD, filename: \"a\", flags: O_RDWR|O_CREAT) = 3</a>";
+    let (raw, batch) = one(prefixed);
+    assert_eq!((raw.fd, raw.flags, raw.result), (AT_FDCWD, O_RDWR | O_CREAT, 3));
+    assert_eq!(batch.text(raw.result_text), b"/a");
+    let rename =
+        "     0.100 ( 0.001 ms): renameat2(olddfd: CWD, oldname: \"a\", newdfd: CWD, newname: \"b\") = 0";
+    let (raw, batch) = one(rename);
+    assert_eq!((batch.text(raw.path), batch.text(raw.path2)), (&b"a"[..], &b"b"[..]));
+    assert_eq!((raw.fd, raw.fd2), (AT_FDCWD, AT_FDCWD));
+}
+
+#[test]
+fn calls_in_two_lines() {
+    let text = "     1.000 (         ): a/5 read(fd: 3, buf: 0x7f, count: 10)         ...\n\
+                     1.100 ( 0.001 ms): a/6 close(fd: 9)          = 0\n\
+                     1.000 ( 0.500 ms): a/5  ... [continued]: read())          = 7\n";
+    let all = batches(text);
+    let calls: Vec<RawCall> = all.iter().flat_map(|batch| &batch.records).filter_map(as_call).collect();
+    assert_eq!(
+        calls.iter().map(|raw| raw.phase).collect::<Vec<_>>(),
+        [Phase::Enter, Phase::Whole, Phase::Exit]
+    );
+    assert_eq!((calls[2].fd, calls[2].requested, calls[2].result), (3, 10, 7));
+    assert_eq!((calls[2].start, calls[2].duration), (1_000_000, 500_000));
+    let lost = |text: &str, kind| batches(text).iter().map(|batch| batch.losses.count(kind)).sum::<u64>();
+    assert_eq!(lost(text, LossKind::OrphanResumed), 0);
+    let end = text.lines().last().unwrap();
+    assert_eq!(lost(end, LossKind::OrphanResumed), 1);
+    assert_eq!(lost(text.lines().next().unwrap(), LossKind::UnfinishedAtEnd), 1);
+}
+
+fn as_call(record: &Record) -> Option<RawCall> {
+    match record {
+        Record::Call(raw) => Some(*raw),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_forks_return_in_the_child_is_no_call() {
+    let text = "     1.000 ( 0.100 ms): a/5 clone3(uargs: 0x7f, size: 88)    = 6\n\
+                         ? (         ): a/6  ... [continued]: clone3())          = 0\n\
+                     1.200 ( 0.001 ms): a/6 rseq(rseq: 0x7f)     = 0\n\
+                     2.000 ( 0.100 ms): a/5 clone3(uargs: 0x7f, size: 88)    = 7\n\
+                     2.200 ( 0.001 ms): a/7 dup2(oldfd: 8, newfd: 1)     = 1\n";
+    let batch = batches(text).remove(0);
+    assert_eq!(batch.records.len(), 4);
+    let flags: Vec<bool> = batch.forks.iter().map(|fork| fork.flags & CLONE_THREAD != 0).collect();
+    assert_eq!(flags, [true, false]);
+    let shown = one("     1.000 ( 0.100 ms): a/5 clone3(uargs: {.flags = (__u64)4001536,.exit_signal = (__u64)0,}, size: 88) = 6");
+    assert_eq!(shown.0.flags & CLONE_THREAD, CLONE_THREAD);
+}
+
+#[test]
+fn a_thread_whose_first_call_is_in_the_chunk_before() {
+    let child = "     1.100 ( 0.001 ms): a/6 rseq(rseq: 0x7f)     = 0\n";
+    let work = "     1.200 ( 0.001 ms): a/6 munmap(addr: 0x7f, len: 4096)     = 0\n";
+    let text = format!(
+        "{child}{}     1.000 ( 0.300 ms): a/5 clone3(uargs: 0x7f, size: 88)    = 6\n",
+        work.repeat(200)
+    );
+    let input =
+        Input::from_reader(Box::new(std::io::Cursor::new(text.into_bytes())), "perf.log", None).unwrap();
+    let options = ReadOptions { workers: 0, chunk_size: 4096, ..ReadOptions::default() };
+    let mut source = PerfTrace.open(input, &options).unwrap();
+    let (mut forks, mut count) = (Vec::new(), 0);
+    while let Some(batch) = source.next_batch().unwrap() {
+        forks.extend(batch.forks);
+        count += 1;
+    }
+    assert!(count > 1);
+    assert_eq!(forks.iter().map(|fork| fork.flags & CLONE_THREAD).collect::<Vec<_>>(), [CLONE_THREAD]);
+}
+
+#[test]
+fn what_is_no_call() {
+    for known in [
+        "",
+        " Summary of events:",
+        " cat (1234), 146 events, 96.1%",
+        "   syscall            calls  errors  total       min       avg       max       stddev",
+        "                                     (msec)    (msec)    (msec)    (msec)        (%)",
+        "   --------------- --------  ------ -------- --------- --------- ---------     ------",
+        "   mmap                  8      0     0.120     0.012     0.015     0.019      5.42%",
+        "\t\t\t\tENOENT: 2",
+        "                                       __read (/usr/lib/libc.so.6)",
+    ] {
+        assert!(is_known(known.as_bytes()), "{known}");
+    }
+    assert!(!is_known(b"cat: /x: No such file or directory"));
+    for event in [
+        "     1.000 ( 0.000 ms): a/5 maj fault [f+0x1] => /lib/x@0x3 (d.)",
+        "     1.000 (         ): a/5 sched:sched_switch(prev_pid: 1)",
+    ] {
+        assert!(matches!(read(event.as_bytes()), Some((_, Body::Event))), "{event}");
+    }
+    let dropped = batches("     1.000 ( 0.001 ms): a/6 close(fd: 9)          = 0\nLOST 12 events!\nword\n");
+    assert_eq!(dropped[0].losses.count(LossKind::DroppedRecords), 12);
+    assert_eq!(dropped[0].losses.count(LossKind::UnreadableLines), 1);
+}
+
+#[test]
+fn only_the_summary() {
+    let text = "\n Summary of events:\n\n cat (1234), 146 events, 96.1%\n";
+    let error = open(text).err().unwrap();
+    assert!(error.message.contains("summary of perf trace -s"), "{error}");
+    assert!(PerfTrace.confidence(&Head { bytes: text.as_bytes(), file: "x" }) >= 60);
+}
+
+#[test]
+fn damaged_lines_are_counted() {
+    let line = "     0.100 ( 0.001 ms): a/5 openat(dfd: CWD, filename: \"/etc/a\", flags: RDWR|CREAT) = 3";
+    for end in 1..line.len() {
+        let text = format!("{line}\n{}\n", &line[..end]);
+        let batches = batches(&text);
+        let lost: u64 = batches.iter().map(|batch| batch.losses.count(LossKind::UnreadableLines)).sum();
+        let calls = batches.iter().flat_map(|batch| &batch.records).count();
+        assert!(lost == 1 || calls == 2 || line[..end].trim().is_empty() || end < 21, "{}", &line[..end]);
+    }
+}
