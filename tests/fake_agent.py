@@ -25,6 +25,8 @@ class FakeAgent(ThreadingHTTPServer):
         self.host, self.frames, self.most, self.token = host, frames, most, token
         self.asked: list[dict[str, Any]] = []
         self.set_aside: list[int] = []
+        self.clock_ns: int | None = None
+        """How far its clock is ahead; None: it does not say what its clock shows."""
         self.more = ""
         """Said instead of the truth."""
 
@@ -61,6 +63,8 @@ class _Answers(BaseHTTPRequestHandler):
         self.send_response(200)
         for name, value in head(self.server.host, more, len(frames)).items():
             self.send_header(name, value)
+        if self.server.clock_ns is not None:
+            self.send_header("Iodock-Time", str(time.time_ns() + self.server.clock_ns))
         self.end_headers()
         self.wfile.write(frames)
 

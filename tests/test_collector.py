@@ -351,6 +351,41 @@ def test_what_is_no_push_is_refused_and_changes_nothing(tmp_path: Path, body: by
     assert collector.push(frame(1, [Part(BEGIN)])) == (1, True)
 
 
+@pytest.mark.parametrize("begin", [BEGIN, time.time_ns() - HOUR // 60], ids=["kept for days", "fresh"])
+@pytest.mark.parametrize(
+    ("ahead", "why"),
+    [
+        (0, ""),
+        (-HOUR // 2, ""),
+        (HOUR // 2, ""),
+        (-HOUR - HOUR // 60, "more than an hour behind the"),
+        (HOUR + HOUR // 60, "more than an hour ahead of the"),
+        (-24 * HOUR, "about 24 hours behind the"),
+        (3 * HOUR, "about 3 hours ahead of the"),
+        (-40 * 24 * HOUR, "about 40 days behind the"),
+        (-time.time_ns(), "days behind the"),
+    ],
+)
+def test_a_sender_whose_clock_is_far_off_is_refused(tmp_path: Path, begin: int, ahead: int, why: str) -> None:
+    """Whatever the time of the batch, which may have been kept."""
+    collector = Collector(tmp_path)
+    body = frame(1, [Part(begin)])
+    taken = collector.take(body, sent=time.time_ns() + ahead)
+    if why:
+        assert (taken.refused or "").endswith(f"{why} collector's") and taken.kept == 0
+        assert (taken.refused or "").startswith('"oss01": its clock is wrong, ')
+    else:
+        assert (taken.refused, taken.kept) == (None, 1)
+    # Agents of before say nothing of their clock.
+    assert collector.take(body).kept == 1
+
+
+def test_a_time_at_the_ends_of_64_bits_is_refused(tmp_path: Path) -> None:
+    for sent in (-(1 << 63), (1 << 63) - 1):
+        refused = Collector(tmp_path / str(sent)).take(frame(1, [Part(BEGIN)]), sent=sent).refused
+        assert refused and "its clock is wrong" in refused
+
+
 def test_a_frame_that_claims_to_be_huge_costs_no_memory(tmp_path: Path) -> None:
     head = bytearray(frame(1, [Part(BEGIN)]))
     head[20:24] = (1 << 31).to_bytes(4, "little")

@@ -16,6 +16,7 @@ from batches import Part, frame
 from iodock.errors import RequestError
 from iodock.monitor.access import Access, Role, Visitor, add_token, read_tokens
 from iodock.portal import door
+from iodock.portal.keeper import sent_of
 from test_collector import post, serving
 
 NOW = time.time_ns()
@@ -67,6 +68,33 @@ def test_what_is_no_push_gets_an_answer_and_costs_nobody_else(tmp_path: Path) ->
         )
         assert asked(url, "GET", "/../../etc/passwd")[0] == 404
         assert asked(url, "GET", "/healthz")[0] == 200
+
+
+HOUR = 3600 * 1_000_000_000
+
+
+def test_a_push_says_what_the_clock_shows(tmp_path: Path) -> None:
+    kept = frame(1, [Part(NOW - 24 * HOUR)])
+    with serving(tmp_path / "store") as (url, _):
+        status, answer = post(url, kept, **{"Iodock-Time": str(time.time_ns() - 24 * HOUR)})
+        why = '"oss01": its clock is wrong, about 24 hours behind the collector\'s'
+        assert (status, answer["error"]) == (400, why)
+        for said in ("now", "", "9" * 400):
+            status, answer = post(url, kept, **{"Iodock-Time": said})
+            assert (status, answer["error"]) == (400, "iodock-time is not in ns since the epoch")
+        # Nothing of those was kept, and batches of yesterday are taken once the clock is right.
+        assert post(url, kept, **{"Iodock-Time": str(time.time_ns())}) == (200, {"kept": 1, "full": True})
+
+
+@pytest.mark.parametrize("said", ["", "-", "now", "1e18", "1.5", "0x10", "\u0663", "\u00b2", "1" * 21])
+def test_a_time_that_is_none_is_an_error(said: str) -> None:
+    with pytest.raises(ValueError, match="not in ns since the epoch"):
+        sent_of(said)
+
+
+def test_a_time_fits_into_64_bits() -> None:
+    assert (sent_of(None), sent_of("0"), sent_of("-5")) == (None, 0, -5)
+    assert (sent_of("9" * 20), sent_of("-" + "9" * 19)) == ((1 << 63) - 1, -(1 << 63))
 
 
 def asked(

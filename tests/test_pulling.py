@@ -243,6 +243,34 @@ def test_a_batch_that_is_no_batch_is_set_aside_and_others_follow(tmp_path: Path)
     assert "its clock is wrong" in said[0]
 
 
+HOUR = 3600 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("apart", "why"), [(-30 * HOUR, "about 30 hours behind"), (2 * HOUR, "about 2 hours ahead of")]
+)
+def test_a_clock_that_is_far_off_is_told_and_its_batches_are_set_aside(
+    tmp_path: Path, apart: int, why: str
+) -> None:
+    one = FakeAgent("oss01", made("oss01", 3)[0])
+    one.clock_ns = apart
+    with answering(one), pulled(tmp_path, target_of(one.url, "")) as (collector, said):
+        wait_for("all are set aside", lambda: one.set_aside == [1, 2, 3])
+        text = f'"oss01": its clock is wrong, {why} the collector\'s'
+        assert stored(collector) == {} and losses(collector) == {(one.url, text)}
+    assert text in said[0] and not [line for line in said[1:] if line.startswith("note: ")]
+
+
+def test_batches_that_were_kept_come_with_a_right_clock(tmp_path: Path) -> None:
+    """Those of `made` are more than a day old."""
+    frames, total = made("oss01", 3)
+    one = FakeAgent("oss01", frames)
+    one.clock_ns = -20 * 60 * SECOND
+    with answering(one), pulled(tmp_path, target_of(one.url, "")) as (collector, said):
+        wait_for("the last is acknowledged", lambda: not one.frames)
+        assert stored(collector) == {"oss01": total} and said == []
+
+
 def test_who_sends_without_end_is_held_and_counted(tmp_path: Path) -> None:
     frames, _ = made("flood", 400)
     flood = FakeAgent("flood", frames, most=10)

@@ -81,6 +81,7 @@ fn what_is_not_acknowledged_is_given_again() {
     let (first, again) = (ask(&agent, &request(JSON, "{}")), ask(&agent, &request(JSON, "{}")));
     assert_eq!((first.status(), first.header("content-type")), ("200", "application/x-iodock-samples"));
     assert_eq!((first.header("iodock-host"), first.header("iodock-spool")), ("node7", &*spool_id(&site)));
+    running::assert_is_now(first.header("iodock-time"));
     assert!(first.numbers().starts_with(&[1, 2]) && again.numbers().starts_with(&first.numbers()));
     let next = ask(&agent, &says(&spool_id(&site), 2, ""));
     assert_eq!(next.numbers()[0], 3);

@@ -7,7 +7,7 @@ use iodock_agent::push::{Answer, Client, Push};
 use iodock_samples::batch::Batch;
 use running::collector::{Collector, Conduct};
 use running::site::{assert_all, fixture, has_kept, Site};
-use running::{batches, opens, wait_for, write_opens};
+use running::{assert_is_now, batches, opens, wait_for, write_opens};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::TcpListener;
@@ -34,6 +34,7 @@ fn rounds_arrive_and_leave_the_spool() {
     ] {
         assert!(head.contains(line), "{head}");
     }
+    assert_is_now(head.lines().find_map(|line| line.strip_prefix("iodock-time: ")).expect("its clock"));
     wait_for("the metric", || agent.metric("iodock_agent_batches_kept_total").filter(|count| *count >= 5));
     assert_eq!(agent.metric("iodock_agent_push_failures_total"), Some(0));
     check_form(&agent.metrics());

@@ -12,6 +12,8 @@ pub enum MonitorError {
     Refused(Damage),
     /// A batch's clock is wrong: it says this day.
     Clock { host: String, day: String },
+    /// The sender's clock is so many ns ahead of the collector's, or behind it where that is negative.
+    ClockApart { host: String, ahead: i64 },
     /// A batch says that it is of a machine that the sender may not speak for.
     Name { host: String },
     /// Another collector has the store.
@@ -28,7 +30,7 @@ impl MonitorError {
     pub fn hint(&self) -> &'static str {
         match self {
             MonitorError::Refused(_) => "only iodock-agent of this version pushes here",
-            MonitorError::Clock { .. } => "set its clock, e.g. with chrony",
+            MonitorError::Clock { .. } | MonitorError::ClockApart { .. } => "set its clock, e.g. with chrony",
             MonitorError::Name { .. } => "one token or address for each machine, or name the machine",
             MonitorError::InUse { .. } => "stop the other collector, or give another --store",
             MonitorError::NotAStore { .. } => {
@@ -50,6 +52,10 @@ impl fmt::Display for MonitorError {
         match self {
             MonitorError::Refused(damage) => write!(out, "not a push of samples: {damage}"),
             MonitorError::Clock { host, day } => write!(out, "{host:?}: its clock is wrong, it says {day}"),
+            MonitorError::ClockApart { host, ahead } => {
+                let side = if *ahead < 0 { "behind" } else { "ahead of" };
+                write!(out, "{host:?}: its clock is wrong, {} {side} the collector's", roughly(*ahead))
+            }
             MonitorError::Name { host } => write!(out, "{host:?}: not a name that this sender may use"),
             MonitorError::InUse { path } => write!(out, "{}: in use by another collector", path.display()),
             MonitorError::NotAStore { path, why } => write!(out, "{}: {why}", path.display()),
@@ -60,6 +66,17 @@ impl fmt::Display for MonitorError {
 }
 
 impl std::error::Error for MonitorError {}
+
+/// In hours, or in days: a text that is the same with each push is said once.
+fn roughly(apart: i64) -> String {
+    const HOUR: u64 = 3600 * 1_000_000_000;
+    let hours = (apart.unsigned_abs() + HOUR / 2) / HOUR;
+    match (hours, (hours + 12) / 24) {
+        (..2, _) => "more than an hour".into(),
+        (..48, _) => format!("about {hours} hours"),
+        (_, days) => format!("about {days} days"),
+    }
+}
 
 impl From<StoreError> for MonitorError {
     fn from(error: StoreError) -> Self {

@@ -8,8 +8,8 @@ use iodock_samples::batch::{Batch, Receipt};
 use iodock_samples::frame;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// How far an agent's clock may be ahead of ours.
-const AHEAD: i64 = 3600 * 1_000_000_000;
+/// How far an agent's clock may be from ours.
+const APART: i64 = 3600 * 1_000_000_000;
 /// 2000-01-01: a clock before that was never set.
 const LONG_AGO: i64 = 946_684_800_000_000_000;
 
@@ -20,6 +20,8 @@ pub struct Terms<'a> {
     pub host: Option<&'a str>,
     /// Once so much was taken, no frame more is.
     pub most: Option<Work>,
+    /// The sender's clock as it sent this, ns since the epoch. Agents of before don't say it.
+    pub sent: Option<i64>,
 }
 
 /// What was taken of a push. Frames that follow a refused one, and those beyond [`Terms::most`], are not.
@@ -45,12 +47,18 @@ pub fn next_batch<'a>(
     if terms.host.is_some_and(|host| host != batch.host) {
         return Err(MonitorError::Name { host: batch.host });
     }
-    check_clock(&batch)?;
+    check_clock(&batch, terms.sent)?;
     Ok((batch, encoded, rest))
 }
 
-fn check_clock(batch: &Batch) -> Result<(), MonitorError> {
-    let known = LONG_AGO..now().saturating_add(AHEAD);
+/// A batch may be old: it was kept while nobody took it. So only what the sender says of now tells a clock that is behind.
+fn check_clock(batch: &Batch, sent: Option<i64>) -> Result<(), MonitorError> {
+    let now = now();
+    if let Some(ahead) = sent.map(|sent| sent.saturating_sub(now)).filter(|by| !(-APART..=APART).contains(by))
+    {
+        return Err(MonitorError::ClockApart { host: batch.host.clone(), ahead });
+    }
+    let known = LONG_AGO..now.saturating_add(APART);
     let of_events = batch.events.iter().flat_map(|event| [event.first, event.last]);
     let mut times = batch.parts.iter().map(|part| part.time).chain([batch.time]).chain(of_events);
     match times.find(|time| !known.contains(time)) {

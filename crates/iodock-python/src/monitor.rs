@@ -60,18 +60,20 @@ impl MonitorIntake {
     }
 
     /// Takes the frames of one agent, which are safe after the next `sync`. `host`: of this machine only. `most`:
-    /// bytes, values and new names after which no frame more is taken. A `NativeError` says that they could not be
+    /// bytes, values and new names after which no frame more is taken. `sent`: the agent's clock as it sent them, ns
+    /// since the epoch, if it says it. A `NativeError` says that they could not be
     /// kept.
-    #[pyo3(signature = (frames, host=None, most=None))]
+    #[pyo3(signature = (frames, host=None, most=None, sent=None))]
     fn take(
         &self,
         py: Python<'_>,
         frames: &[u8],
         host: Option<&str>,
         most: Option<(u64, u64, u64)>,
+        sent: Option<i64>,
     ) -> PyResult<MonitorTaken> {
         let most = most.map(|(bytes, values, names)| Work { bytes, values, names });
-        let taken = py.detach(|| self.0.take(frames, &Terms { host, most }));
+        let taken = py.detach(|| self.0.take(frames, &Terms { host, most, sent }));
         taken.map(MonitorTaken::of).map_err(|error| monitor_error(py, &error))
     }
 

@@ -12,6 +12,10 @@ use std::fmt;
 /// Of the layout below. That of version 1 had no events, that of version 2 no names of jobs; any other is refused.
 pub const VERSION: u16 = 3;
 
+/// In which an agent says, with each push and each answer to a pull, what its clock shows: ns since the epoch. A batch can't
+/// say it: it may have been kept for days.
+pub const TIME_HEADER: &str = "iodock-time";
+
 /// Random, made with a spool: who sends. A spool that is made anew is another sender.
 pub type SpoolId = [u8; 16];
 

@@ -70,12 +70,15 @@ class Collector:
         """Who changes the catalogue."""
         return self._intake
 
-    def take(self, frames: bytes, host: str | None = None, most: Work | None = None) -> _native.MonitorTaken:
+    def take(
+        self, frames: bytes, host: str | None = None, most: Work | None = None, sent: int | None = None
+    ) -> _native.MonitorTaken:
         """Takes frames of one agent, which are safe after the next `sync`. HOST: of this machine only. MOST:
-        after so much no frame more is taken. What the sender is to blame for is in the answer. Raises
+        after so much no frame more is taken. SENT: the agent's clock as it sent them, ns since the epoch; a
+        clock that is far from ours is refused. What the sender is to blame for is in the answer. Raises
         StoreError where they could not be kept."""
         with _as_store_error():
-            taken = self._intake.take(frames, host, most)
+            taken = self._intake.take(frames, host, most, sent)
         self._count(taken)
         return taken
 

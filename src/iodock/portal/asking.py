@@ -14,6 +14,7 @@ import h11
 
 from iodock.errors import AnswerError
 from iodock.monitor.targets import Target
+from iodock.portal.keeper import SENT, sent_of
 
 PATH = "/api/v1/samples"
 TYPE = b"application/x-iodock-samples"
@@ -50,6 +51,8 @@ class Pull:
     spool: str
     has_more: bool
     frames: bytes = field(repr=False)
+    sent: int | None = None
+    """What its clock showed then, ns since the epoch; agents of before don't say it."""
 
 
 class NoRoom(Exception):
@@ -123,7 +126,12 @@ def _pull(head: h11.Response, frames: bytes) -> Pull:
     spool = headers.get(b"iodock-spool", b"").decode("ascii", "replace")
     if headers.get(b"content-type") != TYPE or not host or not _is_spool(spool):
         raise AnswerError("no answer of an agent that is run with --serve-spool")
-    return Pull(host, spool, headers.get(b"iodock-more") == b"yes", frames)
+    said = headers.get(SENT.encode())
+    try:
+        sent = sent_of(said.decode("ascii", "replace") if said is not None else None)
+    except ValueError as error:
+        raise AnswerError(str(error)) from error
+    return Pull(host, spool, headers.get(b"iodock-more") == b"yes", frames, sent)
 
 
 def _is_spool(text: str) -> bool:

@@ -18,7 +18,7 @@ from iodock.errors import StoreError
 from iodock.monitor.access import Access, Visitor
 from iodock.monitor.collector import Collector
 from iodock.monitor.limits import Refusal, sender_of
-from iodock.portal.keeper import Keeper
+from iodock.portal.keeper import SENT, Keeper, sent_of
 from iodock.settings import AgentLimits
 
 LONGEST_BYTES = 16 << 20
@@ -54,6 +54,10 @@ class Door:
         length = int_or_none(request.headers.get("content-length"))
         if length is None:
             return _refusal(411, "a push has a content-length")
+        try:
+            sent = sent_of(request.headers.get(SENT))
+        except ValueError as error:
+            return _refusal(400, str(error))
         sender = sender_of(visitor.name, self._access.origin(headers, address))
         if length > LONGEST_BYTES:
             self._keeper.refuse(Refusal(sender, "a push that is too long"), visitor.host)
@@ -72,13 +76,13 @@ class Door:
                 return _too_fast(refusal)
             if body is None:
                 return _refusal(503, "too many at once", {"Retry-After": f"{RETRY_AFTER_S}"})
-            return await self._keep(body, sender, visitor)
+            return await self._keep(body, sender, visitor, sent)
 
-    async def _keep(self, body: bytes, sender: str, visitor: Visitor) -> Response:
+    async def _keep(self, body: bytes, sender: str, visitor: Visitor, sent: int | None) -> Response:
         # Where nobody is asked who he is, all agents of this machine are one sender.
         is_limited = not self._access.is_open
         try:
-            taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited)
+            taken = await self._keeper.keep(body, sender, visitor.host or None, is_limited, sent)
         except StoreError:
             # Which path of the collector is full is nobody else's business; its own log says it.
             return _refusal(503, "it can't be kept now", {"Retry-After": f"{RETRY_AFTER_S}"})

@@ -18,6 +18,18 @@ from iodock.monitor.collector import Collector
 from iodock.monitor.limits import Budgets, Refusal
 from iodock.settings import AgentLimits
 
+SENT = "iodock-time"
+"""The header in which an agent says what its clock shows as it sends, ns since the epoch."""
+
+
+def sent_of(text: str | None) -> int | None:
+    """What the header says. Agents of before have none. Raises ValueError: it is no time."""
+    if text is None:
+        return None
+    if not text.isascii() or not text.removeprefix("-").isdecimal() or len(text) > 20:
+        raise ValueError(f"{SENT} is not in ns since the epoch")
+    return max(-(1 << 63), min(int(text), (1 << 63) - 1))
+
 
 class Keeper:
     """Of one event loop."""
@@ -37,17 +49,24 @@ class Keeper:
         self._collector.refuse(refusal, host)
 
     async def keep(
-        self, body: bytes, sender: str, host: str | None = None, is_limited: bool = True
+        self,
+        body: bytes,
+        sender: str,
+        host: str | None = None,
+        is_limited: bool = True,
+        sent: int | None = None,
     ) -> MonitorTaken | Refusal:
-        """Takes frames, of machine HOST only if it is given, and waits until they are safe. Of what is
-        refused in the middle, and of more than the sender may send at once, the frames before it are kept.
-        Raises StoreError."""
+        """Takes frames, of machine HOST only if it is given, and waits until they are safe. SENT: the agent's
+        clock as it sent them. Of what is refused in the middle, and of more than the sender may send at once,
+        the frames before it are kept. Raises StoreError."""
         async with self._turn(sender):
             most = self._budgets.left(sender) if is_limited else None
             if isinstance(most, Refusal):
                 self.refuse(most)
                 return most
-            taken = await to_thread.run_sync(self._collector.take, body, host, most, limiter=self._takers)
+            taken = await to_thread.run_sync(
+                self._collector.take, body, host, most, sent, limiter=self._takers
+            )
             if is_limited:
                 self._budgets.spend(sender, taken.work)
         await self._safe.wait()

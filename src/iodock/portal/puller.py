@@ -211,7 +211,7 @@ class Puller:
 
     async def _keep(self, agent: _Agent, pull: Pull) -> None:
         before = agent.known.kept if agent.known.spool == pull.spool else 0
-        taken = await self._keeper.keep(pull.frames, str(agent.target), pull.host)
+        taken = await self._keeper.keep(pull.frames, str(agent.target), pull.host, sent=pull.sent)
         if isinstance(taken, Refusal):
             raise _Trouble(taken.why, taken.wait_s)
         if taken.spool and taken.spool != pull.spool:

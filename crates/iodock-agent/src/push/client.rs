@@ -1,8 +1,9 @@
 //! One request to the collector. Redirects are not followed and proxies not asked: the token would go there.
 
 use super::{files, Push, Wrong};
+use crate::clock::now;
 use crate::sample::printable;
-use iodock_samples::batch::Receipt;
+use iodock_samples::batch::{Receipt, TIME_HEADER};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +70,11 @@ impl Client {
     }
 
     pub fn post(&self, frames: &[u8]) -> Answer {
-        let mut request = self.agent.post(&self.address).header("Content-Type", TYPE);
+        let mut request = self
+            .agent
+            .post(&self.address)
+            .header("Content-Type", TYPE)
+            .header(TIME_HEADER, now().to_string());
         if let Some(token) = &self.token {
             request = request.header("Authorization", format!("Bearer {token}"));
         }

@@ -24,7 +24,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use iodock_samples::batch::Loss;
+use iodock_samples::batch::{Loss, TIME_HEADER};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -284,6 +284,7 @@ fn frames(found: pulled::Answer) -> Response<Full<Bytes>> {
         ("iodock-host", HeaderValue::from_bytes(found.host.as_bytes())),
         ("iodock-spool", HeaderValue::from_str(&found.spool)),
         ("iodock-more", Ok(HeaderValue::from_static(more))),
+        (TIME_HEADER, Ok(HeaderValue::from(clock::now()))),
     ] {
         // A host's name is a line.
         if let Ok(value) = value {

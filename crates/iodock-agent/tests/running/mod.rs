@@ -32,6 +32,12 @@ pub fn wait_for<T>(what: &str, mut is_there: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// A time as the agent says it: ns since the epoch.
+pub fn assert_is_now(said: &str) {
+    let said: i64 = said.trim().parse().expect("a number");
+    assert!((iodock_agent::clock::now() - said).abs() < 600_000_000_000, "{said} is not now");
+}
+
 pub struct Agent {
     pub process: Child,
     said: Arc<Mutex<String>>,
