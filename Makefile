@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test test-mutations test-prometheus test-slurm check reference messages bench bpf wheel clean
+.PHONY: setup demo test test-mutations test-prometheus test-slurm test-programs check reference messages bench bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -60,6 +60,12 @@ test-prometheus: setup
 test-slurm: setup
 	cargo build --quiet --locked -p iodock-agent
 	$(BIN)/python -m pytest -rs tests/whole_slurm.py tests/whole_slurm_health.py
+
+# More than 100 real programs, each by every back end: output, files, status and calls beside those alone and under
+# strace. Takes 15 minutes, wants strace and root (for bpf); programs that are not here are skipped, and it says which.
+# One alone: tests/programs_everywhere.py --only NAME.
+test-programs: setup
+	$(BIN)/python tests/programs_everywhere.py
 
 check: setup
 	cargo fmt --check
