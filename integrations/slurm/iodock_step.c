@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,6 +56,9 @@ typedef struct {
 	uint64_t value[FIELDS];
 } counters_t;
 
+/* Places in NAMES. */
+enum { READ_BYTES, READ_CALLS = 2 };
+
 typedef struct {
 	long number;
 	counters_t last;
@@ -72,6 +76,8 @@ static struct {
 	size_t worker_count;
 	/* Of threads that ended and whose number another one has now. */
 	counters_t ended;
+	/* What read_text has read: the kernel counts it as the main thread's. */
+	counters_t looked;
 } state;
 
 static void add(counters_t *sum, const counters_t *more)
@@ -105,11 +111,13 @@ static bool read_text(const char *path, char *text, size_t room)
 		return false;
 	do {
 		length = read(file, text, room - 1);
+		state.looked.value[READ_CALLS]++;
 	} while (length < 0 && errno == EINTR);
 	close(file);
 	if (length < 0)
 		return false;
 	text[length] = '\0';
+	state.looked.value[READ_BYTES] += (uint64_t)length;
 	return true;
 }
 
@@ -154,11 +162,12 @@ static void note_worker(long number, const counters_t *counters)
 
 /*
  * What slurmstepd's own threads did, as far as it was seen: they copy output, and that is not the step's. Of a
- * thread that has ended the last that was seen counts.
+ * thread that has ended the last that was seen counts; of this one, what it had done when no more than LOOKED was read.
  */
-static counters_t own(void)
+static counters_t own(counters_t looked)
 {
-	counters_t sum = state.ended, one;
+	counters_t sum = state.ended, one, since;
+	long this = syscall(SYS_gettid);
 	char path[PATH_BYTES];
 	struct dirent *entry;
 	DIR *folder = opendir("/proc/self/task");
@@ -167,8 +176,13 @@ static counters_t own(void)
 		long number = strtol(entry->d_name, NULL, 10);
 
 		snprintf(path, sizeof(path), "/proc/self/task/%ld/io", number);
-		if (number > 0 && read_counters(path, &one))
-			note_worker(number, &one);
+		since = state.looked;
+		subtract(&since, &looked);
+		if (number <= 0 || !read_counters(path, &one))
+			continue;
+		if (number == this)
+			subtract(&one, &since);
+		note_worker(number, &one);
 	}
 	if (folder)
 		closedir(folder);
@@ -180,12 +194,12 @@ static counters_t own(void)
 /* What slurmstepd took over from children that it has waited for. */
 static bool taken_over(counters_t *counters)
 {
-	counters_t of_threads;
+	counters_t of_threads, looked = state.looked;
 
 	/* The whole first: what a thread does in between is then subtracted too much, and not too little. */
 	if (!read_counters("/proc/self/io", counters))
 		return false;
-	of_threads = own();
+	of_threads = own(looked);
 	subtract(counters, &of_threads);
 	return true;
 }
@@ -388,7 +402,7 @@ int slurm_spank_task_exit(spank_t spank, int ac, char **av)
 {
 	(void)spank, (void)ac, (void)av;
 	if (spank_context() == S_CTX_REMOTE && state.is_begun)
-		own();
+		own(state.looked);
 	return ESPANK_SUCCESS;
 }
 
