@@ -37,8 +37,8 @@ def optional(value: int | None) -> bytes:
     return b"\0" if value is None else b"\1" + signed(value)
 
 
-def owner(job: str | bytes, user: str = "", evidence: int = SERVER) -> bytes:
-    return varint(evidence) + text(job) + text(user) + text("") + text("")
+def owner(job: str | bytes, user: str = "", evidence: int = SERVER, session: str = "") -> bytes:
+    return varint(evidence) + text(job) + text(user) + text(session) + text("")
 
 
 @dataclass
@@ -49,13 +49,14 @@ class Entry:
     updated: int | None = None
     user: str = ""
     evidence: int = SERVER
+    session: str = ""
 
     def encoded(self, names: list[str]) -> bytes:
         values = [
             varint(names.index(name)) + varint(quantity) + varint(0) + varint(value)
             for (name, quantity), value in self.values.items()
         ]
-        who = owner(self.job, self.user, self.evidence)
+        who = owner(self.job, self.user, self.evidence, self.session)
         return who + several(values) + optional(self.start) + optional(self.updated)
 
 
@@ -68,11 +69,13 @@ class Part:
     target: str = "lfs-OST0000"
     full: bool = False
     gone: list[str] = field(default_factory=list)
+    falls: bool = False
+    """Sums over what is alive."""
 
     def encoded(self) -> bytes:
         names = sorted({name for entry in self.entries for name, _ in entry.values})
         place = text(self.source) + text(self.file_system) + text(self.target)
-        reading = b"\0" + signed(self.time) + bytes([self.full]) + varint(0) + b"\1"
+        reading = bytes([self.falls]) + signed(self.time) + bytes([self.full]) + varint(0) + b"\1"
         entries = several([entry.encoded(names) for entry in self.entries])
         return place + reading + several([text(name) for name in names]) + entries + several(
             [owner(job) for job in self.gone]

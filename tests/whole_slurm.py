@@ -138,6 +138,9 @@ def jobs(centre: Centre) -> list[Job]:
     every, own = does(10 * MB, times=6, pause_ms=700), does(5 * MB, times=4, pause_ms=700)
     het = run(f"srun --het-group=0,1 {every}\n{own}\n", "-J", "het", "-n1", ":", "-n1")
     done += [Job("first part", het, 80 * MB), Job("second part", het + 1, 60 * MB)]
+    # Parts of a step, each on a node of its own.
+    parts = f"srun -n1 {every} : -n1 {own}\n{own}\n"
+    done.append(Job("a step of parts", run(parts, "-N2", "-n2", "-O"), 100 * MB))
     # Slurm's own processes are root's, but the job is not.
     as_other = ("--uid=daemon", "-o", "/dev/null", "-D", "/")
     script = f"{does(10 * MB, times=5, pause_ms=700)}\nsrun {does(10 * MB, times=5, pause_ms=700)}\n"
@@ -286,6 +289,7 @@ def test_top_tells_it(centre: Centre, settled: list[Job]) -> None:
     rows = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
     for job in settled:
         row, of = rows[str(job.number)], max(job.read, job.write)
+        assert row["exact"], (job, row)
         assert is_near(row["read_rate"] * 3600, job.read, of), (job, row)
         assert is_near(row["write_rate"] * 3600, job.write, of), (job, row)
     assert rows[str(next(job.number for job in settled if job.name == "two nodes"))]["nodes"] == 2
@@ -293,16 +297,33 @@ def test_top_tells_it(centre: Centre, settled: list[Job]) -> None:
 
 def test_the_portal_tells_it(centre: Centre, settled: list[Job]) -> None:
     def page(job: Job) -> dict[str, float]:
-        url = f"http://{centre.address}/jobs/{job.number}?format=json&table=totals"
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            rows = json.load(answer)["rows"]
+        rows = portal(centre, job, "totals")
         return next((row for row in rows if row["counted_by"] == "processes on nodes"), {})
 
     def is_told(job: Job) -> bool:
         row, of = page(job), max(job.read, job.write)
         read, write = (row.get(f"call_{what}_bytes") or 0 for what in ("read", "write"))
-        return is_near(read, job.read, of) and is_near(write, job.write, of)
+        return is_near(read, job.read, of) and is_near(write, job.write, of) and row["exact"] is True
 
     for job in settled:
         # Pages leave the last seconds out.
         wait_for(lambda job=job: is_told(job), f"{job}: {page(job)}")
+
+
+def test_a_job_is_over_when_slurm_has_ended_it(centre: Centre, settled: list[Job]) -> None:
+    def state(job: Job) -> str:
+        return next(
+            (str(row["state"]) for row in portal(centre, job, "runs") if row["role"] == "this job"), ""
+        )
+
+    # Names are learnt of processes that are seen.
+    named = [job for job in settled if job.name in ("two nodes", "killed", "first part", "second part")]
+    # Otherwise that would be said a quarter of an hour later.
+    wait_for(lambda: all(state(job) == "over" for job in named), "a job is over")
+
+
+def portal(centre: Centre, job: Job, table: str) -> list[dict[str, float]]:
+    url = f"http://{centre.address}/jobs/{job.number}?format=json&table={table}"
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        rows: list[dict[str, float]] = json.load(answer)["rows"]
+    return rows

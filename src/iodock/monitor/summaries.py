@@ -17,6 +17,7 @@ from iodock.errors import StoreError
 from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, known, metadata, of_place
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
+from iodock.monitor.questions.steps import ENDS, IS_SAMPLE, IS_TOTAL, RUNNING
 from iodock.store.monitored import RESOLUTIONS, MonitorStore, MonitorTables, StoredFile
 from iodock.store.need import EVERYTHING, Need
 
@@ -66,12 +67,12 @@ def _systems(rows: Rows, resolution: str) -> Rows:
 
 def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
     """begin_ts, end_ts (first and last of the rows that end in one hour), host, source, file_system, job,
-    user, session, command, exact and sums."""
+    user, session, command, exact, running_ts (see `steps`) and sums."""
     keys = 'host, source, file_system, job, "user", session, command'
     sums = ", ".join(f'sum({known(name)})::BIGINT AS "{name}"' for name in _OF_OWNERS)
     return f"""
-        SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {keys}, bool_and(exact) AS exact, {sums},
-            sum({metadata()})::BIGINT AS metadata
+        SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, {keys}, bool_and(exact) AS exact,
+            {RUNNING}, {sums}, sum({metadata()})::BIGINT AS metadata
         FROM (SELECT * REPLACE (CASE WHEN {of_place(SERVERS)} THEN NULL ELSE host END AS host) FROM ({rows}))
         GROUP BY (end_ts - 1) // {HOUR}, {keys} ORDER BY job, end_ts
     """
@@ -79,44 +80,66 @@ def _owners(rows: Rows, _resolution: str = COARSEST) -> Rows:
 
 # The letters of names: of the columns and what they mean. A summary of another letter is made anew.
 SYSTEMS = Kind("systems-b", _systems, RESOLUTIONS)
-OWNERS = Kind("owners-b", _owners)
+OWNERS = Kind("owners-c", _owners)
 
 
 def of_jobs(ids: JobIds) -> Kind:
     """The kind that has jobs whose ids were taken apart so: an own one for each form of ids."""
     form = hashlib.sha256(repr(ids).encode()).hexdigest()[:12]
-    return Kind(f"jobs-c{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
+    return Kind(f"jobs-d{form}", lambda rows, _: _jobs(ids, _owners(rows), "1"))
 
 
 def _jobs(ids: JobIds, owners: Rows, share: str) -> Rows:
     """begin_ts, end_ts (first and last of the rows that end in one day), place, job, is_job (else it is a
-    session), user, command, file_system, exact, read_bytes and write_bytes as the place counts them,
-    reads, writes, metadata, ids and clients (lists). SHARE: so much of each row counts."""
-    cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
+    session), user, command, file_system, exact (but for samples of steps), open_steps and totals (lists: of
+    steps whose samples lack their total here, and whose totals are here), totals_begin (of the first step
+    that has one), columns of `steps.ended`, read_bytes and write_bytes as the place counts them, reads,
+    writes, metadata, ids and clients (lists). SHARE: so much of each row counts."""
     moved = ", ".join(
-        f"""sum(CASE WHEN {of_place(PROCESSES)} THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
+        f"""sum(CASE WHEN place = '{PROCESSES}' THEN "call_{name}" ELSE "{name}" END)::DOUBLE AS "{name}" """
         for name in _MOVED
     )
-    sums = ", ".join(f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata"))
     counts = ("reads", "writes", "metadata")
+    ends = ", ".join(
+        f"max({name}) AS {name}" for name in ("step_batch_ended", "step_extern_ended", "running_ts")
+    )
     # Added up by id first: to take an id apart costs more than to add.
     return f"""
         SELECT min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, place, name AS job, is_job,
             owner AS "user", min(command) AS command, file_system,
-            bool_and(exact) AS exact, {moved}, {", ".join(f"sum({name}) AS {name}" for name in counts)},
+            bool_and(exact) AS exact, list(step) FILTER (is_open) AS open_steps,
+            list(step) FILTER (is_total) AS totals, min(total_begin) AS totals_begin,
+            {ends}, bool_or(has_batch) AS has_batch, {moved},
+            {", ".join(f"sum({name}) AS {name}" for name in counts)},
             list(DISTINCT id) AS ids, list(DISTINCT client) AS clients
         FROM (
-            SELECT *, job AS id, CASE {cases} END AS place,
+            SELECT *, job AS id, host || '/' || session AS step,
+                coalesce(last_sample >= coalesce(total_ts, 0), false) AS is_open,
+                total_ts IS NOT NULL AND coalesce(first_sample > total_begin, true) AS is_total,
                 coalesce("user", {ids.user()}) AS owner, job IS NOT NULL AS is_job,
                 coalesce({ids.number()}, session, '') AS name,
-                CASE WHEN {of_place(SERVERS)} THEN {ids.host()} ELSE host END AS client
-            FROM (
-                SELECT (end_ts - 1) // {DAY} AS day, host, source, file_system, job, "user", session, command,
-                    min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, bool_and(exact) AS exact, {sums}
-                FROM ({owners}) GROUP BY day, host, source, file_system, job, "user", session, command
-            )
+                CASE WHEN place = '{SERVERS}' THEN {ids.host()} ELSE host END AS client
+            FROM ({_by_id(owners, share)})
         ) WHERE place IS NOT NULL
         GROUP BY day, place, name, is_job, owner, file_system ORDER BY job, end_ts
+    """
+
+
+def _by_id(owners: Rows, share: str) -> Rows:
+    """What one id did at a place in a day, by step: `first_sample` and `last_sample` are begins of rows that
+    are lower bounds until the step's total is there, `total_begin` and `total_ts` where that begins and
+    ends."""
+    cases = " ".join(f"WHEN {of_place(place)} THEN '{place}'" for place in PLACES)
+    sums = ", ".join(f'sum("{name}" * {share})::DOUBLE AS "{name}"' for name in (*_OF_OWNERS, "metadata"))
+    sample, total = f"{IS_SAMPLE} AND NOT exact", f"{IS_TOTAL} AND ({share}) = 1"
+    return f"""
+        SELECT (end_ts - 1) // {DAY} AS day, host, CASE {cases} END AS place, file_system, job, "user",
+            session, command, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts,
+            bool_and(exact OR {IS_SAMPLE}) AS exact,
+            min(begin_ts) FILTER ({sample}) AS first_sample, max(begin_ts) FILTER ({sample}) AS last_sample,
+            min(begin_ts) FILTER ({total}) AS total_begin, max(end_ts) FILTER ({total}) AS total_ts,
+            {ENDS}, max(running_ts) AS running_ts, {sums}
+        FROM ({owners}) GROUP BY day, host, place, file_system, job, "user", session, command
     """
 
 

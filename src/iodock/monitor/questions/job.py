@@ -24,6 +24,7 @@ from iodock.monitor.questions.counted import (
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen, user_of
 from iodock.monitor.questions.spans import HOUR, Span, overlap, spread
+from iodock.monitor.questions.steps import completed
 from iodock.store.monitored import RESOLUTIONS, MonitorTables, counters
 from iodock.store.need import Need, literally
 
@@ -86,7 +87,7 @@ def parts(store: MonitorTables, job: OneJob, within: Span) -> pa.Table:
             exact, {counted}, ({metadata()})::DOUBLE AS metadata
         FROM (
             SELECT job, "user", command, source, file_system, target, host, bool_and(exact) AS exact, {sums}
-            FROM (SELECT *, {overlap(within)} AS share FROM job_io WHERE {job.condition}) GROUP BY ALL
+            FROM (SELECT *, {overlap(within)} AS share FROM ({completed(job.condition, within)})) GROUP BY ALL
         ) WHERE place IS NOT NULL
     """
     found = _summed(store, sql, _while_it_lived(job, within), job.need())

@@ -22,6 +22,7 @@ from iodock.monitor.questions.counted import (
 )
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import HOUR, SECOND, Span, overlap
+from iodock.monitor.questions.steps import all_completed, completed
 from iodock.store.monitored import MonitorTables
 from iodock.store.need import Need
 
@@ -80,7 +81,7 @@ def jobs(store: MonitorTables, within: Span, ids: JobIds, wanted: Wanted) -> pa.
     summed = summaries.kept(store, within.sums)
     if summed:
         return summaries.asked_of_jobs(
-            summed, ids, within, lambda rows: _rated(within, wanted, _of_summaries(wanted, rows))
+            summed, ids, within, lambda rows: _rated(within, wanted, _of_summaries(within, wanted, rows))
         )
     sql = _rated(within, wanted, _of_rows(within, ids, wanted))
     need = Need(PLACES[wanted.place], sums(wanted.place))
@@ -103,7 +104,7 @@ def _rated(within: Span, wanted: Wanted, summed: str) -> str:
     """
 
 
-def _of_summaries(wanted: Wanted, rows: str) -> str:
+def _of_summaries(within: Span, wanted: Wanted, rows: str) -> str:
     """ROWS: what summaries say of jobs."""
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
     return f"""
@@ -111,7 +112,7 @@ def _of_summaries(wanted: Wanted, rows: str) -> str:
             nullif(array_to_string(list_sort(list_distinct(list(file_system))), ', '), '') AS file_systems,
             nullif(len(list_distinct(flatten(list(clients)))), 0) AS hosts,
             sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
-            bool_and(exact) AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts
+            {all_completed(within)} AS exact, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts
         FROM {rows} WHERE place = {text(wanted.place)} {where} GROUP BY job, "user", is_job
     """
 
@@ -146,13 +147,14 @@ def _by_id(within: Span, wanted: Wanted) -> str:
     )  # fmt: skip
     share = overlap(within)
     where = f"AND file_system = {text(wanted.file_system)}" if wanted.file_system else ""
+    rows = completed(f"{of_place(wanted.place)} {where}", within, wanted.place)
     host = "host" if wanted.place in (PROCESSES, CGROUPS) else "NULL::VARCHAR AS host"
     return f"""
         SELECT job, "user", session, command, source, file_system, {host}, bool_and(exact) AS exact,
             min(begin_ts) AS begin_ts, max(end_ts) AS end_ts,
             sum({read} * {share})::DOUBLE AS read_bytes, sum({write} * {share})::DOUBLE AS write_bytes,
             sum(({metadata()}) * {share})::DOUBLE AS metadata
-        FROM job_io WHERE {of_place(wanted.place)} {where} GROUP BY ALL
+        FROM ({rows}) GROUP BY ALL
     """
 
 

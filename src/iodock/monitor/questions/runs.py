@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iodock.monitor import summaries
-from iodock.monitor.questions.counted import PLACES, of_place, sums, text
+from iodock.monitor.questions.counted import PLACES, PROCESSES, of_place, sums, text
 from iodock.monitor.questions.counted import listed as several
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import SECOND, Span
+from iodock.monitor.questions.steps import all_completed, ended
 from iodock.monitor.usual import Run
 from iodock.store.monitored import MonitorTables
 from iodock.store.need import Need, literally
@@ -35,18 +36,23 @@ def runs(
         return []
     need = Need(PLACES[place], sums(place), tuple(map(literally, numbers)))
     kind = summaries.of_jobs(ids)
-    # Of files without a summary only these jobs' rows are taken apart.
-    mine = f"{of_place(place)} AND {_begins(ids)} IN ({several(numbers)})"
+    # Of files without a summary only these jobs' rows are taken apart. What Slurm says of their end is with
+    # processes.
+    mine = f"({of_place(place)} OR {of_place(PROCESSES)}) AND {_begins(ids)} IN ({several(numbers)})"
     chosen = replace(
         kind, select=lambda rows, level: kind.select(f"SELECT * FROM ({rows}) WHERE {mine}", level)
     )
 
     def sql(rows: str) -> str:
         return f"""
-            SELECT job, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts, sum(read_bytes) AS read_bytes,
-                sum(write_bytes) AS write_bytes, sum(metadata) AS metadata, bool_and(exact) AS exact
-            FROM {rows}
-            WHERE place = {text(place)} AND is_job AND job IN ({several(numbers)})
+            WITH days AS (SELECT * FROM {rows} WHERE is_job AND job IN ({several(numbers)})), ends AS (
+                SELECT job, {ended()} AS ended_ts FROM days WHERE place = {text(PROCESSES)} GROUP BY job
+            )
+            SELECT job, any_value(ended_ts) AS ended_ts, min(begin_ts) AS begin_ts, max(end_ts) AS end_ts,
+                sum(read_bytes) AS read_bytes, sum(write_bytes) AS write_bytes, sum(metadata) AS metadata,
+                {all_completed(within)} AS exact
+            FROM days LEFT JOIN ends USING (job)
+            WHERE place = {text(place)}
                 AND ("user" IN ({several(users)}){' OR "user" IS NULL' if with_nobodys else ""})
             GROUP BY job ORDER BY begin_ts DESC, job
         """
@@ -55,14 +61,15 @@ def runs(
     return [
         Run(
             str(row["job"]), row["begin_ts"], row["end_ts"], row["read_bytes"], row["write_bytes"],
-            row["metadata"], bool(row["exact"]), row["end_ts"] + OVER_AFTER < now,
+            row["metadata"], bool(row["exact"]),
+            row["ended_ts"] is not None or row["end_ts"] + OVER_AFTER < now,
         )
         for row in found
     ]  # fmt: skip
 
 
 OVER_AFTER = 900 * SECOND
-"""A run of which nothing was seen for so long is over, or only computes: nodes don't say it."""
+"""A run of which nothing was seen for so long is over, or only computes, where Slurm does not say its end."""
 
 
 def _begins(ids: JobIds) -> str:

@@ -22,6 +22,7 @@ from iodock.monitor.questions.counted import PLACES as SOURCES
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import user_of
 from iodock.monitor.questions.spans import SECOND, overlap, span
+from iodock.monitor.questions.steps import completed
 from iodock.store.monitored import MonitorTables
 from iodock.store.need import Need
 
@@ -86,12 +87,13 @@ def top(store: MonitorTables, end: int, ids: JobIds, wanted: TopWanted) -> pa.Ta
     # Of targets each counts its own only.
     among = "name" if wanted.by == "target" else "file_systems"
     rates = ", ".join(f"{zero_if_counted(rate, among)} AS {rate}" for rate in _RATES)
+    rows = completed(f"{of_place(wanted.place)} AND {_looked_for(wanted)}", within, wanted.place)
     sql = f"""
         WITH found AS (
             SELECT {name} AS name, {user_of(ids)} AS owner, command, file_system, {node} AS node,
                 job IS NOT NULL AS is_job, exact, end_ts,
                 {read} * {share} AS r, {write} * {share} AS w, ({metadata()}) * {share} AS m
-            FROM job_io WHERE {of_place(wanted.place)} AND {_looked_for(wanted)}
+            FROM ({rows})
         ), summed AS (
             SELECT name, {_one("owner")} AS "user", {_one("command")} AS command,
                 string_agg(DISTINCT file_system, ', ' ORDER BY file_system) AS file_systems,

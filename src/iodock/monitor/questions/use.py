@@ -9,6 +9,7 @@ from iodock.monitor.questions.counted import PLACES, SERVERS, sums, text, zero_i
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.jobs import Seen
 from iodock.monitor.questions.spans import HOUR, Span
+from iodock.monitor.questions.steps import all_completed
 from iodock.store.monitored import MonitorTables
 from iodock.store.need import Need
 
@@ -20,10 +21,10 @@ def by_user(
     nobody counted it), exact: as much as lies in the span, ns since the epoch."""
     within = Span(begin, end, HOUR, summaries.COARSEST, summaries.COARSEST)
     need = Need(PLACES[place], (*sums(place), "reads", "writes"))
-    return summaries.asked_of_jobs(store, ids, within, lambda rows: _sql(rows, seen, place), need)
+    return summaries.asked_of_jobs(store, ids, within, lambda rows: _sql(rows, within, seen, place), need)
 
 
-def _sql(rows: str, seen: Seen, place: str) -> str:
+def _sql(rows: str, within: Span, seen: Seen, place: str) -> str:
     counts = ("read_bytes", "write_bytes", "reads", "writes", "metadata")
     added = ", ".join(f"sum({name}) AS {name}" for name in counts)
     counted = ", ".join(f"{zero_if_counted(name, 'file_system')} AS {name}" for name in counts)
@@ -31,7 +32,11 @@ def _sql(rows: str, seen: Seen, place: str) -> str:
         SELECT * REPLACE ({counted}) FROM (
             SELECT "user", file_system, count(DISTINCT CASE WHEN is_job THEN job END) AS jobs, {added},
                 bool_and(exact) AS exact
-            FROM {rows} WHERE place = {text(place)} AND {seen.condition('"user"')}
-            GROUP BY "user", file_system
+            FROM (
+                SELECT "user", file_system, job, is_job, {added},
+                    {all_completed(within)} AS exact
+                FROM {rows} WHERE place = {text(place)} AND {seen.condition('"user"')}
+                GROUP BY "user", file_system, job, is_job
+            ) GROUP BY "user", file_system
         ) ORDER BY coalesce(read_bytes, 0) + coalesce(write_bytes, 0) DESC, "user", file_system
     """

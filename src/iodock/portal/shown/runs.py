@@ -118,7 +118,7 @@ def _runs(question: Question, own: Run, every: list[Run], judgement: Judgement) 
         Column("compared", text.gettext("compared"), "plain"),
     )
     note = text.gettext(
-        "Of 30 days, at most {most}. Over: nothing was seen of it for {minutes} min; "
+        "Of 30 days, at most {most}. Over: Slurm has ended it, or nothing was seen of it for {minutes} min; "
         "whether it succeeded is not known.",
         most=MOST_RUNS, minutes=OVER_AFTER // SECOND // 60,
     )  # fmt: skip
