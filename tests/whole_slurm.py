@@ -297,7 +297,7 @@ def test_top_tells_it(centre: Centre, settled: list[Job]) -> None:
 
 def test_the_portal_tells_it(centre: Centre, settled: list[Job]) -> None:
     def page(job: Job) -> dict[str, float]:
-        rows = portal(centre, job, "totals")
+        rows = portal(centre, job.number, "totals")
         return next((row for row in rows if row["counted_by"] == "processes on nodes"), {})
 
     def is_told(job: Job) -> bool:
@@ -310,10 +310,26 @@ def test_the_portal_tells_it(centre: Centre, settled: list[Job]) -> None:
         wait_for(lambda job=job: is_told(job), f"{job}: {page(job)}")
 
 
+def test_each_job_is_listed_once_and_everywhere_with_the_same_sum(centre: Centre, settled: list[Job]) -> None:
+    numbers = [str(job.number) for job in settled]
+    listed = [
+        row for row in asked(centre, "/jobs?range=1h&at=processes&format=json") if row["job"] in numbers
+    ]
+    assert sorted(str(row["job"]) for row in listed) == sorted(numbers)
+    stored = centre.asked()
+    for row in listed:
+        sums = stored[int(row["job"])]
+        of_page = portal(centre, int(row["job"]), "totals")
+        (total,) = [one for one in of_page if one["counted_by"] == "processes on nodes"]
+        for way in ("read", "write"):
+            wanted = sums[f"call_{way}_bytes"]
+            assert (row[f"{way}_bytes"], total[f"call_{way}_bytes"]) == (wanted, wanted), row
+
+
 def test_a_job_is_over_when_slurm_has_ended_it(centre: Centre, settled: list[Job]) -> None:
     def state(job: Job) -> str:
         return next(
-            (str(row["state"]) for row in portal(centre, job, "runs") if row["role"] == "this job"), ""
+            (str(row["state"]) for row in portal(centre, job.number, "runs") if row["role"] == "this job"), ""
         )
 
     # Names are learnt of processes that are seen.
@@ -322,8 +338,11 @@ def test_a_job_is_over_when_slurm_has_ended_it(centre: Centre, settled: list[Job
     wait_for(lambda: all(state(job) == "over" for job in named), "a job is over")
 
 
-def portal(centre: Centre, job: Job, table: str) -> list[dict[str, float]]:
-    url = f"http://{centre.address}/jobs/{job.number}?format=json&table={table}"
-    with urllib.request.urlopen(url, timeout=60) as answer:
+def portal(centre: Centre, job: int, table: str) -> list[dict[str, float]]:
+    return asked(centre, f"/jobs/{job}?format=json&table={table}")
+
+
+def asked(centre: Centre, path: str) -> list[dict[str, float]]:
+    with urllib.request.urlopen(f"http://{centre.address}{path}", timeout=60) as answer:
         rows: list[dict[str, float]] = json.load(answer)["rows"]
     return rows
