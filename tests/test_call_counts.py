@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from iodock.store import Store
+from iodock.views.checkup import checkup_of, print_checkup
 from iodock.views.overview import overview_of
 from iodock.views.report import report_html, report_of
 from recorded import IODOCK, live, record, rows, run
@@ -35,9 +38,24 @@ def test_the_report_says_what_each_number_counts(tmp_path: Path, name: str) -> N
         io = overview_of(opened).calls
         facts = dict(report_of(opened).facts)
         page = report_html(opened)
+        stream = StringIO()
+        print_checkup(checkup_of(opened, "run.iodock"), Console(file=stream, width=100))
+        checkup = stream.getvalue()
     assert [int(one.replace(",", "")) for one in re.findall(r"[0-9][0-9,]*", facts["calls"])] == [
         every, io, named
     ]  # fmt: skip
-    assert f"{io:,} calls" in page and every >= io >= named > 0
+    assert f"{io:,} I/O calls" in page and every >= io >= named > 0
+    assert f"{io:,} I/O calls" in checkup and "Calls on files by time" in checkup
+    shown = run([*IODOCK, "show", "summary", store], tmp_path)
+    assert shown.stdout.startswith("Calls on files with a path by call\n") and f"{named:,}" in shown.stdout
+    every_kind = run([*IODOCK, "show", "summary", store, "--kind", "all", "--format", "json"], tmp_path)
+    assert json.loads(every_kind.stdout)["totals"]["total"]["count"] == every
+    compared = run([*IODOCK, "diff", store, store], tmp_path)
+    (line,) = [line for line in compared.stdout.splitlines() if line.startswith("I/O calls, without waiting")]
+    waiting = rows(store, "SELECT count(*) AS n FROM calls_seen WHERE class = 'data' AND kind = 'pipe'")[0][
+        "n"
+    ]
+    if name != "two ends":
+        assert line.split()[4] == f"{io - waiting:,}"
     if name == "a pipe":
         assert io >= named + 40

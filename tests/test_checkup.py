@@ -83,7 +83,11 @@ def test_without_durations_it_counts_and_says_what_to_do() -> None:
     shown = checkup(["/data/a"])
     lines = TopList([replace(line, time_ns=None) for line in shown.calls.lines], 7)
     text = printed(replace(shown, overview=overview(durations=False), calls=lines))
-    assert "no call has a duration" in text and "re-run strace with -T" in text and "Calls by number" in text
+    assert (
+        "no call has a duration" in text
+        and "re-run strace with -T" in text
+        and "Calls on files by number" in text
+    )
 
 
 @pytest.mark.parametrize("name", SAMPLES)

@@ -42,7 +42,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     table = store.table(f"SELECT {names} FROM {GROUPS}{limit} ORDER BY place")
     return answer(
         "summary",
-        f"Calls by {', '.join(key.name for key in keys)}",
+        f"{_which(asked)} by {', '.join(key.name for key in keys)}",
         store,
         asked,
         table,
@@ -51,6 +51,12 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
         _totals(store, grouping, table),
         tuple(key.name for key in keys),
     )
+
+
+def _which(asked: Request) -> str:
+    """As other places count calls without a file, too."""
+    filters = asked.filters
+    return "Calls" if filters.kind or filters.file else "Calls on files with a path"
 
 
 def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:

@@ -174,7 +174,7 @@ def _table(kind: str, top: TopList, timed: bool, width: int, text: Language) -> 
 
 def _title(kind: str, timed: bool, text: Language) -> str:
     if kind == "calls":
-        return text.gettext("Calls by time") if timed else text.gettext("Calls by number")
+        return text.gettext("Calls on files by time") if timed else text.gettext("Calls on files by number")
     return text.gettext("Files by time") if timed else text.gettext("Files by number of calls")
 
 

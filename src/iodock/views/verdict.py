@@ -226,7 +226,7 @@ def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
 
 def _volume(overview: Overview, text: Language) -> str:
     moved = {"read": BYTES.text(overview.read_bytes), "written": BYTES.text(overview.written_bytes)}
-    calls = text.ngettext("{n} call", "{n} calls", overview.calls)
+    calls = text.ngettext("{n} I/O call", "{n} I/O calls", overview.calls)
     if not overview.failed:
         return text.gettext("{calls}: {read} read, {written} written.", calls=calls, **moved)
     failed = text.ngettext("{n} failed", "{n} failed", overview.failed)
