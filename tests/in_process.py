@@ -10,13 +10,18 @@ from typing import Any
 from iodock.cli.run import run
 
 
-def shown(store: object, analysis: str, *options: str) -> dict[str, Any]:
-    """What `iodock show ANALYSIS STORE OPTIONS --format json` prints."""
+def printed(*arguments: object) -> str:
+    """What `iodock ARGUMENTS` prints on standard output."""
     out, said = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(said):
-        status = run(["show", analysis, str(store), *options, "--format", "json"])
+        status = run([str(one) for one in arguments])
     for stream in (out, said):
         stream.seek(0)
     assert status == 0, said.read()
-    found: dict[str, Any] = json.load(out)
+    return out.read()
+
+
+def shown(store: object, analysis: str, *options: str) -> dict[str, Any]:
+    """What `iodock show ANALYSIS STORE OPTIONS --format json` prints."""
+    found: dict[str, Any] = json.loads(printed("show", analysis, store, *options, "--format", "json"))
     return found

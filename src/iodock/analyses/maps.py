@@ -107,7 +107,8 @@ mapped AS (SELECT e.file_id, count(*) AS maps FROM events e {selection.joins} {m
 SELECT n.name AS file, CAST(coalesce(m.maps, 0) AS BIGINT) AS maps, c.processes, c.faults,
   c.major_faults, c.pages, CAST(t.bytes AS BIGINT) AS touched_bytes,
   CASE WHEN {known} THEN coalesce(b.bytes, 0) END AS brought_bytes,
-  CASE WHEN n.size_bytes > 0 THEN least(t.bytes / n.size_bytes, 1.0) END AS touched_share, t.ranges,
+  CASE WHEN n.size_bytes > 0 AND t.bytes IS NOT NULL
+    THEN least(t.bytes / n.size_bytes, 1.0) END AS touched_share, t.ranges,
   CASE WHEN c.steps > 0 THEN c.rising / c.steps END AS rising_share,
   CASE WHEN c.steps > 0 AND c.near >= 0.9 * c.steps THEN 'sequential'
     WHEN c.steps > 0 AND c.rising >= 0.9 * c.steps THEN 'rising'

@@ -62,4 +62,4 @@ def _table(answer: Any, output: str | None) -> str:
     from iodock.views.table import render, terminal_width
 
     terminal = output is None and sys.stdout.isatty()
-    return render(answer, terminal_width() if terminal else None, terminal)
+    return render(answer, terminal_width() if terminal else None, terminal, empty_columns=True)

@@ -45,7 +45,9 @@ TELLING = (
         "read_time_ns",
         "write_time_ns",
     ),
+    *("touched_share", "touched_bytes", "maps", "faults", "ranges", "pattern"),
     *("success", "min_time_ns", "errnos", "io_count", "bytes_per_s", "calls_per_s", "no_result", "mount"),
+    *("first_ts", "last_ts"),
 )
 _HEADINGS = {
     "total_time_ns": "time",
@@ -87,17 +89,21 @@ class Shown:
         return max(cell_len(self.heading), max(map(cell_len, self.cells), default=0))
 
 
-def render(answer: Answer, width: int | None = None, colour: bool = False) -> str:
+def render(
+    answer: Answer, width: int | None = None, colour: bool = False, empty_columns: bool = False
+) -> str:
     """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; None is
-    unlimited."""
+    WIDTH_WITHOUT_TERMINAL. EMPTY_COLUMNS keeps columns without values, which a query has named."""
     rows = answer.table.slice(0, MOST_ROWS)
     extra = _extra_rows(answer)
     shown = [_shown(column, rows, answer, extra) for column in answer.columns]
-    kept = _fitting([one for one in shown if _says_something(one)], width or WIDTH_WITHOUT_TERMINAL)
+    telling = [one for one in shown if empty_columns or _says_something(one)]
+    kept = _fitting(telling, width or WIDTH_WITHOUT_TERMINAL)
     if answer.table.num_rows == 0 and not extra:
         return f"{answer.title}: nothing to show\n"
     lines = [_strong(answer.title, colour), *_lines(kept, len(extra), colour)]
     lines += _below(answer, rows.num_rows)
+    lines += _left_out(telling, kept, width or WIDTH_WITHOUT_TERMINAL)
     return "\n".join(lines) + "\n"
 
 
@@ -140,6 +146,8 @@ def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mappi
 def _cell(column: Column, value: Any, answer: Answer) -> str:
     if value is None or value == []:
         return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, str):
         return visible(value) if value else "(none)"
     if column.role == "time":
@@ -151,13 +159,23 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
         return visible(", ".join(f"{name}: {one}" for name, one in value.items()))
     if isinstance(value, list):
         return " → ".join(visible(str(one).rsplit("/", 1)[-1]) for one in value)
-    if column.name == "share":
+    if column.name == "share" or column.name.endswith("_share"):
         return f"{value:.1%}"
     if column.unit in _UNITS:
         return _UNITS[column.unit].text(value)
     if column.type == "int" and column.unit is None:
         return str(value)
     return COUNT.text(value)
+
+
+def _left_out(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iterable[str]:
+    """A line that names the columns for which there was no room."""
+    seen = {one.column.name for one in kept}
+    names = [visible(one.column.name) for one in telling if one.column.name not in seen]
+    if names:
+        do = "column does" if len(names) == 1 else "columns do"
+        line = f"{len(names)} {do} not fit, --format csv has all: {', '.join(names)}"
+        yield line if cell_len(line) <= width else chop_cells(line, width - 1)[0] + "…"
 
 
 def _says_something(shown: Shown) -> bool:
