@@ -1,13 +1,15 @@
 //! Opening a log: files and standard input, plain or compressed (gzip, xz, zstd, recognised by their
 //! first bytes, not by name).
 
-use iodock_event::SourceError;
+use crate::escapes::Escapes;
+use crate::pasted::{Cleaned, Pasted};
+use iodock_event::{Losses, SourceError};
 use liblzma::stream::{Stream, CONCATENATED};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Cursor, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{mpsc, Arc};
+use std::sync::{mpsc, Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -30,6 +32,8 @@ pub struct Input {
     file: Arc<str>,
     compressed: bool,
     progress: Arc<Progress>,
+    /// Lines left out while reading.
+    losses: Arc<Mutex<Losses>>,
 }
 
 /// How much of the log's own (compressed) bytes were read.
@@ -70,9 +74,21 @@ impl Input {
         let whole = Cursor::new(magic).chain(counted);
         let reader = compression.decoder(whole).map_err(|error| read_error(name, 0, &error))?;
         let compressed = compression != Compression::Plain;
-        let mut input = Input { reader, head: Vec::new(), file: name.into(), compressed, progress };
+        let reader = Box::new(Escapes::new(reader));
+        let losses = Arc::default();
+        let mut input = Input { reader, head: Vec::new(), file: name.into(), compressed, progress, losses };
         input.fill_head()?;
         Ok(input)
+    }
+
+    /// Reads from here on, the head included, as the log was before it was `pasted`.
+    pub(crate) fn clean(&mut self, pasted: Pasted) -> Result<(), SourceError> {
+        let head = std::mem::take(&mut self.head);
+        let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        let raw = Cursor::new(head).chain(reader);
+        let (file, losses) = (Arc::clone(&self.file), Arc::clone(&self.losses));
+        self.reader = Box::new(Cleaned::new(raw, pasted, file, losses));
+        self.fill_head()
     }
 
     fn fill_head(&mut self) -> Result<(), SourceError> {
@@ -113,6 +129,10 @@ impl Input {
 
     pub(crate) fn progress(&self) -> Arc<Progress> {
         Arc::clone(&self.progress)
+    }
+
+    pub(crate) fn losses(&self) -> Arc<Mutex<Losses>> {
+        Arc::clone(&self.losses)
     }
 
     pub(crate) fn is_compressed(&self) -> bool {

@@ -3,11 +3,13 @@
 //! A format is a folder here and a line in [`FORMATS`]. It says how sure it is that a log's head is its
 //! own ([`LogFormat::confidence`]) and reads the log in two steps: chunks of whole lines in parallel
 //! ([`LogReader::parse`]), then what crosses chunk borders in order ([`LogReader::settle`]).
-//! [`open_log`] puts the parts together; nothing here knows what becomes of the records. Logs of other tools are
+//! [`open_log`] puts the parts together, and has what terminals, mails and containers put into a log taken out; nothing here knows what becomes of the records. Logs of other tools are
 //! recognised by [`refused`], to say what they are.
 
+mod escapes;
 mod format;
 mod input;
+mod pasted;
 mod places;
 mod sniff;
 mod splitter;
@@ -20,7 +22,7 @@ pub mod truss;
 
 pub use format::{Chunk, Head, Lines, LogFormat, LogReader, LogSource, ReadOptions};
 pub use input::Input;
-pub use sniff::{is_format, open_log};
+pub use sniff::{is_format, open_input, open_log};
 pub use stream::start;
 
 /// Every format that is read. Order does not matter: the most confident one reads the log.

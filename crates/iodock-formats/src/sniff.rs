@@ -1,7 +1,9 @@
 //! Which format a log has.
 
-use crate::{refused, Head, Input, LogFormat, LogSource, ReadOptions, FORMATS};
+use crate::pasted::Pasted;
+use crate::{refused, strace, Head, Input, LogFormat, LogSource, ReadOptions, FORMATS};
 use iodock_event::SourceError;
+use std::sync::Arc;
 
 /// Below this, a format only guesses.
 const SURE_ENOUGH: u8 = 30;
@@ -18,18 +20,51 @@ pub fn open_log(
     format: Option<&str>,
     options: &ReadOptions,
 ) -> Result<Box<dyn LogSource>, SourceError> {
-    let input = Input::open(path)?;
-    let head = Head { bytes: input.head(), file: path };
-    let named = format.map(|name| named(name, path)).transpose()?;
-    if head.bytes.is_empty() {
-        return Err(empty(path));
+    open_input(Input::open(path)?, format, options)
+}
+
+/// As [`open_log`], of what is open.
+///
+/// # Errors
+/// As there.
+pub fn open_input(
+    mut input: Input,
+    format: Option<&str>,
+    options: &ReadOptions,
+) -> Result<Box<dyn LogSource>, SourceError> {
+    let file = Arc::clone(input.file());
+    let named = format.map(|name| named(name, &file)).transpose()?;
+    if input.head().is_empty() {
+        return Err(empty(&file));
     }
-    // Before the formats are asked, and also where one is named: a log of another tool must not be half-read.
-    if let Some(signature) = refused::recognised(&head) {
-        return Err(signature.error(path));
+    refuse_other_tools(&input)?;
+    let is_strace = |format: &dyn LogFormat| format.name() == strace::Strace.name();
+    if named.map_or_else(|| !other_format(&head_of(&input)), is_strace) {
+        if let Some(pasted) = Pasted::of(&head_of(&input))? {
+            input.clean(pasted)?;
+            refuse_other_tools(&input)?;
+        }
     }
-    let format = named.map_or_else(|| recognised(&head), Ok)?;
+    let format = named.map_or_else(|| recognised(&head_of(&input)), Ok)?;
     format.open(input, options)
+}
+
+/// Is this a log of a format beside strace? Some have threads before their lines.
+fn other_format(head: &Head<'_>) -> bool {
+    let others = FORMATS.iter().filter(|format| format.name() != strace::Strace.name());
+    others.map(|format| format.confidence(head)).max().is_some_and(|best| best >= SURE_ENOUGH)
+}
+
+fn head_of(input: &Input) -> Head<'_> {
+    Head { bytes: input.head(), file: input.file() }
+}
+
+/// Before the formats are asked, and also where one is named: a log of another tool must not be half-read.
+fn refuse_other_tools(input: &Input) -> Result<(), SourceError> {
+    match refused::recognised(&head_of(input)) {
+        Some(signature) => Err(signature.error(input.file())),
+        None => Ok(()),
+    }
 }
 
 /// Is this the name of a format, or of one that is only known to be refused?

@@ -4,7 +4,7 @@
 use crate::input::Progress;
 use crate::splitter::{Piece, Splitter};
 use crate::{Chunk, Input, Lines, LogReader, LogSource, ReadOptions};
-use iodock_event::{Batch, Clock, LossKind, RecordSource, SourceError};
+use iodock_event::{Batch, Clock, LossKind, Losses, RecordSource, SourceError};
 use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ pub fn start<R: LogReader>(
     options: &ReadOptions,
 ) -> impl LogSource {
     let workers = options.workers;
-    let progress = input.progress();
+    let (progress, left_out) = (input.progress(), input.losses());
     let splitter = Splitter::new(input, options.chunk_size, options.longest_line);
     let file = Arc::clone(&splitter.file);
     let shared = Shared {
@@ -31,7 +31,7 @@ pub fn start<R: LogReader>(
     };
     let stage = if workers == 0 { Stage::Alone(Piece::default()) } else { Stage::Idle { workers } };
     let (state, shared) = (R::State::default(), Arc::new(shared));
-    Stream { format, shared, state, next: 0, records: 0, stage, progress }
+    Stream { format, shared, state, next: 0, records: 0, stage, progress, left_out }
 }
 
 struct Stream<R: LogReader> {
@@ -44,6 +44,8 @@ struct Stream<R: LogReader> {
     records: u64,
     stage: Stage,
     progress: Arc<Progress>,
+    /// Lines that were left out before they came here.
+    left_out: Arc<Mutex<Losses>>,
 }
 
 enum Stage {
@@ -251,6 +253,7 @@ impl<R: LogReader> Stream<R> {
         self.stage = Stage::Finished;
         let mut chunk = Chunk { batch: Batch::default(), notes: R::Notes::default() };
         self.shared.reader.finish(&mut self.state, &mut chunk);
+        chunk.batch.losses.merge(&lock(&self.left_out));
         if self.records == 0 && chunk.batch.records.is_empty() {
             return Err(self.nothing_readable());
         }

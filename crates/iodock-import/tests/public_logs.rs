@@ -129,6 +129,88 @@ fn the_first_process_may_stay_without_a_number() {
     assert_eq!((run.tables.tasks.len(), lost(&run, LossKind::UntaggedLines)), (2, 0));
 }
 
+/// What a log says without what was put before its lines: process, call, file, bytes, and ns since midnight.
+fn calls_of(run: &Run) -> Vec<(i32, String, String, i64, i64)> {
+    let of = |row: (usize, (i32, String, String, i64, i64))| {
+        let (at, (pid, call, file, bytes, _)) = row;
+        (pid, call, file, bytes, run.events.ts[at])
+    };
+    rows(run).into_iter().enumerate().map(of).collect()
+}
+
+const SECONDS: i64 = 1_000_000_000;
+
+/// A file is opened, read and closed, at these seconds of the day.
+fn opened_and_read(
+    pid: i32,
+    file: &str,
+    bytes: i64,
+    times: [i64; 3],
+) -> Vec<(i32, String, String, i64, i64)> {
+    let calls = [("openat", UNKNOWN), ("read", bytes), ("close", UNKNOWN)];
+    let row =
+        |((call, bytes), time): ((&str, i64), i64)| (pid, call.to_string(), file.to_string(), bytes, time);
+    calls.into_iter().zip(times).map(row).collect()
+}
+
+#[test]
+fn what_stands_before_all_lines_is_cut_off() {
+    let of = |name: &str| Run::of(&public("strace-with-prefixes").join(name), None);
+    let none = [UNKNOWN; 3];
+    for (name, pid, times) in [
+        ("cat-n.log", 0, none),
+        ("compose.log", 0, none),
+        ("grep-n.log", 0, none),
+        ("iso.log", 0, none),
+        ("k8s.log", 17, none),
+        // The times of `ts` are such as strace writes.
+        ("ts.log", 0, [36_000 * SECONDS, 36_001 * SECONDS, 36_002 * SECONDS]),
+    ] {
+        assert_eq!(calls_of(&of(name)), opened_and_read(pid, "/data/a", 4096, times), "{name}");
+    }
+    let at = |micros: i64| 77_802 * SECONDS + 100_000_000 + micros * 1000;
+    let variant = of("strace-variant.log");
+    assert_eq!(calls_of(&variant), opened_and_read(1501, "/data/a.dat", 65536, [at(0), at(100), at(300)]));
+    assert_eq!(variant.events.dur.iter().map(|ns| ns / 1000).collect::<Vec<_>>(), [31, 120, 10]);
+    let mail: Vec<_> =
+        calls_of(&of("mail.log")).into_iter().map(|row| (row.1, row.3, row.4 / SECONDS)).collect();
+    let call = |name: &str, bytes, time| (name.to_string(), bytes, time);
+    let (open, close) = (call("openat", UNKNOWN, 44_645), call("close", UNKNOWN, 44_646));
+    assert_eq!(mail, [open, call("read", 4096, 44_645), call("read", 0, 44_646), close]);
+    let journal = of("strace.log");
+    let calls: Vec<String> = rows(&journal).into_iter().map(|row| row.1).collect();
+    assert_eq!(calls, ["execve", "open", "read", "read", "close", "access"]);
+    assert_eq!(journal.tables.files.len(), 3);
+    for name in ["cat-n", "compose", "grep-n", "iso", "k8s", "ts", "strace-variant", "mail", "strace"] {
+        let run = of(&format!("{name}.log"));
+        let counted: Vec<_> = run.imported.losses.counts.keys().map(|kind| kind.name()).collect();
+        let known = ["missing-durations", "missing-timestamps", "unknown-descriptors"];
+        assert!(counted.iter().all(|kind| known.contains(kind)), "{name}: {counted:?}");
+    }
+}
+
+/// Of the files of `strace -ff`, each of which is a process.
+#[test]
+fn names_of_files_before_the_lines_tell_processes_apart() {
+    let run = Run::of(&public("strace-with-prefixes/grep-files.log"), None);
+    let calls: Vec<_> = rows(&run).into_iter().map(|row| (row.0, row.1, row.2)).collect();
+    let row = |pid, call: &str, file: &str| (pid, call.to_string(), file.to_string());
+    assert_eq!(
+        calls,
+        [row(4123, "openat", "/data/a"), row(4124, "read", "fd:3"), row(4123, "close", "/data/a")]
+    );
+}
+
+#[test]
+fn colours_and_carriage_returns_are_no_part_of_a_log() {
+    let run = Run::of(&public("strace-coloured-output/typescript"), None);
+    let calls: Vec<_> = rows(&run).into_iter().map(|row| (row.1, row.3)).collect();
+    let names = ["execve", "openat", "getdents64", "write", "close"];
+    assert_eq!(calls.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), names);
+    assert_eq!(calls[3].1, 26);
+    assert_eq!(lost(&run, LossKind::UnreadableLines), 0);
+}
+
 const DAEMON: &str = "
 import os, sys, time
 f = os.open('root', os.O_RDWR | os.O_CREAT, 0o666); os.write(f, b'root')

@@ -3,7 +3,7 @@
 use super::lexer::{Lexer, Quoted};
 use super::structures;
 use super::values::{descriptor, flags, push_unescaped};
-use iodock_event::{constants, Action, Batch, CallId, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
+use iodock_event::{constants, Action, Batch, CallId, LossKind, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
 
 /// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
 pub const OTHER_COMMAND: u64 = u64::MAX;
@@ -70,11 +70,19 @@ fn set(field: &mut i64, value: Option<i64>) {
 
 fn path(lexer: &mut Lexer<'_>, path: &mut Text, cut: &mut bool, batch: &mut Batch) {
     if lexer.peek() != b'"' {
-        return;
+        return unquoted(lexer, batch);
     }
     if let Some(Quoted { inner, escaped, cut: this_cut }) = lexer.string() {
         *path = push_unescaped(inner, escaped, batch);
         *cut |= this_cut;
+    }
+}
+
+/// An address, NULL, or a name whose quotation marks are others than strace's.
+#[cold]
+fn unquoted(lexer: &Lexer<'_>, batch: &mut Batch) {
+    if matches!(lexer.peek(), b'&' | 0x80..) {
+        batch.losses.add(LossKind::GarbledNames, 1);
     }
 }
 

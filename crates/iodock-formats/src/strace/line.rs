@@ -136,7 +136,49 @@ fn is_noise(line: &[u8]) -> bool {
         || line.starts_with(b" | ")
         || (line.starts_with(b" * ") && line.windows(17).any(|part| part == b" bytes in buffer "))
         || is_message(text)
+        || is_of_terminal(text)
         || is_table(text)
+}
+
+/// What people copy with a log: the terminal's prompt, what `script` puts around it, marks of Markdown.
+fn is_of_terminal(text: &[u8]) -> bool {
+    text.starts_with(b"Script started on ")
+        || text.starts_with(b"Script done on ")
+        || is_fence(text)
+        || prompted(text).is_some()
+}
+
+/// ```` ``` ```` or `~~~`, with a language behind the first one of a pair.
+pub fn is_fence(text: &[u8]) -> bool {
+    let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
+    rest.is_some_and(|rest| rest.len() <= 20 && rest.iter().all(|&byte| byte != b' ' && byte != b'"'))
+}
+
+/// Bytes of the longest prompt.
+const LONGEST_PROMPT: usize = 200;
+
+/// The command behind a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# strace -p 7`. Of a prompt
+/// without a name only strace shows that it is one.
+pub fn prompted(text: &[u8]) -> Option<&[u8]> {
+    let near = &text[..text.len().min(LONGEST_PROMPT)];
+    let ends = near.iter().enumerate().filter(|(_, byte)| matches!(byte, b'$' | b'#' | b'%' | b'>'));
+    for (end, _) in ends {
+        let command = &text[end + 1..];
+        let spaced = command.is_empty() || command[0] == b' ';
+        let command = command.trim_ascii();
+        let named = near[..end].contains(&b'@') && !near[..end].contains(&b'(');
+        if spaced && (named || runs_strace(command)) {
+            return Some(command);
+        }
+    }
+    None
+}
+
+/// `strace ls`, `sudo strace -p 7`, `FOO=1 /usr/bin/strace ls`.
+pub fn runs_strace(command: &[u8]) -> bool {
+    let words = command.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    let is_strace = |word: &[u8]| word == b"strace" || word.ends_with(b"/strace");
+    words.take(6).any(is_strace)
 }
 
 fn is_message(text: &[u8]) -> bool {

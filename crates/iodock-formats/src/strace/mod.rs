@@ -73,6 +73,23 @@ impl LogFormat for Strace {
     }
 }
 
+/// Bytes of strace's own columns that `text` begins with: thread, time, number of the call.
+pub(crate) fn column_length(text: &[u8]) -> usize {
+    let mut lexer = lexer::Lexer::new(text);
+    prefix::read(&mut lexer);
+    lexer.at
+}
+
+/// Does the line say whose it is?
+pub(crate) fn shows_thread(line: &[u8]) -> bool {
+    prefix::read(&mut lexer::Lexer::new(line)).tid.is_some()
+}
+
+/// Is this a line of strace without a call or event?
+pub(crate) fn is_noise_line(line: &[u8]) -> bool {
+    matches!(line::read(line).1, line::Kind::Noise)
+}
+
 /// A whole text as a number, decimal or `0x`.
 pub(crate) fn number(text: &[u8]) -> Option<i64> {
     let mut lexer = lexer::Lexer::new(text);

@@ -115,8 +115,10 @@ fn stamp(lexer: &mut Lexer<'_>) -> Stamp {
             return NO_STAMP;
         }
     };
+    let point = lexer.at;
     let (fraction, resolution) = fraction(lexer);
-    if lexer.peek() != b' ' {
+    // `1. ` is the number of a line.
+    if lexer.peek() != b' ' || lexer.at == point + 1 {
         *lexer = start;
         return NO_STAMP;
     }
@@ -279,6 +281,7 @@ mod tests {
             ("02:55:3x.989554 read(0, 1)", with(None, none, "02:55:3x.989554 read(0, 1)")),
             ("179522974x.117596 read(", with(None, none, "179522974x.117596 read(")),
             ("0795229749.117596 read(", with(None, (Clock::Epoch, 795_229_749_117_596_000, 1000), "read(")),
+            ("1. read(", with(None, none, "1. read(")),
             ("12:99:00 read(", with(None, none, "12:99:00 read(")),
             ("", with(None, none, "")),
         ] {

@@ -188,7 +188,7 @@ fn other_tracer(text: &[u8]) -> bool {
     twice || (end > 0 && text[end - 1] == b'\t')
 }
 
-/// Is this a call or an end as strace prints it?
+/// Is this a call, a signal or an end as strace prints it?
 pub fn is_own_line(line: &[u8]) -> bool {
     let mut batch = Batch::default();
     match line::read(line).1 {
@@ -197,7 +197,8 @@ pub fn is_own_line(line: &[u8]) -> bool {
         }),
         Kind::Begun { name, .. } | Kind::Resumed { name, .. } => known_call(name).is_some(),
         Kind::End { text } => line::task_end(text, 0, UNKNOWN, &mut batch).is_some(),
-        _ => false,
+        Kind::Signal { name } => name.starts_with(b"SIG") || name.starts_with(b"stopped by SIG"),
+        Kind::Noise | Kind::Unknown => false,
     }
 }
 

@@ -27,6 +27,26 @@ fn call(line: &str) -> Read {
     try_call(line).unwrap_or_else(|| panic!("not read: {line}"))
 }
 
+#[test]
+fn what_people_copy_with_a_log_is_no_damage() {
+    for line in [
+        "Script started on 2026-03-01 10:00:00+00:00 [TERM=\"xterm\"]",
+        "Script done on 2026-03-01 10:00:05+00:00",
+        "```",
+        "```console",
+        "$ strace -f ./a.out",
+        "# strace -p 7",
+        "[user@host ~]$ sudo strace ls",
+        "user@n1:~$ exit",
+        "(env) user@host /tmp % strace -f x",
+    ] {
+        assert_eq!(kind(line), "Noise", "{line}");
+    }
+    for line in ["$ 5.00", "100 % of it", "a program's own line @ home", "x > strange"] {
+        assert_eq!(kind(line), "Unknown", "{line}");
+    }
+}
+
 fn kind(line: &str) -> String {
     let shown = format!("{:?}", line::read(line.as_bytes()).1);
     shown.split([' ', '{']).next().unwrap().to_string()

@@ -1,0 +1,126 @@
+//! Terminal control sequences, taken out while reading.
+//!
+//! Colours and cursor movements come into a log from the terminal it was copied from: `script`, `grep --color`, a
+//! program's own output. Tracers print ESC inside their strings as `\33`, so a raw ESC is never data. Source of the
+//! sequences: ECMA-48, 5th edition, and xterm's control sequences.
+
+use memchr::memchr;
+use std::io::{self, Read};
+
+const ESC: u8 = 0x1b;
+const BELL: u8 = 0x07;
+
+/// Where in a sequence the text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Text,
+    /// Behind ESC, or an intermediate byte behind it (`ESC ( B`).
+    Escape,
+    /// Behind `ESC [`: parameters up to a letter.
+    Control,
+    /// Behind `ESC ]`, `ESC P` and the like: a text up to BEL or `ESC \`.
+    Command,
+}
+
+/// Takes sequences out of what it reads. Those that a line does not end are over with it.
+pub struct Escapes<R> {
+    inner: R,
+    place: Place,
+}
+
+impl<R: Read> Escapes<R> {
+    pub fn new(inner: R) -> Self {
+        Escapes { inner, place: Place::Text }
+    }
+
+    /// Moves what is text to the front; says how much it is.
+    #[cold]
+    fn strip(&mut self, bytes: &mut [u8]) -> usize {
+        let mut kept = 0;
+        for at in 0..bytes.len() {
+            let byte = bytes[at];
+            let (next, keep) = self.place.after(byte);
+            self.place = next;
+            if keep {
+                bytes[kept] = byte;
+                kept += 1;
+            }
+        }
+        kept
+    }
+}
+
+impl Place {
+    /// The place behind `byte`, and whether that is text.
+    fn after(self, byte: u8) -> (Place, bool) {
+        match (self, byte) {
+            (_, b'\n') => (Place::Text, true),
+            (_, ESC) => (Place::Escape, false),
+            (Place::Text, _) => (Place::Text, true),
+            (Place::Escape, b'[') => (Place::Control, false),
+            (Place::Escape, b']' | b'P' | b'X' | b'^' | b'_') => (Place::Command, false),
+            (Place::Escape, 0x20..=0x2f) => (Place::Escape, false),
+            (Place::Control, 0x20..=0x3f) => (Place::Control, false),
+            (Place::Command, BELL) => (Place::Text, false),
+            (Place::Command, _) => (Place::Command, false),
+            (Place::Escape | Place::Control, 0x30..=0x7e) => (Place::Text, false),
+            // No sequence after all: only ESC goes.
+            (Place::Escape | Place::Control, _) => (Place::Text, true),
+        }
+    }
+}
+
+impl<R: Read> Read for Escapes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let count = self.inner.read(buffer)?;
+            let plain = self.place == Place::Text && memchr(ESC, &buffer[..count]).is_none();
+            if plain || count == 0 {
+                return Ok(count);
+            }
+            // 0 would be the end.
+            match self.strip(&mut buffer[..count]) {
+                0 => {}
+                kept => return Ok(kept),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stripped(text: &[u8], step: usize) -> Vec<u8> {
+        let mut reader = Escapes::new(text);
+        let mut out = Vec::new();
+        let mut buffer = vec![0; step];
+        loop {
+            match reader.read(&mut buffer).unwrap() {
+                0 => return out,
+                count => out.extend_from_slice(&buffer[..count]),
+            }
+        }
+    }
+
+    #[test]
+    fn sequences_go_wherever_they_are_cut() {
+        let cases: &[(&[u8], &[u8])] = &[
+            (b"write(1, \"\\33[0m\") = 1\n", b"write(1, \"\\33[0m\") = 1\n"),
+            (b"\x1b[01;32muser@n1\x1b[00m:~$ ls\r\n", b"user@n1:~$ ls\r\n"),
+            (b"\x1b[01;31m\x1b[Kread\x1b[m\x1b[K(3) = 0", b"read(3) = 0"),
+            (b"\x1b]0;a title\x07close(3) = 0", b"close(3) = 0"),
+            (b"\x1b]8;;http://a/\x1b\\close\x1b]8;;\x1b\\(3) = 0", b"close(3) = 0"),
+            (b"\x1b(B\x1b[mclose(3)\x1b7 = 0\x1b[?25l", b"close(3) = 0"),
+            (
+                b"close(3) = 0\x1b[31\nclose(4) = 0\x1b]0;x\nclose(5) = 0\x1b",
+                b"close(3) = 0\nclose(4) = 0\nclose(5) = 0",
+            ),
+        ];
+        for (text, expected) in cases {
+            for step in [1, 2, 3, 64] {
+                assert_eq!(&stripped(text, step), expected, "{}", String::from_utf8_lossy(text));
+            }
+        }
+    }
+}

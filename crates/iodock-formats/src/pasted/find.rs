@@ -1,0 +1,240 @@
+//! Finds where strace's lines begin, and what all lines have before that.
+
+use super::shape::{self, Shape, Token};
+use super::sources::{is_time, returns};
+use crate::strace;
+use rustc_hash::FxHashMap;
+
+/// Bytes of a line in which strace's own may begin.
+const LONGEST_LEAD: usize = 512;
+/// Places in a line that are tried.
+const MOST_TRIED: usize = 16;
+
+/// A place in a line where strace's own line could begin.
+struct Start {
+    at: usize,
+    /// The number here as a thread, if it could also be one of a date.
+    dated: Option<u64>,
+}
+
+/// The text before strace's line: its pieces, and whether there are spaces only.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Key {
+    tokens: Vec<Token>,
+    indented: bool,
+}
+
+#[derive(Default)]
+struct Votes {
+    lines: usize,
+    /// Numbers of dates that stand where threads would.
+    dated: Vec<u64>,
+}
+
+/// What stands before the calls of a log.
+pub enum Found {
+    /// Nothing, or there are no calls.
+    Nothing,
+    Shape(Shape),
+    /// Something, but no shape is that of nearly all lines: two examples.
+    Uncommon(Vec<Vec<u8>>),
+}
+
+/// What `lines` have before strace's own.
+pub fn lead(lines: &[&[u8]]) -> Found {
+    if is_numbered(lines) {
+        return numbered(lines);
+    }
+    let places: Vec<Vec<Start>> = lines.iter().map(|line| starts(line)).collect();
+    let with_call = places.iter().filter(|starts| !starts.is_empty()).count();
+    let plain = lines.iter().filter(|line| strace::is_own_line(line)).count();
+    if is_indented(lines) {
+        return Found::Shape(Shape::default());
+    }
+    if with_call == 0 || plain * 2 > with_call {
+        return Found::Nothing;
+    }
+    let Some((key, votes)) = most_voted(lines, &places) else { return Found::Nothing };
+    if votes * 10 < with_call * 9 {
+        // A program's output may stand before some lines of a log on a terminal.
+        return match plain * 5 > with_call {
+            true => Found::Nothing,
+            false => Found::Uncommon(examples(lines, &places)),
+        };
+    }
+    match key.tokens.is_empty() && !key.indented {
+        true => Found::Nothing,
+        false => Found::Shape(Shape { tokens: key.tokens, ..Shape::default() }),
+    }
+}
+
+/// The shape that most lines have; the shortest of several.
+fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
+    let mut votes: FxHashMap<Key, Votes> = FxHashMap::default();
+    for (line, starts) in lines.iter().zip(places) {
+        for start in starts {
+            let lead = &line[..start.at];
+            let tokens = shape::tokens(lead);
+            let indented = tokens.is_empty() && !lead.is_empty();
+            let votes = votes.entry(Key { tokens, indented }).or_default();
+            votes.lines += 1;
+            votes.dated.extend(start.dated);
+        }
+    }
+    // A day or a year goes on; threads take turns.
+    let is_taken = |votes: &Votes| votes.dated.is_empty() || returns(&votes.dated);
+    let all = votes.into_iter().filter(|(_, votes)| is_taken(votes));
+    let key = |(key, votes): &(Key, Votes)| (votes.lines, std::cmp::Reverse(key.tokens.len()));
+    all.max_by_key(key).map(|(key, votes)| (key, votes.lines))
+}
+
+/// What stands before the first call, and before the first one with another shape.
+fn examples(lines: &[&[u8]], places: &[Vec<Start>]) -> Vec<Vec<u8>> {
+    let mut shown: Vec<Vec<u8>> = Vec::new();
+    for (line, starts) in lines.iter().zip(places) {
+        let Some(start) = starts.first() else { continue };
+        let lead = line[..start.at].to_vec();
+        if shown.iter().all(|known| shape::tokens(known) != shape::tokens(&lead)) {
+            shown.push(lead);
+        }
+    }
+    shown.truncate(2);
+    shown
+}
+
+/// The places where strace's line could begin: each column that belongs to it, then the call.
+fn starts(line: &[u8]) -> Vec<Start> {
+    let Some(call) = first_call(line) else { return Vec::new() };
+    let mut found: Vec<Start> = Vec::new();
+    for at in (call.saturating_sub(120)..call).filter(|&at| may_begin(line, at)) {
+        if at + strace::column_length(&line[at..]) == call {
+            found.push(Start { at, dated: dated(line, at) });
+        }
+    }
+    found.push(Start { at: call, dated: None });
+    found
+}
+
+/// What the other lines of strace begin with.
+const EVENTS: [&[u8]; 3] = [b"+++ ", b"--- ", b"<... "];
+
+/// Where the first call of a line stands that can be read to its end.
+fn first_call(line: &[u8]) -> Option<usize> {
+    let near = &line[..line.len().min(LONGEST_LEAD)];
+    let mut tried = 0;
+    let mut at = 0;
+    while at < near.len() && tried < MOST_TRIED {
+        let rest = &line[at..];
+        let is_event = EVENTS.iter().any(|event| rest.starts_with(event));
+        let name = rest.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
+        if is_event || (name > 0 && rest.get(name) == Some(&b'(')) {
+            tried += 1;
+            if strace::is_own_line(rest) {
+                return Some(at);
+            }
+        }
+        at += name.max(1);
+    }
+    None
+}
+
+/// May a column of strace begin here?
+fn may_begin(line: &[u8], at: usize) -> bool {
+    const BEFORE: &[u8] = b" \t:|>])};=#+\"'";
+    match line[at] {
+        b'[' => true,
+        b'0'..=b'9' => {
+            let word = line[..at].rsplit(|&byte| matches!(byte, b' ' | b'\t')).next().unwrap_or(b"");
+            // A minus sign stands within dates, and alone in what diff writes.
+            let ends = word.last().is_none_or(|byte| BEFORE.contains(byte)) || line[..at] == *b"-";
+            ends && !is_time(word) && is_column(&line[at..])
+        }
+        _ => false,
+    }
+}
+
+/// Is this number one that strace would put there: no `00`, and not two threads (or seconds of `-r`) in a row?
+fn is_column(text: &[u8]) -> bool {
+    let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let first = digits(text);
+    let Some(rest) = text[first..].strip_prefix(b" ") else { return true };
+    let rest = rest.trim_ascii_start();
+    let second = digits(rest);
+    let is_second = (1..9).contains(&second) && rest.get(second) == Some(&b' ');
+    !is_second && (first == 1 || text[0] != b'0')
+}
+
+/// The number at `at`, if it could be a day or a year: `Mar 11 10:00:00`, `10:00:00 2026`.
+fn dated(line: &[u8], at: usize) -> Option<u64> {
+    let digits = line[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number: u64 = std::str::from_utf8(&line[at..at + digits]).ok()?.parse().ok()?;
+    let before = line[..at].strip_suffix(b" ")?.trim_ascii_end();
+    let word = before.rsplit(|byte| byte.is_ascii_whitespace()).next()?;
+    let next = line[at + digits..].trim_ascii_start();
+    let next = next.split(|byte| byte.is_ascii_whitespace()).next()?;
+    let is_word = word.len() >= 3
+        && word.iter().all(|&byte| byte.is_ascii_alphabetic() || byte >= 0x80 || byte == b'.');
+    let is_day = is_word && number <= 31 && is_time(next);
+    let of_date = is_time(word) || word.iter().all(|byte| byte.is_ascii_digit() || *byte == b',') || is_word;
+    let is_year = of_date && (1970..2100).contains(&number) && (is_time(next) || is_time(word) || is_word);
+    (is_day || is_year).then_some(number)
+}
+
+/// Are the first columns the lines' numbers: 1, 2, 3 ...?
+fn is_numbered(lines: &[&[u8]]) -> bool {
+    let mut next = 1;
+    for line in lines {
+        let text = line.trim_ascii_start();
+        let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&text[..digits]).ok().and_then(|digits| digits.parse::<u64>().ok());
+        let is_column = matches!(text.get(digits), Some(b' ' | b'\t'));
+        if number != Some(next) || !is_column {
+            return false;
+        }
+        next += 1;
+    }
+    next > 3
+}
+
+/// The shape of numbered lines, with what stands behind the numbers.
+fn numbered(lines: &[&[u8]]) -> Found {
+    let number = Shape { tokens: vec![Token::Digits, Token::Spaces], ..Shape::default() };
+    let rests: Vec<&[u8]> =
+        lines.iter().filter_map(|line| number.ranges(line)?.last().map(|last| &line[last.end..])).collect();
+    if is_numbered(&rests) {
+        return Found::Nothing;
+    }
+    match lead(&rests) {
+        Found::Shape(behind) => {
+            let tokens = number.tokens.into_iter().chain(behind.tokens).collect();
+            Found::Shape(Shape { tokens, ..Shape::default() })
+        }
+        // strace's own lines stand behind the numbers, or nothing of the kind.
+        Found::Nothing if rests.iter().any(|rest| strace::is_own_line(rest)) => Found::Shape(number),
+        other => other,
+    }
+}
+
+/// Does each line begin with the same spaces, of which the thread's number would be read as seconds (`-r`)?
+fn is_indented(lines: &[&[u8]]) -> bool {
+    let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
+    let width = lines.first().map_or(0, |line| indent(line));
+    let is_own = |line: &&&[u8]| strace::is_own_line(line.trim_ascii_start());
+    let mut numbers: Vec<u64> = lines.iter().filter(is_own).filter_map(|line| whole_number(line)).collect();
+    numbers.sort_unstable();
+    // Between most lines less than two seconds pass.
+    let threads = numbers.get(numbers.len() / 2).is_some_and(|&middle| middle >= 2);
+    width > 0 && threads && lines.iter().all(|line| indent(line) == width)
+}
+
+/// The number that is a line's first word.
+fn whole_number(line: &[u8]) -> Option<u64> {
+    let word = line.trim_ascii_start().split(|&byte| byte == b' ').next()?;
+    let digits = word.iter().all(u8::is_ascii_digit);
+    std::str::from_utf8(word).ok().filter(|_| digits)?.parse().ok()
+}
+
+/// Does a line hold a call of strace, wherever it begins?
+pub fn holds_call(line: &[u8]) -> bool {
+    first_call(line).is_some()
+}

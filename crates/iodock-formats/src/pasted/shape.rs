@@ -1,0 +1,189 @@
+//! What stands before strace's lines, as a shape: words and numbers may differ from line to line, the rest may not.
+
+use std::ops::Range;
+
+/// A piece of the text before a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Token {
+    Digits,
+    /// Letters, of any alphabet.
+    Letters,
+    /// Spaces and tabs.
+    Spaces,
+    /// Any other byte, as it is.
+    Byte(u8),
+}
+
+/// The pieces of `text`. Spaces before the first one are not among them: numbers may be aligned to the right.
+pub fn tokens(text: &[u8]) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut at = spaces(text);
+    while at < text.len() {
+        let token = token_of(text[at]);
+        at += length(token, &text[at..]);
+        tokens.push(token);
+    }
+    tokens
+}
+
+fn token_of(byte: u8) -> Token {
+    match byte {
+        b'0'..=b'9' => Token::Digits,
+        b'a'..=b'z' | b'A'..=b'Z' | 0x80.. => Token::Letters,
+        b' ' | b'\t' => Token::Spaces,
+        other => Token::Byte(other),
+    }
+}
+
+/// How long the run of `token` is that `text` begins with.
+fn length(token: Token, text: &[u8]) -> usize {
+    match token {
+        // grep puts `-` instead of `:` on the lines around those that it found.
+        Token::Byte(b':') => usize::from(matches!(text.first(), Some(b':' | b'-'))),
+        Token::Byte(byte) => usize::from(text.first() == Some(&byte)),
+        token => text.iter().take_while(|&&byte| token_of(byte) == token).count(),
+    }
+}
+
+fn spaces(text: &[u8]) -> usize {
+    length(Token::Spaces, text)
+}
+
+/// What stands before each line of a log.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    pub tokens: Vec<Token>,
+    /// Words (by their number, from 0) that say whose the line is: the same in all lines of the log.
+    pub fixed: Vec<(usize, Vec<u8>)>,
+    /// The token that is the line's thread: the ending of the name of a file of `strace -ff`.
+    pub tid: Option<usize>,
+}
+
+/// The beginning of a line of this shape.
+pub struct Lead {
+    /// Bytes.
+    pub length: usize,
+    /// Where the thread's number stands.
+    pub tid: Option<Range<usize>>,
+}
+
+/// What a line begins with.
+pub enum Beginning {
+    Lead(Lead),
+    /// Of the same shape, but of something else: another container, host or process.
+    Other,
+    Lacking,
+}
+
+impl Shape {
+    pub fn beginning(&self, line: &[u8]) -> Beginning {
+        let Some(ranges) = self.ranges(line) else { return Beginning::Lacking };
+        let words = self.words(&ranges);
+        let is_same = |(word, text): &(usize, Vec<u8>)| {
+            words.get(*word).is_some_and(|range| &line[range.clone()] == text.as_slice())
+        };
+        if !self.fixed.iter().all(is_same) {
+            return Beginning::Other;
+        }
+        let length = ranges.last().map_or(spaces(line), |last| last.end);
+        Beginning::Lead(Lead { length, tid: self.tid.map(|token| ranges[token].clone()) })
+    }
+
+    /// Where each token stands in the line.
+    pub fn ranges(&self, line: &[u8]) -> Option<Vec<Range<usize>>> {
+        let mut at = spaces(line);
+        let mut ranges = Vec::with_capacity(self.tokens.len());
+        for (index, &token) in self.tokens.iter().enumerate() {
+            let length = length(token, &line[at..]);
+            // A space at the end of a line may be cut off, the zeros at the end of a fraction too.
+            let may_lack = match token {
+                Token::Spaces => at == line.len(),
+                _ => self.is_fraction(index) || (index > 0 && self.is_fraction(index - 1)),
+            };
+            if length == 0 && !may_lack {
+                return None;
+            }
+            ranges.push(at..at + length);
+            at += length;
+        }
+        Some(ranges)
+    }
+
+    /// Is this the point of `00.123`?
+    fn is_fraction(&self, index: usize) -> bool {
+        let is = |at: Option<usize>, token| at.and_then(|at| self.tokens.get(at)) == Some(&token);
+        matches!(self.tokens[index], Token::Byte(b'.' | b','))
+            && is(index.checked_sub(1), Token::Digits)
+            && is(index.checked_sub(2), Token::Byte(b':'))
+            && is(Some(index + 1), Token::Digits)
+    }
+
+    /// The words of a line, without the number of a thread and what follows it. A colon behind a name ends a word too:
+    /// `run.log:12:`.
+    pub fn words(&self, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
+        let end = self.tid.unwrap_or(self.tokens.len());
+        let mut words: Vec<Range<usize>> = Vec::new();
+        let (mut joined, mut named) = (false, None);
+        for (token, range) in self.tokens[..end].iter().zip(ranges) {
+            match words.last_mut().filter(|_| joined) {
+                _ if *token == Token::Spaces => {}
+                Some(word) => word.end = range.end,
+                None => {
+                    words.push(range.clone());
+                    named = None;
+                }
+            }
+            match token {
+                Token::Letters | Token::Digits => named = named.or(Some(*token == Token::Letters)),
+                _ => {}
+            }
+            let ends = *token == Token::Spaces || (*token == Token::Byte(b':') && named == Some(true));
+            joined = !ends;
+        }
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn length_of(shape: &Shape, line: &str) -> Option<usize> {
+        match shape.beginning(line.as_bytes()) {
+            Beginning::Lead(lead) => Some(lead.length),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn numbers_and_words_may_differ() {
+        let shape = Shape { tokens: tokens(b"Mar 01 10:00:00.123 n1 a[17]: "), ..Shape::default() };
+        for (line, length) in [
+            ("Mar 01 10:00:00.123 n1 a[17]: read(", Some(30)),
+            ("Apr  1 9:00:00 n17 b[1]: read(", Some(25)),
+            ("  Apr 1 9:00:00 n17 b[1]:", Some(25)),
+            ("Apr 1 9:00:00 n17 b[]: read(", None),
+            ("read(3, \"Mar 01 10:00:00\", 4) = 4", None),
+            ("", None),
+        ] {
+            assert_eq!(length_of(&shape, line), length, "{line}");
+        }
+    }
+
+    #[test]
+    fn fixed_words_may_not() {
+        let tokens = tokens(b"n1 a[17]: ");
+        let shape = Shape { tokens, fixed: vec![(1, b"a[17]:".to_vec())], tid: None };
+        assert_eq!(length_of(&shape, "n2 a[17]: x"), Some(10));
+        assert!(matches!(shape.beginning(b"n1 a[18]: x"), Beginning::Other));
+        assert!(matches!(shape.beginning(b"n1 a(18): x"), Beginning::Lacking));
+    }
+
+    #[test]
+    fn names_of_files_end_with_a_thread() {
+        let shape = Shape { tokens: tokens(b"t.12:"), fixed: vec![(0, b"t.".to_vec())], tid: Some(2) };
+        let Beginning::Lead(lead) = shape.beginning(b"t.7-close(3) = 0") else { panic!() };
+        assert_eq!((lead.length, lead.tid), (4, Some(2..3)));
+        assert!(matches!(shape.beginning(b"u.7:close(3) = 0"), Beginning::Other));
+    }
+}

@@ -1,0 +1,233 @@
+//! Characters that word processors, mail programs and web pages put for strace's own.
+
+/// What was put for what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewritten {
+    /// `&quot;`, `&lt;`, `&#34;`.
+    pub entities: bool,
+    /// `“`, `…`, `–`, spaces that don't break.
+    pub typography: bool,
+}
+
+/// Bytes of the longest entity or character that is put back.
+pub const LONGEST: usize = 10;
+
+/// Named entities. Source: the HTML standard, of the characters that strace prints and the typographic ones.
+const ENTITIES: &[(&[u8], &str)] = &[
+    (b"quot", "\""),
+    (b"lt", "<"),
+    (b"gt", ">"),
+    (b"amp", "&"),
+    (b"apos", "'"),
+    (b"nbsp", "\u{a0}"),
+    (b"ldquo", "\u{201c}"),
+    (b"rdquo", "\u{201d}"),
+    (b"bdquo", "\u{201e}"),
+    (b"laquo", "\u{ab}"),
+    (b"raquo", "\u{bb}"),
+    (b"lsquo", "\u{2018}"),
+    (b"rsquo", "\u{2019}"),
+    (b"hellip", "\u{2026}"),
+    (b"ndash", "\u{2013}"),
+    (b"mdash", "\u{2014}"),
+    (b"minus", "\u{2212}"),
+    (b"rarr", "\u{2192}"),
+];
+
+/// What a typographic character stands for; `None` of any other.
+fn plain(character: char) -> Option<&'static str> {
+    Some(match character {
+        '\u{201c}'..='\u{201f}' | '\u{ab}' | '\u{bb}' | '\u{2033}' | '\u{ff02}' => "\"",
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => "'",
+        '\u{a0}' | '\u{2002}'..='\u{200a}' | '\u{202f}' | '\u{3000}' => " ",
+        '\u{200b}' | '\u{2060}' | '\u{feff}' => "",
+        '\u{2010}'..='\u{2013}' | '\u{2212}' => "-",
+        // `---` around a signal.
+        '\u{2014}' => "---",
+        '\u{2026}' => "...",
+        '\u{2192}' => "->",
+        '\u{21d2}' => "=>",
+        _ => return None,
+    })
+}
+
+impl Rewritten {
+    pub fn nothing(self) -> bool {
+        self == Rewritten::default()
+    }
+
+    /// Appends `text` with strace's own characters put back. Nothing grows: a line stays as long or gets shorter.
+    pub fn put_back(self, text: &[u8], out: &mut Vec<u8>) {
+        let mut at = 0;
+        while at < text.len() {
+            let next = text[at..].iter().position(|&byte| byte == b'&' || byte >= 0x80);
+            let Some(special) = next.map(|ahead| at + ahead) else { break };
+            out.extend_from_slice(&text[at..special]);
+            at = special + self.one(&text[special..], out);
+        }
+        out.extend_from_slice(&text[at.min(text.len())..]);
+    }
+
+    /// Appends what stands first in `text`, `&` or a character beyond ASCII; says how many bytes that took.
+    fn one(self, text: &[u8], out: &mut Vec<u8>) -> usize {
+        let entity = if self.entities { entity(text) } else { None };
+        let (character, length) = match entity {
+            Some(found) => found,
+            None if text[0] == b'&' => ('&', 1),
+            None => match first_character(text) {
+                Some(character) => (character, character.len_utf8()),
+                None => {
+                    out.push(text[0]);
+                    return 1;
+                }
+            },
+        };
+        let typographic = self.typography.then(|| plain(character)).flatten();
+        match typographic {
+            Some("\"") => length + quote(character, &text[length..], out),
+            Some(plain) => {
+                out.extend_from_slice(plain.as_bytes());
+                length
+            }
+            None => {
+                out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                length
+            }
+        }
+    }
+}
+
+/// Puts a quotation mark. French ones have a space inside, which goes with them; says how long that is.
+fn quote(character: char, after: &[u8], out: &mut Vec<u8>) -> usize {
+    const SPACES: [&str; 2] = ["\u{a0}", "\u{202f}"];
+    if character == '\u{bb}' && out.last() == Some(&b' ') {
+        out.pop();
+    }
+    out.push(b'"');
+    let space = SPACES.iter().find(|space| after.starts_with(space.as_bytes()));
+    space.filter(|_| character == '\u{ab}').map_or(0, |space| space.len())
+}
+
+/// `&lt;`, `&#60;`, `&#x3c;`: its character and how long it is.
+fn entity(text: &[u8]) -> Option<(char, usize)> {
+    let end = text.iter().take(LONGEST).position(|&byte| byte == b';').filter(|_| text[0] == b'&')?;
+    let name = &text[1..end];
+    let character = match name.strip_prefix(b"#") {
+        Some(number) => numbered(number)?,
+        None => ENTITIES.iter().find(|(known, _)| *known == name)?.1.chars().next()?,
+    };
+    Some((character, end + 1))
+}
+
+/// A control character is none that a page would have.
+fn numbered(number: &[u8]) -> Option<char> {
+    let text = std::str::from_utf8(number).ok()?;
+    let code = match text.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16).ok()?,
+        None => text.parse().ok()?,
+    };
+    char::from_u32(code).filter(|character| !character.is_control())
+}
+
+fn first_character(text: &[u8]) -> Option<char> {
+    let part = &text[..text.len().min(4)];
+    let valid = match std::str::from_utf8(part) {
+        Ok(valid) => valid,
+        Err(error) => std::str::from_utf8(&part[..error.valid_up_to()]).unwrap_or(""),
+    };
+    valid.chars().next()
+}
+
+/// What of this text, outside of plain strings and the names of descriptors, was put for something else.
+pub fn rewritten_outside(text: &[u8]) -> Rewritten {
+    let mut found = Rewritten::default();
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'"' => at += string_length(&text[at..]),
+            b'<' => at += name_length(&text[at..]),
+            b'&' => {
+                let entity = entity(&text[at..]);
+                found.entities |= entity.is_some();
+                found.typography |= entity.is_some_and(|(character, _)| plain(character).is_some());
+                at += entity.map_or(1, |(_, length)| length);
+            }
+            0x80.. => {
+                let character = first_character(&text[at..]);
+                found.typography |= character.is_some_and(|character| plain(character).is_some());
+                at += character.map_or(1, char::len_utf8);
+            }
+            _ => at += 1,
+        }
+    }
+    found
+}
+
+/// Of `"..."`, or 1 if it is not closed.
+fn string_length(text: &[u8]) -> usize {
+    let mut at = 1;
+    while let Some(&byte) = text.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    1
+}
+
+/// Of `</path>`, or 1 if it is not closed.
+fn name_length(text: &[u8]) -> usize {
+    memchr::memchr(b'>', text).map_or(1, |end| end + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn back(text: &str) -> String {
+        let mut out = Vec::new();
+        Rewritten { entities: true, typography: true }.put_back(text.as_bytes(), &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn characters_are_put_back() {
+        for (text, expected) in [
+            (
+                "openat(AT_FDCWD, “/a”, O_RDONLY) = –1 ENOENT",
+                "openat(AT_FDCWD, \"/a\", O_RDONLY) = -1 ENOENT",
+            ),
+            ("open(&quot;/a&amp;lt;&quot;) = 3 &lt;0.1&gt;", "open(\"/a&lt;\") = 3 <0.1>"),
+            ("open(&#34;/a&#x22;, 3&#60;b&#62;", "open(\"/a\", 3<b>"),
+            ("open(«\u{a0}/a\u{202f}», „b“)", "open(\"/a\", \"b\")"),
+            ("read(3, “a\\”b”…, 4) = 4", "read(3, \"a\\\"b\"..., 4) = 4"),
+            ("read(0,  <unfinished …>", "read(0,  <unfinished ...>"),
+            ("— SIGCHLD {si_code=1} —", "--- SIGCHLD {si_code=1} ---"),
+            ("&ldquo;a&rdquo; 1&nbsp;2 &unknown; & é &#7;", "\"a\" 1 2 &unknown; & é &#7;"),
+            ("TCP:[1→2] ⇒ [3]", "TCP:[1->2] => [3]"),
+        ] {
+            assert_eq!(back(text), expected);
+        }
+    }
+
+    #[test]
+    fn any_bytes_pass() {
+        for bytes in [&b"\xff\xe2\x80"[..], b"&", b"&#", b"&#x110000;", b"\xe2\x80\x9c\xe2", b"&;"] {
+            let mut out = Vec::new();
+            Rewritten { entities: true, typography: true }.put_back(bytes, &mut out);
+            assert!(out.len() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn strings_and_names_are_left_alone() {
+        let found = |text: &str| rewritten_outside(text.as_bytes());
+        let none = Rewritten::default();
+        assert_eq!(found("write(1, \"&lt;a\\\"&gt;\", 9) = 9"), none);
+        assert_eq!(found("read(3</tmp/“a”&lt;>, \"x\", 1) = 1"), none);
+        assert_eq!(found("read(3, \"x\", 1) = 1 &lt;0.1&gt;"), Rewritten { entities: true, ..none });
+        assert_eq!(found("open(“/a”, 0) = 3"), Rewritten { typography: true, ..none });
+        assert_eq!(found("open(&ldquo;/a”, 0) = 3"), Rewritten { entities: true, typography: true });
+    }
+}
