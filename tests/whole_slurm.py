@@ -273,6 +273,11 @@ def test_what_ended_counts_nowhere_a_second_time(centre: Centre, settled: list[J
     assert sum(row["bytes"] for row in rows) < sum(job.read for job in settled) / 100
 
 
+def test_nothing_was_dropped_by_agents_that_were_killed(centre: Centre, settled: list[Job]) -> None:
+    rows = centre.table("SELECT host, name, sum(count)::BIGINT AS count FROM losses GROUP BY ALL")
+    assert [row for row in rows if row["name"] == "dropped-batches"] == []
+
+
 def test_top_tells_it(centre: Centre, settled: list[Job]) -> None:
     words = [
         sys.executable,
