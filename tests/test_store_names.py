@@ -47,3 +47,12 @@ def test_what_hides_calls_is_never_left_out() -> None:
     ]
     assert lines[-1].startswith("3 more losses")
     assert len(said(small)) == 4
+
+
+def test_starts_that_were_not_seen_come_before_what_hides_no_calls() -> None:
+    losses = [(name, 1, "a cure") for name in ("unknown-parent", "mapped-contents", "unknown-offsets")]
+    lines = said([*losses, ("before-load", 9, "a cure"), ("own-system-calls", 1, "a cure")])
+    assert [line.split()[3].rstrip(":") for line in lines[:3]] == [
+        "own-system-calls", "before-load", "unknown-parent"
+    ]  # fmt: skip
+    assert lines[3].startswith("2 more losses")

@@ -21,12 +21,14 @@ _MOST = 3
 
 def print_losses(losses: Losses, console: Console, text: Language) -> None:
     """Those that hide calls, all of them, and then the first others, in a sentence each, after an empty line;
-    nothing where there are none."""
+    nothing where there are none. Programs whose start was not seen are the first of the others."""
     if not losses:
         return
     console.print()
     hiding = [loss for loss in losses if loss[0] in HIDES_CALLS]
-    shown = hiding + [loss for loss in losses if loss[0] not in HIDES_CALLS][: max(0, _MOST - len(hiding))]
+    others = [loss for loss in losses if loss not in hiding]
+    others.sort(key=lambda loss: loss[0] != "before-load")
+    shown = hiding + others[: max(0, _MOST - len(hiding))]
     for name, count, cure in shown:
         print_sentence(console, _loss(name, count, cure, text))
     more = len(losses) - len(shown)
