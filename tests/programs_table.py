@@ -6,6 +6,7 @@ import enum
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -38,7 +39,9 @@ class Program:
     build: tuple[str, ...] = ()
     """Commands that make what it runs, once, in `$BUILT`."""
     varies: str = ""
-    """Calls whose number depends on which thread is first: Go starts one where the others are busy."""
+    """Calls whose number depends on time: Go starts a thread where the others are busy."""
+    ends: int = 0
+    """Its status; negative: the signal that ends it."""
 
     @property
     def is_shell(self) -> bool:
@@ -73,14 +76,15 @@ def _c(name: str, *flags: str, out: str = "") -> str:
     return " ".join(["gcc -w -O1 -pthread -o", f"$BUILT/{out or name}", *flags, str(SOURCES / f"{name}.c")])
 
 
-def _way(name: str, calls: Calls = Calls.SAME) -> Program:
+def _way(name: str, calls: Calls = Calls.SAME, ends: int = 0) -> Program:
     build = (_c("everywhere"),)
-    return Program(f"C: {name}", f"$BUILT/everywhere {name}", calls, "gcc", build)
+    return Program(f"C: {name}", f"$BUILT/everywhere {name}", calls, "gcc", build, ends=ends)
 
 
 def _fio(name: str, *options: str, calls: Calls = Calls.SPREAD) -> Program:
     plain = "fio --name=a --rw=randrw --size=512k --bs=4k --randseed=7 --filename=fio.dat --output=/dev/null"
-    return Program(f"fio: {name}", " ".join([plain, *options]), calls)
+    # It asks for a file's state as often as it has time for.
+    return Program(f"fio: {name}", " ".join([plain, *options]), calls, varies="newfstatat")
 
 
 _GIT = "git -c user.name=a -c user.email=a@b -c gc.auto=0 -c core.fsmonitor=false"
@@ -105,7 +109,7 @@ _ASYNC = """import asyncio
 async def main():
     p = await asyncio.create_subprocess_exec('cat', 'lines.txt', stdout=asyncio.subprocess.PIPE)
     print(len((await p.communicate())[0]))
-asyncio.run(main())"""
+asyncio.run(main()); import time; time.sleep(0.5)"""
 _JAVA = """import java.nio.file.*;
 public class Files1 { public static void main(String[] a) throws Exception {
   for (int i = 0; i < 100; i++) Files.writeString(Path.of("java-" + i), "x".repeat(i));
@@ -181,10 +185,10 @@ def _text(name: str, text: str) -> str:
     return f"cat > $BUILT/{name} << 'END-OF-SOURCE'\n{text}\nEND-OF-SOURCE"
 
 
-def _python(name: str, text: str, calls: Calls = Calls.SAME) -> Program:
-    source = name.replace(" ", "-") + ".py"
+def _python(name: str, text: str, calls: Calls = Calls.SAME, options: str = "-S") -> Program:
+    source = f"does-{name}.py"
     build = (_text(source, text),)
-    return Program(f"python3: {name}", f"{sys.executable} -S $BUILT/{source}", calls, build=build)
+    return Program(f"python3: {name}", f"{sys.executable} {options} $BUILT/{source}", calls, build=build)
 
 
 def _static(name: str, calls: Calls = Calls.SAME) -> Program:
@@ -202,6 +206,25 @@ project(p C)
 add_executable(p p.c)"""
 _BUILD_GO = (_text("files.go", _GO), "go build -o $BUILT/files-go $BUILT/files.go")
 _BUILD_OWN = (_c("own_calls"),)
+_MANY = """.PHONY: all
+all: 1.o 2.o 3.o 4.o
+%.o:
+\tgcc -w -c -o $@ $(SOURCE)"""
+_DUCKDB = """import duckdb
+c = duckdb.connect('t.duckdb')
+c.execute("create table t as select range a, range::varchar b from range(300000)")
+print(c.execute("select sum(a), count(distinct b) from t").fetchall()); c.close()"""
+_PARQUET = """import pyarrow as pa, pyarrow.parquet as pq
+pq.write_table(pa.table({'a': list(range(100000))}), 'a.parquet', row_group_size=10000)
+print(pq.read_table('a.parquet').num_rows, pq.ParquetFile('a.parquet').read_row_group(3).num_rows)"""
+_PTY = """import os, pty
+child, master = pty.fork()
+if not child: os.execvp('cat', ['cat', 'lines.txt'])
+total = 0
+try:
+    while part := os.read(master, 100000): total += len(part)
+except OSError: pass
+print(total, os.waitpid(child, 0)[1])"""
 SPREAD = Calls.SPREAD
 
 _FILES = [
@@ -246,7 +269,7 @@ _CONTENTS = [
     Program("wc", "wc lines.txt big.txt"),
     Program("md5sum", "md5sum big.txt lines.txt"),
     Program("sha256sum -c", "sha256sum lines.txt > sums; sha256sum -c sums", needs="sha256sum"),
-    Program("cmp", "cmp lines.txt big.txt"),
+    Program("cmp", "cmp lines.txt big.txt", ends=1),
     Program("diff, patch", "sed s/a/A/ lines.txt > new; diff -u lines.txt new > it; patch lines.txt it",
             needs="sed diff patch"),
     Program("awk", "awk '{sum += $1; print > (NR % 5 \".out\")} END {print sum}' lines.txt", needs="awk"),
@@ -254,15 +277,15 @@ _CONTENTS = [
     Program("head, tail, tac", "head -5 big.txt; tail -n 3 big.txt; tac lines.txt > back; tail -c 9 big.txt",
             needs="head tail tac"),
     Program("comm, join", "sort lines.txt > s; comm -12 s s | wc -l; join s s > j", SPREAD, "comm join"),
-    Program("tee, pipes", "cat lines.txt | tee copy | tr a-z A-Z | sort | uniq -c | head -2", SPREAD, "tee"),
+    Program("tee, pipes", "cat lines.txt | tee copy | tr a-z A-Z | sort | uniq -c | tail -2", SPREAD, "tee"),
     Program("openssl", "openssl dgst -sha1 big.txt"),
     Program("curl", "curl -s file://$PWD/lines.txt -o out && wc out", SPREAD, "curl"),
     Program("jq", "jq -n '[range(100)]'", needs="jq"),
 ]  # fmt: skip
 _SCRIPTS = [
-    Program("bash", _HERE, needs="bash"),
+    Program("bash", _HERE, needs="bash", ends=3),
     Program("bash jobs", "for i in 1 2 3; do (sleep 0.0$i; echo $i > job$i) & done; wait; cat job*", SPREAD),
-    Program("dash", "dash -c 'exec > out; umask; read x < lines.txt; echo $x; exit 4'", needs="dash"),
+    Program("dash", "dash -c 'exec > out; umask; read x < lines.txt; echo $x; exit 4'", needs="dash", ends=4),
     Program("env -i", "env -i PATH=/bin sh -c 'cat lines.txt > out; ls'; env -u LD_PRELOAD wc lines.txt"),
     Program("timeout, setsid", "timeout 20 nice cat lines.txt > a; setsid -w cat a > b; nohup cat b; echo $?",
             needs="timeout setsid nohup"),
@@ -307,25 +330,63 @@ _DEVELOPMENT = [
     Program("Rust", "$BUILT/files-rust", SPREAD, "rustc",
             (_text("files.rs", _RUST), "rustc -o $BUILT/files-rust $BUILT/files.rs")),
 ]  # fmt: skip
+_OTHERS = [
+    Program("m4, bc", "echo 'define(x, $1$1)x(ab)' | m4; echo '2^100' | bc -q", SPREAD, "m4 bc"),
+    Program("ed", "printf '%s\\n' '1,$s/some/SOME/' w q | ed -s lines.txt", SPREAD, "ed"),
+    Program("vim", "vim -u NONE -es -n -c %s/some/SOME/ -c wq lines.txt", SPREAD, "vim"),
+    Program("shred, mktemp", "shred -n 1 -u lines.txt; mktemp -p . -d > name; ls | wc -l", needs="shred"),
+    Program("flock", "flock lock sh -c 'echo words >> lines.txt; flock -n lock true || echo held'",
+            needs="flock"),
+    Program("stdbuf, taskset", "stdbuf -o0 cat lines.txt; taskset -c 0 wc big.txt", needs="stdbuf taskset"),
+    Program("prlimit", "prlimit --nofile=50 --stack=1000000 sort -o out lines.txt"),
+    Program("limits", "ulimit -f 300; ulimit -n 20; cat lines.txt big.txt big.txt > b; echo $?"),
+    Program("setpriv", "chmod 777 .; setpriv --reuid 65534 --clear-groups sh -c 'cat lines.txt > a'; ls a",
+            needs="setpriv"),
+    Program("su", "chmod 777 .; su -s /bin/sh nobody -c 'cat lines.txt > a'; ls a", SPREAD, "su"),
+    Program("unshare", "unshare -m -u sh -c 'mount -t tmpfs none tree; cp lines.txt tree; ls tree'",
+            needs="unshare"),
+    Program("unshare -p", "unshare -p -f sh -c 'cat lines.txt > a; wc a'", needs="unshare"),
+    Program("chroot", "chroot / sh -c 'cd /etc; cat hostname'", needs="chroot"),
+    Program("script", "script -qec 'cat lines.txt' typed > out; wc -l out; rm typed", SPREAD, "script",
+            varies="read write"),
+    Program("dpkg", "dpkg -L coreutils | sort > list; dpkg -S /bin/cat", SPREAD, "dpkg"),
+    Program("ldd", "ldd /bin/cat /bin/ls | wc -l", SPREAD, "ldd"),
+    Program("rustc", "rustc -C codegen-units=1 -o $BUILT/one $BUILT/one.rs", SPREAD,
+            build=(_text("one.rs", "fn main() { println!(\"one\"); }"),), varies="clone3 sched_getaffinity"),
+    Program("go build", "GOCACHE=$PWD/cache go build -o one $BUILT/one.go; ./one", Calls.ANY, "go",
+            (_text("one.go", "package main\nfunc main() { println(1) }"),)),
+    Program("javac", "javac -d . $BUILT/Files1.java", Calls.ANY, build=(_text("Files1.java", _JAVA),)),
+    Program("make -j2", f"make -s -j2 -f $BUILT/many.mk SOURCE={SOURCES}/hello.c", SPREAD, "make gcc",
+            (_text("many.mk", _MANY),), "read poll pselect6"),
+    # It looks at each library, the recorder's too.
+    Program("valgrind", "valgrind -q cat lines.txt", SPREAD, varies="mmap readlink statx write"),
+    _python("duckdb", _DUCKDB, Calls.ANY, ""),
+    _python("parquet", _PARQUET, Calls.ANY, ""),
+    _python("pty", _PTY, SPREAD),
+]  # fmt: skip
 _IN_C = [
     *(_way(one) for one in (
         "forks", "descriptors", "transfers", "direct", "vectors", "names", "events", "sockets", "by-number",
-        "memory", "signals", "crash", "clones", "exec-in-thread", "threads", "spawns",
+        "memory", "clones", "exec-in-thread", "threads", "spawns",
     )),
+    _way("signals", ends=-signal.SIGTERM),
+    _way("crash", ends=-signal.SIGABRT),
     *(_way(one, SPREAD) for one in ("short-threads", "fifo", "asynchronous", "lines")),
     *(_static(one) for one in ("transfers", "threads", "spawns")),
     Program("C, static among others", _MIXED, needs="gcc", build=(_c("between", "-static"),)),
     Program("no C library", "$BUILT/without_libc", needs="gcc",
-            build=(_c("without_libc", "-nostdlib", "-static"),)),
+            build=(_c("without_libc", "-nostdlib", "-static"),), ends=4),
     Program("32 bit, no C library", "$BUILT/small", needs="gcc",
             build=(_text("small.c", _SMALL),
-                   "gcc -m32 -O1 -nostdlib -static -o $BUILT/small $BUILT/small.c")),
+                   "gcc -m32 -O1 -nostdlib -static -o $BUILT/small $BUILT/small.c"), ends=5),
     Program("own calls", "$BUILT/own_calls", needs="gcc", build=_BUILD_OWN),
     Program("own calls of a later program", "cat lines.txt > a; $BUILT/own_calls", needs="gcc",
             build=_BUILD_OWN),
     Program("own calls of a plugin", f"{sys.executable} -S $BUILT/plugin.py", needs="gcc",
             build=(_text("plugin.py", _PLUGIN), _c("own_calls", "-shared", "-fPIC", out="own.so"))),
 ]  # fmt: skip
+# Of mpirun and its daemon: a wait shows one message or several.
+_MESSAGES = "epoll_ctl read write recvfrom sendto recvmsg sendmsg accept"
 _BENCHMARKS = [
     _fio("psync", "--ioengine=psync --thread"),
     _fio("psync, processes", "--ioengine=psync --numjobs=3"),
@@ -336,11 +397,11 @@ _BENCHMARKS = [
     _fio("pvsync2", "--ioengine=pvsync2 --fsync=10"),
     _fio("posixaio", "--ioengine=posixaio --iodepth=4"),
     Program("mpirun", f"{MPIRUN} $BUILT/ranks", SPREAD, "mpicc",
-            (f"mpicc -o $BUILT/ranks {SOURCES}/ranks.c",)),
+            (f"mpicc -o $BUILT/ranks {SOURCES}/ranks.c",), _MESSAGES),
     Program("mpirun, MPI-IO", f"{MPIRUN} $BUILT/mpi-io", SPREAD, "mpicc",
-            (_text("mpi-io.c", _MPI_IO), "mpicc -o $BUILT/mpi-io $BUILT/mpi-io.c")),
+            (_text("mpi-io.c", _MPI_IO), "mpicc -o $BUILT/mpi-io $BUILT/mpi-io.c"), _MESSAGES),
 ]  # fmt: skip
-PROGRAMS = [*_FILES, *_CONTENTS, *_SCRIPTS, *_DEVELOPMENT, *_IN_C, *_BENCHMARKS]
+PROGRAMS = [*_FILES, *_CONTENTS, *_SCRIPTS, *_DEVELOPMENT, *_OTHERS, *_IN_C, *_BENCHMARKS]
 
 
 def build(command: str, built: Path) -> None:

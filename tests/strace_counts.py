@@ -33,6 +33,8 @@ _LINE = re.compile(r"(\d+) +(.*)")
 _CALL = re.compile(r"(\w+|\?\?\?)\(")
 # Where a thread that is not the first one executes, the first one returns from a call that it has not begun.
 _EXEC = re.compile(r"execve(at)?(\(| resumed)")
+# Of maps those with a descriptor are recorded.
+_WITHOUT_FILE = re.compile(r"mmap\(.*, -1, \w+(\)| <unfinished)")
 _RESULT = re.compile(r" = (\d+)$")
 _MAPPED = re.compile(r"mmap\(NULL, \d+, PROT_READ, MAP_PRIVATE, (\d+), 0\) += (0x[0-9a-f]+)")
 
@@ -71,7 +73,7 @@ def _take(text: str, task: _Task, found: Counted, recorded: frozenset[str]) -> N
     if not call:
         return
     name = call[1]
-    if name in recorded and not (name == "mmap" and "MAP_ANONYMOUS" in text):
+    if name in recorded and not _WITHOUT_FILE.match(text):
         found.calls[name] += 1
         if task.loading is not None:
             task.loading[name] += 1
