@@ -137,10 +137,24 @@ def lines_joined(chance: Random, content: bytes, other: bytes) -> Mutated:
 
 def unreadable_lines(chance: Random, content: bytes, other: bytes) -> Mutated:
     lines, count = _lines(content) or [b""], chance.choice((1, 3, 40))
-    for _ in range(count):
+    places = _outside_of_environments(lines)
+    for at in sorted((chance.choice(places) for _ in range(count)), reverse=True):
         garbage = bytes(chance.choice(b"%&~#*!?;^") for _ in range(chance.choice((9, 60))))
-        lines.insert(chance.randrange(1, len(lines) + 1), garbage + b"\n")
+        lines.insert(at, garbage + b"\n")
     return Mutated(b"".join(lines), False, count)
+
+
+_CALL = re.compile(rb"(\d[\d/]*:)?\s*([\d.]+\s+)*\w+\(")
+
+
+def _outside_of_environments(lines: list[bytes]) -> list[int]:
+    """Places outside of the environments that truss prints: their values may hold any line."""
+    places, inside = [], False
+    for at, line in enumerate(lines, 1):
+        inside = b"envp:" in line or (inside and not _CALL.match(line))
+        if not inside:
+            places.append(at)
+    return places or [len(lines)]
 
 
 def line_ends_of_windows(chance: Random, content: bytes, other: bytes) -> Mutated:

@@ -607,6 +607,12 @@ def test_a_job_with_0_cores_has_no_ratio(tmp_path: Path) -> None:
         ("bash.log", "user\t0m0.075s", "usar\t0m0.075s"),
         ("bash.log", "sys\t", "sxs\t"),
         ("bash.log", "real\t", "r.al\t"),
+        (
+            "bash.log",
+            "real\t0m1.355s\nuser\t0m1.339s\nsys\t0m0.016s",
+            "real\t1e9m1_000s\nuser\t9m\u0663s\nsys\t0x1f",
+        ),
+        ("bash.log", "real\t0m1.355s\nuser\t0m1.339s", "real\t1e9m1_000s\nuser\t-1"),
     ],
 )
 def test_a_line_of_times_that_was_damaged_is_counted(

@@ -19,6 +19,7 @@ _BETWEEN = r"[\s,;]+"
 _LABEL_FIRST = rf"{_NAME}(?:\s*[:=]\s*|\s+){_TIME}"
 _LABEL_LAST = rf"{_TIME}\s*{_NAME}"
 _LABEL = re.compile(rf"\s*{_LABEL_FIRST}\s*", re.IGNORECASE)
+_DAMAGED = re.compile(rf"\s*{_NAME}(?:\s*[:=]\s*|\s+)\S*\d\S*\s*", re.IGNORECASE)
 
 
 def _three(one: str) -> re.Pattern[str]:
@@ -51,8 +52,8 @@ def _found(
     lines: Iterator[tuple[int, str]] | enumerate[str], reading: Reading | None = None
 ) -> Iterator[tuple[int, dict[str, float]]]:
     """Line number of the first label, and the three times. Any other line in between starts afresh; two of
-    three are counted as damaged in READING."""
-    times: dict[str, float] = {}
+    three, and three of which one is no time, are counted as damaged in READING."""
+    times: dict[str, float | None] = {}
     first = lone = 0
     for number, line in lines:
         if not line.strip():
@@ -61,7 +62,7 @@ def _found(
             yield number, whole
         label = _labelled(line)
         if label is None or label[0] in times:
-            if len(times) == 2:
+            if _lacks_one(times):
                 _count(reading, first)
             lone = first if set(times) == {"real"} else lone
             times = {}
@@ -72,10 +73,19 @@ def _found(
                 # The line between `real` and `sys` is one of times that was damaged.
                 _count(reading, lone)
         if len(times) == len(_LABELS):
-            yield first, times
+            known = {name: seconds for name, seconds in times.items() if seconds is not None}
+            if len(known) == len(_LABELS):
+                yield first, known
+            else:
+                _count(reading, first)
             times = {}
-    if len(times) == 2:
+    if _lacks_one(times):
         _count(reading, first)
+
+
+def _lacks_one(times: dict[str, float | None]) -> bool:
+    """Whether two of three stood there; what only looks like labels may be a program's output."""
+    return len(times) == 2 and any(seconds is not None for seconds in times.values())
 
 
 def _count(reading: Reading | None, line: int) -> None:
@@ -95,10 +105,12 @@ def _in_one_line(line: str) -> dict[str, float] | None:
     return known if set(known) == _LABELS else None
 
 
-def _labelled(line: str) -> tuple[str, float] | None:
-    found = _LABEL.fullmatch(line)
-    seconds = unit_seconds(found[2]) if found else None
-    return (_name(found[1]), seconds) if found and seconds is not None else None
+def _labelled(line: str) -> tuple[str, float | None] | None:
+    """The label and its time, None for one that can't be read."""
+    if found := _LABEL.fullmatch(line):
+        return _name(found[1]), unit_seconds(found[2])
+    damaged = _DAMAGED.fullmatch(line)
+    return (_name(damaged[1]), None) if damaged else None
 
 
 def _name(label: str) -> str:

@@ -174,6 +174,10 @@ impl Parser<'_> {
             // Behind a time that can't be read.
             Body::Continuation if is_call(text) => return false,
             Body::Continuation => self.structure(text),
+            // A call in the line of a message that lost its end.
+            Body::Known if !text.starts_with(b"-> ") && !text.starts_with(b"<- ") && is_call(text) => {
+                return false
+            }
             Body::Known => {
                 if stamped {
                     self.times(&start);

@@ -240,6 +240,15 @@ fn a_call_behind_an_unreadable_time_is_no_structure() {
 }
 
 #[test]
+fn a_call_in_the_line_of_a_message_is_no_message() {
+    let text = String::from_utf8(fixture("truss/pid_stamps_in_spaces.truss")).expect("text");
+    let damaged = text.replacen("2010 ]\n", "2010 ]\u{2}", 1);
+    assert_ne!(damaged, text);
+    let (_, batches) = read(damaged.as_bytes(), 10);
+    assert_eq!((calls(&batches).len(), lost(&batches, LossKind::UnreadableLines)), (4, 2));
+}
+
+#[test]
 fn an_offset_behind_a_pointer_is_not_the_pointer() {
     let log = b"execve(\"/a\", 0x08047A9C, 0x08047AA4)  argc = 1\n\
         sendfile(4, 3, 0x08047A9C, 100)\t\t= 100\nsendfile(4, 3, 0x00000000, 100)\t\t= 100\n";
