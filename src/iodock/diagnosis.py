@@ -61,7 +61,8 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:
-    """What rules know of a store."""
+    """What rules know of a store. Raises RequestError for one without calls."""
+    store.need_calls()
     store.hold_small()
     profile = Profile(store)
     profile.need(["uses"])

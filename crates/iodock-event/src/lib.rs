@@ -29,8 +29,8 @@ pub use fault::{FaultBatch, FaultKind, FileMap, PageFault};
 pub use loss::{LossKind, Losses, Place};
 pub use page::{FileIdentity, Identity, PageCause, PageRun};
 pub use record::{
-    AsyncItem, Batch, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record, RecordSource,
-    SourceCounts, SourceError, Start, TaskEnd, Text,
+    AsyncItem, Batch, CallTotal, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record,
+    RecordSource, SourceCounts, SourceError, Start, TaskEnd, Text,
 };
 pub use sample::{Mount, Sample, SampleKind, TaskUsage};
 pub use tables::{

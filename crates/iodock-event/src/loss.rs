@@ -34,6 +34,8 @@ losses! {
     UnknownParent "unknown-parent" "no fork or clone of these processes was seen, or (in a name space of process ids of its own) the numbers of their parents can't be told: of a log, trace the parent too, with -f",
     TruncatedPaths "truncated-paths" "these names were cut where they were longer than is kept (of a recording 4,096 bytes): a log has them with a larger -s of strace",
     UnshownNames "unshown-names" "the tracer printed addresses where these names of files stand: use a perf that was built with BPF, as root (perf version --build-options), or record with iodock record or strace",
+    LateRefusals "late-refusals" "a seccomp filter answered these calls with SIGSYS, which the log shows far behind them: what stood for their results was taken for one; record with iodock record",
+    DifferingTotals "differing-totals" "the rows of the table do not add up to its last line: some are missing or were changed; write it again with strace -c",
     CutDescriptors "cut-descriptors" "strace -s 0 and -s 1 leave out the descriptors of pipes and socket pairs: re-run strace with -s 2 or more, or without -s",
     UnknownOffsets "unknown-offsets" "the order of these threads' calls is not known: re-run strace with -ttt -T",
     PassedDescriptors "passed-descriptors" "these were handed to other processes over a socket (SCM_RIGHTS), and both move one position from then on: offsets through them are not known",

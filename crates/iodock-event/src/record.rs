@@ -264,6 +264,55 @@ pub struct Fork {
     pub call: CallId,
 }
 
+/// What a source says of one call in sum only, as it shows no single one. `None` where it does not say; ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTotal {
+    pub call: CallId,
+    pub calls: Option<i64>,
+    pub errors: Option<i64>,
+    /// Inside the calls.
+    pub time: Option<i64>,
+    pub shortest: Option<i64>,
+    pub longest: Option<i64>,
+    /// System CPU time.
+    pub sys_cpu: Option<i64>,
+    pub least_sys_cpu: Option<i64>,
+    pub most_sys_cpu: Option<i64>,
+}
+
+impl CallTotal {
+    /// One of which nothing is known.
+    pub fn new(call: CallId) -> CallTotal {
+        CallTotal {
+            call,
+            calls: None,
+            errors: None,
+            time: None,
+            shortest: None,
+            longest: None,
+            sys_cpu: None,
+            least_sys_cpu: None,
+            most_sys_cpu: None,
+        }
+    }
+
+    /// Both in one: known only where both are.
+    pub fn with(&self, other: &CallTotal) -> CallTotal {
+        let both = |join: fn(i64, i64) -> i64, one: Option<i64>, other: Option<i64>| Some(join(one?, other?));
+        CallTotal {
+            call: self.call,
+            calls: both(i64::saturating_add, self.calls, other.calls),
+            errors: both(i64::saturating_add, self.errors, other.errors),
+            time: both(i64::saturating_add, self.time, other.time),
+            shortest: both(i64::min, self.shortest, other.shortest),
+            longest: both(i64::max, self.longest, other.longest),
+            sys_cpu: both(i64::saturating_add, self.sys_cpu, other.sys_cpu),
+            least_sys_cpu: both(i64::min, self.least_sys_cpu, other.least_sys_cpu),
+            most_sys_cpu: both(i64::max, self.most_sys_cpu, other.most_sys_cpu),
+        }
+    }
+}
+
 /// Counts that a source keeps beside its records.
 #[derive(Clone, Debug, Default)]
 pub struct SourceCounts {
@@ -298,6 +347,8 @@ pub struct Batch {
     pub bytes: Vec<u8>,
     pub items: Vec<AsyncItem>,
     pub forks: Vec<Fork>,
+    /// Of a source that shows no calls.
+    pub totals: Vec<CallTotal>,
     pub counts: SourceCounts,
     pub losses: Losses,
 }
@@ -327,6 +378,7 @@ impl Batch {
         self.bytes.clear();
         self.items.clear();
         self.forks.clear();
+        self.totals.clear();
         self.counts = SourceCounts::default();
         self.losses = Losses::default();
     }

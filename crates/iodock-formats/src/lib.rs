@@ -15,9 +15,11 @@ mod sniff;
 mod splitter;
 mod stream;
 
+pub mod freebsd_truss;
 pub mod perf_trace;
 pub mod refused;
 pub mod strace;
+pub mod strace_table;
 pub mod truss;
 
 pub use format::{Chunk, Head, Lines, LogFormat, LogReader, LogSource, ReadOptions};
@@ -26,4 +28,11 @@ pub use sniff::{is_format, open_input, open_log};
 pub use stream::start;
 
 /// Every format that is read. Order does not matter: the most confident one reads the log.
-pub static FORMATS: &[&dyn LogFormat] = &[&strace::Strace, &truss::Truss, &perf_trace::PerfTrace];
+pub static FORMATS: &[&dyn LogFormat] = &[
+    &strace::Strace,
+    &truss::Truss,
+    &freebsd_truss::FreebsdTruss,
+    &perf_trace::PerfTrace,
+    &strace_table::StraceTable { wall_clock: false },
+    &strace_table::StraceTable { wall_clock: true },
+];

@@ -169,3 +169,32 @@ fn a_tracer_that_leaves_says_so() {
     sleeper.kill().unwrap();
     sleeper.wait().unwrap();
 }
+
+/// The program itself says that two of its calls were answered by a signal: it ends with 0 then.
+#[test]
+fn calls_that_a_filter_answers_have_no_result() {
+    let folder = scratch("refused");
+    let program = folder.join("refused");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../iodock-record/tests/programs/refused.c");
+    let compiled = Command::new("cc").arg(source).arg("-o").arg(&program).status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+    for options in ["-f -ttt -T", "-f -T -y", "-f -z", "-tt", "-f -r -T -e trace=!openat"] {
+        let log = folder.join("log");
+        let mut command = Command::new("strace");
+        command.args(options.split(' ')).arg("-o").arg(&log).arg(&program);
+        if !command.status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped {options}: this strace can't");
+            continue;
+        }
+        for chunk_size in [1 << 20, 3000] {
+            let tally = read_file(&log, &small_chunks(chunk_size)).unwrap();
+            let late = tally.losses.count(LossKind::LateRefusals);
+            let refused = ["pwrite64", "rmdir"].map(|name| &tally.calls[name]);
+            let without: u64 = refused.iter().map(|call| call.noresult).sum();
+            assert_eq!((without + late, late), (2, if chunk_size < 1 << 20 { late } else { 0 }), "{options}");
+            assert_eq!(refused[0].bytes_written, if refused[0].noresult == 1 { 0 } else { 18 });
+            assert_eq!((tally.calls["write"].success, tally.calls["write"].bytes_written), (1, 1));
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -60,6 +60,8 @@ pub fn import(
         run(opened.streams, opened.tracker, options.coverage_bytes, &mut sink, progress, cancel)?;
     imported.losses.merge(&opened.losses);
     fill_manifest(&mut manifest, &imported);
+    let totals: Vec<_> = imported.totals.values().copied().collect();
+    sink.writer.write_totals(&totals)?;
     let mut summary = summary_of(&imported);
     summary.formats = opened.formats.iter().map(|name| name.to_string()).collect();
     summary.store = sink.writer.finish(&imported.tracked.tables, manifest)?;

@@ -61,7 +61,14 @@ pub fn open_logs(options: &LogOptions) -> Result<Opened, ImportError> {
         coarse += u64::from(source.resolution().is_none_or(|resolution| resolution >= SECOND));
         streams.push(Stream::new(source, space_number(place)?)?);
     }
-    let alone = streams.len() == 1;
+    let counting = streams.iter().filter(|stream| stream.counts_only()).count();
+    if counting > 0 && counting < streams.len() {
+        return Err(ImportError::Usage {
+            message: "logs of calls and tables of counts don't make one run".into(),
+            hint: "import the tables of strace -c into a store of their own".into(),
+        });
+    }
+    let alone = streams.len() == 1 || counting > 0;
     let unordered = !alone && (coarse > 0 || streams.iter().any(|stream| !stream.has_durations()));
     let mut losses = Losses::default();
     losses.add(LossKind::CoarseTimestamps, if alone { 0 } else { coarse });

@@ -2,7 +2,8 @@
 
 use crate::ImportError;
 use iodock_event::{
-    Batch, Clock, EventColumns, Losses, Phase, RawCall, Record, RecordSource, SourceCounts, UNKNOWN,
+    Batch, CallTotal, Clock, EventColumns, Losses, Phase, RawCall, Record, RecordSource, SourceCounts,
+    UNKNOWN,
 };
 use iodock_tracker::Tracker;
 use std::cmp::Reverse;
@@ -24,6 +25,7 @@ pub struct Stream {
     clock_offset: i64,
     pub counts: SourceCounts,
     pub losses: Losses,
+    pub totals: Vec<CallTotal>,
 }
 
 impl Stream {
@@ -40,6 +42,7 @@ impl Stream {
             clock_offset: 0,
             counts: SourceCounts::default(),
             losses: Losses::default(),
+            totals: Vec::new(),
         };
         stream.ahead = stream.source.next_batch()?;
         Ok(stream)
@@ -61,6 +64,11 @@ impl Stream {
         self.space
     }
 
+    /// Has it counts by call, and no calls?
+    pub fn counts_only(&self) -> bool {
+        self.ahead.as_ref().is_some_and(|first| !first.totals.is_empty())
+    }
+
     /// Do its calls say how long they took? Without that the order of ends is not known.
     pub fn has_durations(&self) -> bool {
         self.ahead.as_ref().is_none_or(|first| first.counts.timed > 0 || first.counts.untimed == 0)
@@ -79,6 +87,7 @@ impl Stream {
         let Some(next) = self.ahead.take() else { return Ok(false) };
         self.counts.add(&next.counts);
         self.losses.merge(&next.losses);
+        self.totals.extend(&next.totals);
         let done = std::mem::replace(&mut self.batch, next);
         self.source.recycle(done);
         self.at = 0;

@@ -2,8 +2,9 @@
 
 use crate::merge::{Merge, Stream};
 use crate::ImportError;
-use iodock_event::{EventColumns, IoTime, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
+use iodock_event::{CallId, CallTotal, EventColumns, IoTime, Losses, Side, SourceCounts, TaskUsage, UNKNOWN};
 use iodock_tracker::{Coverage, IoTimes, Tracked, Tracker};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rows handed to the sink at a time: large enough to make its queue cheap, small enough to stay in cache.
@@ -44,6 +45,8 @@ pub struct Imported {
     pub rows: u64,
     /// Does any call have a duration?
     pub durations: bool,
+    /// By call, of sources that show no calls.
+    pub totals: BTreeMap<CallId, CallTotal>,
     /// Time in I/O calls, where it can be told.
     pub io: Option<IoTime>,
 }
@@ -84,6 +87,7 @@ pub fn run(
     for stream in feed.streams() {
         imported.counts.add(&stream.counts);
         imported.losses.merge(&stream.losses);
+        imported.add_totals(&stream.totals);
     }
     imported.losses.merge(&coverage.losses());
     for (space, usages) in sink.usages()? {
@@ -105,6 +109,14 @@ fn check(cancel: &AtomicBool) -> Result<(), ImportError> {
 }
 
 impl Imported {
+    fn add_totals(&mut self, totals: &[CallTotal]) {
+        for one in totals {
+            self.totals.entry(one.call).and_modify(|sum| *sum = sum.with(one)).or_insert(*one);
+            self.calls = self.calls.saturating_add(one.calls.unwrap_or(0).max(0) as u64);
+            self.durations |= one.time.is_some();
+        }
+    }
+
     fn count(&mut self, rows: &EventColumns) {
         self.rows += rows.len() as u64;
         let second = [Side::Out as u8, Side::New as u8];

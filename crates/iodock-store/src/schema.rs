@@ -90,6 +90,18 @@ pub const ERRNOS: &str = "message errnos {
     required binary name (STRING);
 }";
 
+pub const CALL_TOTALS: &str = "message call_totals {
+    required int32 call_id (INTEGER(16,false));
+    optional int64 calls;
+    optional int64 errors;
+    optional int64 time_ns;
+    optional int64 min_time_ns;
+    optional int64 max_time_ns;
+    optional int64 sys_cpu_ns;
+    optional int64 min_sys_cpu_ns;
+    optional int64 max_sys_cpu_ns;
+}";
+
 pub const MOUNTS: &str = "message mounts {
     required binary mount_point (STRING);
     required binary fs_type (STRING);

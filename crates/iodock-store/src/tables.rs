@@ -4,7 +4,7 @@ use crate::contents::Contents;
 use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter, Written};
-use iodock_event::{CallId, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE};
+use iodock_event::{CallId, CallTotal, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE};
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -106,6 +106,25 @@ fn write_errnos(folder: &Path) -> Result<Written> {
         table.row([Cell::Narrow(id as i32), Cell::text(name)])?;
     }
     table.finish()
+}
+
+pub fn create_totals(folder: &Path) -> Result<TableWriter> {
+    TableWriter::create(&folder.join("call_totals.parquet"), schema::CALL_TOTALS)
+}
+
+pub fn write_total(table: &mut TableWriter, total: &CallTotal) -> Result<()> {
+    let quantity = |value: Option<i64>| value.map_or(Cell::Null, Cell::Wide);
+    table.row([
+        Cell::Narrow(total.call.0.into()),
+        quantity(total.calls),
+        quantity(total.errors),
+        quantity(total.time),
+        quantity(total.shortest),
+        quantity(total.longest),
+        quantity(total.sys_cpu),
+        quantity(total.least_sys_cpu),
+        quantity(total.most_sys_cpu),
+    ])
 }
 
 pub fn create_samples(folder: &Path) -> Result<TableWriter> {

@@ -5,9 +5,10 @@ use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::table::TableWriter;
-use crate::tables::{create_faults, create_mounts, create_pages, create_samples};
-use crate::tables::{write_fault, write_mount, write_pages, write_sample, write_tables, FaultRow, PagesRow};
-use iodock_event::{EventColumns, Mount, Sample, Tables};
+use crate::tables::{create_faults, create_mounts, create_pages, create_samples, create_totals};
+use crate::tables::{write_fault, write_mount, write_pages, write_sample, write_tables, write_total};
+use crate::tables::{FaultRow, PagesRow};
+use iodock_event::{CallTotal, EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
 use std::thread::JoinHandle;
@@ -33,6 +34,7 @@ pub struct StoreWriter {
     mounts: Option<TableWriter>,
     faults: Option<TableWriter>,
     pages: Option<TableWriter>,
+    totals: Option<TableWriter>,
     // Last, so that its folder goes after everything in it was closed.
     place: Place,
 }
@@ -50,7 +52,15 @@ impl StoreWriter {
         let path = path.as_ref();
         let place = if options.complete { Place::complete(path)? } else { Place::new(path, options.force)? };
         let encoder = Some(Encoder::start(EventWriter::create(place.folder(), Limits::default())?));
-        Ok(StoreWriter { encoder, samples: None, mounts: None, faults: None, pages: None, place })
+        Ok(StoreWriter {
+            encoder,
+            samples: None,
+            mounts: None,
+            faults: None,
+            pages: None,
+            totals: None,
+            place,
+        })
     }
 
     /// Hands over rows, best some ten thousand at a time, and gives back emptied columns to fill again
@@ -103,6 +113,18 @@ impl StoreWriter {
         pages.iter().try_for_each(|pages| write_pages(table, pages))
     }
 
+    /// Appends to the table of calls that are known only in sum.
+    pub fn write_totals(&mut self, totals: &[CallTotal]) -> Result<()> {
+        if totals.is_empty() {
+            return Ok(());
+        }
+        let table = match &mut self.totals {
+            Some(table) => table,
+            None => self.totals.insert(create_totals(self.place.folder())?),
+        };
+        totals.iter().try_for_each(|total| write_total(table, total))
+    }
+
     /// Writes the tables and the manifest, whose `tables` and `checksums` (and `first_ts`, `last_ts` where `None`) are
     /// filled in, and gives the store its name. Returns its path.
     pub fn finish(mut self, tables: &Tables, mut manifest: Manifest) -> Result<PathBuf> {
@@ -116,6 +138,7 @@ impl StoreWriter {
             ("mounts", &mut self.mounts),
             ("faults", &mut self.faults),
             ("pages", &mut self.pages),
+            ("call_totals", &mut self.totals),
         ];
         for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {

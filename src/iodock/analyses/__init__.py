@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from typing import TypeVar
 
-from iodock.analyses.base import Analysis
+from iodock.analyses.base import Analysis, Request
 from iodock.errors import RequestError
+from iodock.store import Store
+
+Answered = TypeVar("Answered")
 
 _ORDER = (
     "overview",
@@ -45,11 +51,27 @@ def find(name: str) -> Analysis:
     """The analysis of that name. Raises RequestError."""
     if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
         found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
-        return found
+        return _of_calls(found)
     for point in entry_points(group="iodock.analyses", name=name):
         loaded: Analysis = point.load()
-        return loaded
+        return _of_calls(loaded)
     raise RequestError(f"no such analysis: {name}", f"analyses: {', '.join(listed())}")
+
+
+def _of_calls(analysis: Analysis) -> Analysis:
+    """The same; it refuses a store of counts if it needs calls."""
+    if analysis.counts:
+        return analysis
+    stream = None if analysis.stream is None else _guarded(analysis.stream)
+    return replace(analysis, run=_guarded(analysis.run), stream=stream)
+
+
+def _guarded(answer: Callable[[Store, Request], Answered]) -> Callable[[Store, Request], Answered]:
+    def run(store: Store, asked: Request) -> Answered:
+        store.need_calls()
+        return answer(store, asked)
+
+    return run
 
 
 def every() -> tuple[Analysis, ...]:

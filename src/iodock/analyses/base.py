@@ -55,6 +55,8 @@ class Analysis:
     examples: tuple[str, ...] = ()
     stream: Callable[[Store, Request], Stream] | None = None
     """Where there is one row per event: the same rows, batch by batch."""
+    counts: bool = field(default=False)
+    """Answers from counts by call alone, too (strace -c)."""
     hidden: bool = field(default=False)
     """Made for the report: answers, but is not offered."""
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Totals
 from iodock.errors import RequestError
+from iodock.relations.counted import counted_row, keep_counted, left_out
 from iodock.relations.grouping import (
     CELLS,
     COSTLIEST,
@@ -34,8 +35,12 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     if not keys:
         raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
     grouping = Grouping(keys)
-    selection = select(store, asked.filters)
-    keep_groups(store, grouping, selection, order)
+    selection = None
+    if store.manifest.counts_only:
+        keep_counted(store, grouping, asked.filters, order)
+    else:
+        selection = select(store, asked.filters)
+        keep_groups(store, grouping, selection, order)
     top = asked.options["top"]
     names = ", ".join(f'"{column.name}"' for column in grouping.columns)
     limit = f" WHERE place <= {top}" if top else ""
@@ -62,6 +67,10 @@ def _which(asked: Request) -> str:
 def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:
     groups = int(store.rows(f"SELECT count(*) AS n FROM {GROUPS}")[0]["n"])
     other: dict[str, Any] | None = None
+    if store.manifest.counts_only:
+        if table.num_rows < groups:
+            other = left_out(store, grouping, table.num_rows)
+        return Totals(counted_row(store), other, table.num_rows, groups, noun_of(grouping.keys))
     if table.num_rows < groups:
         keep_other(store, grouping, table.num_rows)
         other = one_row(store, "cells_other")
@@ -73,9 +82,11 @@ ANALYSIS = Analysis(
     title="Calls",
     doc="""Calls with their outcome, time and bytes, one row per key, sorted by total time. Without --by, one
 row per system call. A call with two ends (rename, sendfile) counts once in each row that it belongs to, and
-once in the total.""",
+once in the total. Of counts alone (a table of strace -c) all calls are shown, by call, family or class; what
+the table does not tell is empty.""",
     columns=(KEYS["call"].column, *MEASURES),
     run=run,
+    counts=True,
     options=(
         Option("by", "keys", ("call",), f"group by these keys: {', '.join(KEYS)}"),
         Option("top", "int", None, "only the N costliest rows, the rest as one row 'other'"),

@@ -20,6 +20,7 @@ _EXAMPLES = (
     "iodock import trace.*.log.xz --rank-from 'trace.{rank}.log.xz' -o run.iodock",
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
 )
+_OF_COUNTS = ("strace-c", "strace-c-w")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -72,8 +73,9 @@ def command(
     coverage_memory: int | None,
     quiet: bool,
 ) -> None:
-    """Turn logs of strace, truss or perf trace into a store. Several logs are one run (strace -ff, one per
-    rank); - is standard input; .gz, .xz and .zst are read as they are. Prints the store's name."""
+    """Turn logs of strace, truss (illumos, Solaris, FreeBSD) or perf trace into a store. Several logs are one
+    run (strace -ff, one per rank); - is standard input; .gz, .xz and .zst are read as they are. A table of
+    strace -c becomes a store of counts. Prints the store's name."""
     from iodock.capture import import_logs
     from iodock.cli.progress import ProgressBar
 
@@ -96,6 +98,8 @@ def command(
     seconds = time.monotonic() - began
     rate = f", {found.lines / seconds / 1e6:.1f} M lines/s" if seconds > 1 else ""
     counts = f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"
+    if all(form in _OF_COUNTS for form in found.formats):
+        counts = f"counts of {found.calls:,} calls"
     print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
     for loss in found.losses:
         say(f"note: {loss.name} ({loss.count:,}): {loss.cure}")

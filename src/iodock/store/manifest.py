@@ -48,10 +48,22 @@ class Manifest:
         return bool(self.source.get("durations"))
 
     @property
+    def counts_only(self) -> bool:
+        """Whether the source shows counts by call, and no calls (strace -c)."""
+        return bool(self.rows.get("call_totals"))
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What must stand beside every number of this store."""
         found = []
-        if self.source.get("calls") and not self.durations:
+        if self.counts_only:
+            found.append("these are counts by call, on files or not; what is not counted is empty")
+        if self.counts_only and not self.durations:
+            found.append(
+                "strace -c counts system CPU time; a table made with -w has times inside the calls: import "
+                "it with --format strace-c-w"
+            )
+        elif self.source.get("calls") and not self.durations:
             found.append("this source has no call durations, so times are empty")
         if not self.checksums and self.rows:
             found.append(checksums.NONE)

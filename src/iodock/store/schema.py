@@ -141,6 +141,22 @@ ERRNOS = StoreTable(
     name VARCHAR the error
     """),
 )
+CALL_TOTALS = StoreTable(
+    "call_totals",
+    "call_totals.parquet",
+    "counts by call, of a source that shows no calls (strace -c); then there are no events",
+    _columns("""
+    call_id USMALLINT which call: calls.id
+    calls BIGINT how often it returned
+    errors BIGINT how often it failed
+    time_ns BIGINT ns inside the calls
+    min_time_ns BIGINT ns inside the shortest call
+    max_time_ns BIGINT ns inside the longest call
+    sys_cpu_ns BIGINT system CPU ns of the calls
+    min_sys_cpu_ns BIGINT least system CPU ns of a call
+    max_sys_cpu_ns BIGINT most system CPU ns of a call
+    """),
+)
 MOUNTS = StoreTable(
     "mounts",
     "mounts.parquet",
@@ -193,7 +209,7 @@ PAGES = StoreTable(
     is_written BOOLEAN whether a write made them; false: they were brought in to be read; null: not known
     """),
 )
-TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES)
+TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES, CALL_TOTALS)
 
 STORED_DURATIONS = StoreTable(
     "stored_durations",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from iodock.errors import IodockError, StoreError
+from iodock.errors import IodockError, RequestError, StoreError
 from iodock.store.engine import Engine
 from iodock.store.folds import EventFold
 from iodock.store.manifest import Manifest, read_manifest
@@ -63,6 +63,14 @@ class Store:
     def check(self) -> None:
         """Raises StoreError if any file of it is not as it was written."""
         self.engine.check()
+
+    def need_calls(self) -> None:
+        """Raises RequestError if it holds counts by call, and no calls."""
+        if self.manifest.counts_only:
+            raise RequestError(
+                f"{self.name}: holds counts by call only (strace -c): no files, sizes, order or processes",
+                "see them with iodock show summary; for more record the program, or import a log of calls",
+            )
 
     @property
     def name(self) -> str:

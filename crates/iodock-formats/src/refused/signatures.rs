@@ -2,9 +2,10 @@
 
 use super::Signature;
 
-const READ: &str = "iodock reads logs of strace and perf trace (Linux) and of truss (illumos, Solaris)";
+const READ: &str =
+    "iodock reads logs of strace and perf trace (Linux) and of truss (illumos, Solaris, FreeBSD)";
 const ON_LINUX: &str = "record the program with iodock record, or with strace -f -ttt -T -o run.log COMMAND";
-const ON_FREEBSD: &str = READ;
+const ON_FREEBSD: &str = "record again with truss -f -H -a -d -D -o run.truss COMMAND";
 
 const fn of(name: &'static str, what: &'static str, hint: &'static str) -> Signature {
     Signature { name, what, hint, title: &[], lines: &[], magic: &[] }
@@ -52,10 +53,6 @@ pub static SIGNATURES: &[Signature] = &[
             r"^(\d+:\s+)?_exit: ",
         ],
         ..of("aix-truss", "a truss log of AIX", READ)
-    },
-    Signature {
-        lines: &[r"\)\s+ERR#\d+ '", r"\)\s+= -?\w+ \(0x[0-9a-f]+\)$"],
-        ..of("freebsd-truss", "a truss log of FreeBSD", READ)
     },
     Signature {
         // tusc of HP-UX pads with points.

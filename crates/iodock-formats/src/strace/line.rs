@@ -4,6 +4,7 @@ use super::eights;
 use super::lexer::Lexer;
 use super::prefix::{self, Prefix};
 use super::{arguments, ending};
+use crate::strace_table;
 use iodock_event::{Action, Batch, Fork, Outcome, RawCall, TaskEnd, Text};
 use memchr::memmem;
 
@@ -191,26 +192,12 @@ fn is_message(text: &[u8]) -> bool {
     digits > 0 && NUMBERED.iter().any(|&what| rest[digits..].starts_with(what))
 }
 
-/// The tables of `-c` and `-C`.
+/// The tables of `-c` and `-C`, whatever columns they have.
 pub fn is_table(text: &[u8]) -> bool {
-    if text.starts_with(b"% time") || text.starts_with(b"System call usage summary") {
-        return true;
-    }
-    if text.starts_with(b"------") {
-        return text.iter().all(|byte| matches!(byte, b'-' | b' '));
-    }
-    let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-    let numeric = |word: &[u8]| word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
-    let Some(name) = words.next_back() else { return false };
-    let named =
-        name.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'?')) && !numeric(name);
-    let mut count = 0;
-    named
-        && words.all(|word| {
-            count += 1;
-            numeric(word)
-        })
-        && (3..=9).contains(&count)
+    text.starts_with(b"System call usage summary")
+        || strace_table::is_header(text)
+        || strace_table::is_rule(text)
+        || strace_table::is_row(text)
 }
 
 /// Fills `raw` from the text of a whole call. `None` if that is not what it is: a cut or garbled line.

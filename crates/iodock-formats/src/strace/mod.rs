@@ -15,6 +15,7 @@ mod line;
 mod names;
 mod prefix;
 mod reader;
+mod refused;
 mod settle;
 mod structures;
 mod survey;
@@ -28,6 +29,7 @@ mod values;
 use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 pub(crate) use arguments::OTHER_COMMAND;
 use iodock_event::SourceError;
+pub(crate) use names::known_call;
 use reader::StraceReader;
 use std::sync::{Arc, Mutex};
 pub(crate) use survey::is_own_line;
@@ -101,6 +103,6 @@ fn only_a_summary(input: &Input) -> SourceError {
         file: input.file().to_string(),
         line: Some(1),
         message: "is only strace's summary table: it holds no calls".into(),
-        hint: "re-run strace without -c, or with -C, which writes the calls too".into(),
+        hint: "leave out --format: it is read as strace-c, of counts; for more re-run strace without -c, or with -C, which writes the calls too".into(),
     }
 }

@@ -155,6 +155,9 @@ impl<'a> Pass<'a> {
                 // With -r the next line counts from this one.
                 self.time(self.tid(&prefix), prefix.stamp);
                 self.signal(name);
+                if name == b"SIGSYS" {
+                    self.refused(self.tid(&prefix), line);
+                }
                 true
             }
             Kind::Noise => true,
@@ -163,7 +166,7 @@ impl<'a> Pass<'a> {
     }
 
     #[inline(always)]
-    fn tid(&self, prefix: &Prefix) -> u32 {
+    pub(super) fn tid(&self, prefix: &Prefix) -> u32 {
         prefix.tid.unwrap_or(self.owner.tid)
     }
 

@@ -1,6 +1,7 @@
 //! The in-order step: joins calls that begin in one chunk and end in a later one.
 
 use super::join;
+use super::refused::take_back;
 use super::threads::Span;
 use super::times::{Timeline, Times};
 use super::untagged::Change;
@@ -20,6 +21,8 @@ pub struct Notes {
     pub first_line: u64,
     /// What concerns calls begun in earlier chunks, in the order of lines.
     pub crossings: Vec<Crossing>,
+    /// Records of calls that a seccomp filter refused.
+    pub refused: Vec<usize>,
     /// Calls open at the chunk's end.
     pub open: Vec<(u32, Open)>,
 }
@@ -80,6 +83,7 @@ impl State {
                 }
             }
         }
+        take_back(&notes.refused, &mut chunk.batch);
         insert_all(&mut chunk.batch.records, interrupted);
         for (tid, mut open) in notes.open {
             if open.start != UNKNOWN {

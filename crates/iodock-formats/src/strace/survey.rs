@@ -152,7 +152,8 @@ impl Survey {
     pub fn confidence(&self) -> u8 {
         let good = self.calls + self.events.min(self.calls.max(4)) + u32::from(self.tables > 2) * self.tables;
         let all = good + self.unknown;
-        if good == 0 || (good < 3 && self.unknown > 20) {
+        let only_a_table = self.calls == 0 && self.tables > 2;
+        if only_a_table || good == 0 || (good < 3 && self.unknown > 20) {
             return 0;
         }
         (40 + 58 * good / all) as u8

@@ -93,6 +93,7 @@ CLOCKS = {
 CAPTURED = {
     "strace": N_("strace log"),
     "truss": N_("truss log"),
+    "freebsd-truss": N_("FreeBSD truss log"),
     "perf-trace": N_("perf trace log"),
     "ptrace": N_("live recording (ptrace)"),
     "rewrite": N_("live recording (rewrite)"),

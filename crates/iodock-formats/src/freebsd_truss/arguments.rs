@@ -1,0 +1,278 @@
+//! The arguments between a call's brackets, into the fields that its roles name.
+
+use crate::strace::{number, OTHER_COMMAND};
+use iodock_event::{
+    constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, NO_FD, UNKNOWN, UNSHOWN_OFFSET,
+};
+
+/// No call has more arguments.
+const MOST: usize = 8;
+/// FreeBSD's AT_FDCWD.
+const FREEBSD_AT_FDCWD: i64 = -100;
+
+/// Fills `raw` from `text` (what stands between the brackets). `false` if it can't be taken apart.
+pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
+    let spec = raw.call.spec();
+    let mut values = [&b""[..]; MOST];
+    let Some(count) = split(text, spec, &mut values) else { return false };
+    for (index, &role) in roles(spec).iter().enumerate().take(count) {
+        fill_one(role, values[index], spec, raw, batch);
+    }
+    // Before FreeBSD 10 a gap in registers stands before a length of 64 bits.
+    if spec.action == Action::Truncate && count == 3 {
+        raw.argument = integer(values[2]);
+    }
+    true
+}
+
+/// The roles of a call whose arguments FreeBSD has in another order.
+fn roles(spec: &CallSpec) -> &'static [Role] {
+    match spec.name {
+        "sendfile" => &[Role::Fd, Role::Fd2, Role::Offset, Role::Size],
+        _ => spec.roles,
+    }
+}
+
+/// Splits at the commas between arguments; `None` if a text or structure does not end.
+fn split<'a>(text: &'a [u8], spec: &CallSpec, values: &mut [&'a [u8]; MOST]) -> Option<usize> {
+    let (mut at, mut count) = (0, 0);
+    while at < text.len() && count < MOST {
+        let end = value_end(text, at, spec)?;
+        values[count] = &text[at..end];
+        count += 1;
+        // The comma.
+        at = end + 1;
+    }
+    Some(count)
+}
+
+fn value_end(text: &[u8], at: usize, spec: &CallSpec) -> Option<usize> {
+    match text[at] {
+        b'"' if only_text(spec) => last_text_end(text, at),
+        b'"' => text_end(text, at),
+        b'{' | b'[' => structure_end(text, at),
+        _ => {
+            let comma = memchr::memchr(b',', &text[at..]).map_or(text.len(), |comma| at + comma);
+            // `0x40087468 { IOR 0x74('t'), 104, 8 }`
+            match memchr::memmem::find(&text[at..comma], b" { ") {
+                Some(open) => structure_end(text, at + open + 1),
+                None => Some(comma),
+            }
+        }
+    }
+}
+
+/// Is only one of the call's arguments a text? Then the last quote ends it, whatever the text holds.
+fn only_text(spec: &CallSpec) -> bool {
+    let names = spec.roles.iter().filter(|role| matches!(role, Role::Path | Role::Path2)).count();
+    match spec.action {
+        Action::Read | Action::Write | Action::PositionedRead | Action::PositionedWrite => true,
+        Action::Exec | Action::Readlink | Action::Symlink => false,
+        _ => names == 1,
+    }
+}
+
+/// Behind the quote that ends the text at `at`, and the `...` of one that was cut.
+fn text_end(text: &[u8], at: usize) -> Option<usize> {
+    memchr::memchr_iter(b'"', &text[at + 1..]).find_map(|quote| closed(text, at + 1 + quote))
+}
+
+fn last_text_end(text: &[u8], at: usize) -> Option<usize> {
+    memchr::memrchr_iter(b'"', &text[at + 1..]).find_map(|quote| closed(text, at + 1 + quote))
+}
+
+/// Behind this quote and its `...`, if an argument can end there.
+fn closed(text: &[u8], quote: usize) -> Option<usize> {
+    let cut = text[quote + 1..].starts_with(b"...");
+    let end = quote + 1 + if cut { 3 } else { 0 };
+    matches!(text.get(end), None | Some(b',' | b' ' | b'}' | b']')).then_some(end)
+}
+
+/// Behind the bracket that closes the one at `at`.
+fn structure_end(text: &[u8], at: usize) -> Option<usize> {
+    let (mut depth, mut at) = (0usize, at);
+    loop {
+        match text.get(at)? {
+            b'"' => {
+                at = text_end(text, at)?;
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        at += 1;
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+fn fill_one(role: Role, value: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Batch) {
+    match role {
+        Role::Fd | Role::DirFd => raw.fd = descriptor(value),
+        Role::Fd2 | Role::DirFd2 => raw.fd2 = descriptor(value),
+        Role::Path => raw.path = name(value, batch),
+        Role::Path2 => raw.path2 = name(value, batch),
+        Role::Size => raw.requested = integer(value),
+        Role::Vector => raw.requested = vector(value),
+        Role::Offset => raw.offset = integer(value),
+        Role::OffsetPointer => raw.offset = pointed(value),
+        Role::OffsetPointer2 => raw.offset2 = pointed(value),
+        Role::Flags if spec.action == Action::Fcntl => raw.flags = command(value),
+        Role::Flags if spec.action == Action::Open => raw.flags = flags(value, open_flags),
+        Role::Flags if spec.action == Action::Ioctl => {
+            raw.flags = constants::value(value).unwrap_or(OTHER_COMMAND);
+        }
+        Role::Flags => raw.flags = flags(value, |number| number as u64),
+        // Of F_SETFL the flags of open.
+        Role::Argument if spec.action == Action::Fcntl && raw.flags == constants::F_SETFL => {
+            raw.argument = flags(value, open_flags) as i64;
+        }
+        Role::Argument => raw.argument = flags(value, |number| number as u64) as i64,
+        Role::Arguments => raw.argv = words(value, batch),
+        Role::NewPair => new_pair(value, raw),
+        Role::StatBuffer => stat(value, raw),
+        _ => {}
+    }
+}
+
+fn integer(value: &[u8]) -> i64 {
+    number(value).unwrap_or(UNKNOWN)
+}
+
+fn descriptor(value: &[u8]) -> i32 {
+    match number(value) {
+        _ if value == b"AT_FDCWD" => AT_FDCWD,
+        Some(FREEBSD_AT_FDCWD) => AT_FDCWD,
+        Some(number) => i32::try_from(number).unwrap_or(NO_FD),
+        None => NO_FD,
+    }
+}
+
+/// truss shows only where an offset lies, and 0 where there is none; newer ones `{ 0x200 }`.
+fn pointed(value: &[u8]) -> i64 {
+    if let Some(inner) = value.strip_prefix(b"{ ").and_then(|inner| inner.strip_suffix(b" }")) {
+        return integer(inner);
+    }
+    match number(value) {
+        Some(0) | None => UNKNOWN,
+        Some(_) => UNSHOWN_OFFSET,
+    }
+}
+
+/// A name as it stands between its quotes; none where truss could only print the address.
+fn name(value: &[u8], batch: &mut Batch) -> Text {
+    let inner = value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
+    inner.map_or(Text::NONE, |inner| batch.push_text(inner))
+}
+
+/// The sum of the lengths in `[{"abc",3},{0x7ff,10}]`; unknown if not all are shown.
+fn vector(value: &[u8]) -> i64 {
+    let Some(mut rest) = value.strip_prefix(b"[") else { return UNKNOWN };
+    let mut sum = 0i64;
+    while rest.first() == Some(&b'{') {
+        let Some(end) = structure_end(rest, 0) else { return UNKNOWN };
+        let length = memchr::memrchr(b',', &rest[..end]).and_then(|comma| number(&rest[comma + 1..end - 1]));
+        let Some(length) = length else { return UNKNOWN };
+        sum = sum.saturating_add(length);
+        rest = rest[end..].strip_prefix(b",").unwrap_or(&rest[end..]);
+    }
+    if rest == b"]" {
+        sum
+    } else {
+        UNKNOWN
+    }
+}
+
+/// What names and numbers in `A|B|0x4` sum up to, as Linux numbers. `freebsd` translates a number.
+fn flags(value: &[u8], freebsd: fn(i64) -> u64) -> u64 {
+    let one = |word: &[u8]| match number(word) {
+        Some(number) => freebsd(number),
+        None if word == b"O_FSYNC" => constants::O_SYNC,
+        None => constants::value(word).unwrap_or(0),
+    };
+    value.split(|&byte| byte == b'|').map(one).fold(0, |sum, flag| sum | flag)
+}
+
+/// FreeBSD's open flags (sys/fcntl.h) in Linux' numbers.
+fn open_flags(number: i64) -> u64 {
+    const FLAGS: &[(i64, u64)] = &[
+        (0x1, constants::O_WRONLY),
+        (0x2, constants::O_RDWR),
+        (0x4, constants::O_NONBLOCK),
+        (0x8, constants::O_APPEND),
+        (0x40, constants::O_ASYNC),
+        (0x80, constants::O_SYNC),
+        (0x100, constants::O_NOFOLLOW),
+        (0x200, constants::O_CREAT),
+        (0x400, constants::O_TRUNC),
+        (0x800, constants::O_EXCL),
+        (0x1_0000, constants::O_DIRECT),
+        (0x2_0000, constants::O_DIRECTORY),
+        (0x10_0000, constants::O_CLOEXEC),
+        (0x40_0000, constants::O_PATH),
+        (0x100_0000, constants::O_DSYNC),
+    ];
+    FLAGS.iter().filter(|&&(freebsd, _)| number & freebsd != 0).fold(0, |sum, &(_, flag)| sum | flag)
+}
+
+/// The command of fcntl: a name, or (before FreeBSD 7) FreeBSD's number, of which the first five are Linux's.
+fn command(value: &[u8]) -> u64 {
+    match value {
+        b"F_DUP2FD_CLOEXEC" => constants::F_DUP2FD,
+        _ => match number(value) {
+            Some(number @ 0..=4) => number as u64,
+            Some(10 | 18) => constants::F_DUP2FD,
+            Some(17) => constants::F_DUPFD_CLOEXEC,
+            Some(_) => OTHER_COMMAND,
+            None => constants::value(value).unwrap_or(OTHER_COMMAND),
+        },
+    }
+}
+
+/// `[ "ls", "-l" ]` as NUL-separated bytes; without `-a` an address.
+fn words(value: &[u8], batch: &mut Batch) -> Text {
+    let Some(mut rest) = value.strip_prefix(b"[ ") else { return Text::NONE };
+    let start = batch.bytes.len();
+    while rest.first() == Some(&b'"') {
+        let Some(end) = text_end(rest, 0) else { break };
+        if batch.bytes.len() > start {
+            batch.bytes.push(0);
+        }
+        let inner = &rest[1..end];
+        batch.bytes.extend_from_slice(inner.strip_suffix(b"\"").unwrap_or(inner));
+        rest = rest[end..].strip_prefix(b", ").unwrap_or_default();
+    }
+    Text { start: start as u32, length: (batch.bytes.len() - start) as u32 }
+}
+
+/// `{ 3, 4 }` of pipe; of pipe2 truss shows an address.
+fn new_pair(value: &[u8], raw: &mut RawCall) {
+    let inner = value.strip_prefix(b"{ ").and_then(|inner| inner.strip_suffix(b" }"));
+    let Some((inner, comma)) = inner.and_then(|inner| Some((inner, memchr::memchr(b',', inner)?))) else {
+        return;
+    };
+    raw.fd = descriptor(&inner[..comma]);
+    raw.fd2 = descriptor(inner[comma + 1..].trim_ascii());
+}
+
+/// `{ mode=-rw-r--r-- ,inode=5,size=35,blksize=32768 }`: the mode is as ls prints it.
+fn stat(value: &[u8], raw: &mut RawCall) {
+    let Some(rest) = value.strip_prefix(b"{ mode=") else { return };
+    raw.stat_type = match rest.first() {
+        Some(b'-') => 0o10,
+        Some(b'd') => 0o4,
+        Some(b'l') => 0o12,
+        Some(b'c') => 0o2,
+        Some(b'b') => 0o6,
+        Some(b'p') => 0o1,
+        Some(b's') => 0o14,
+        _ => 0,
+    };
+    if let Some(at) = memchr::memmem::find(rest, b",size=") {
+        let size = &rest[at + b",size=".len()..];
+        let end = size.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(size.len());
+        raw.stat_size = integer(&size[..end]);
+    }
+}

@@ -1,0 +1,218 @@
+//! One line: who, when, and what.
+
+use crate::strace::number;
+
+/// Nanoseconds in a second.
+const SECOND: i64 = 1_000_000_000;
+/// Ids of threads begin above those of processes (sys/proc.h: PID_MAX).
+const LAST_PID: u32 = 99_999;
+
+/// What stands before the call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prefix {
+    /// `-f`
+    pub pid: Option<u32>,
+    /// `-H`
+    pub tid: Option<u32>,
+    /// ns, `columns` of them.
+    pub stamps: [i64; 2],
+    pub columns: usize,
+    /// Where the rest begins.
+    pub body: usize,
+}
+
+/// A line's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    Call(Call<'a>),
+    /// `process exit, rval = 0`
+    Exited(i64),
+    /// `process killed, signal = 9 (core dumped)`
+    Killed {
+        signal: i64,
+        core_dumped: bool,
+    },
+    /// `<thread 100123 exited>`
+    ThreadExited,
+    /// `SIGNAL 20 (SIGCHLD) code=CLD_EXITED ...`: what stands in the brackets, else the number.
+    Signal(&'a [u8]),
+    /// Known, and nothing to count.
+    Known,
+    Unreadable,
+}
+
+/// A call as it stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call<'a> {
+    pub name: &'a [u8],
+    /// Between the brackets.
+    pub arguments: &'a [u8],
+    pub ending: Ending,
+}
+
+/// What stands behind a call's brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// `= 3 (0x3)`
+    Result(i64),
+    /// `ERR#2 'No such file or directory'`, `ERESTART`: FreeBSD's number.
+    Error(i64),
+    /// `EJUSTRETURN`: it succeeded, and returns nowhere (sigreturn).
+    JustReturned,
+    /// The thread ended in it.
+    Nothing,
+}
+
+/// Reads the prefix of `line`: `  739: `, `  739 100123: `, `100123: `, then up to two columns `0.001234567 `.
+pub fn prefix(line: &[u8]) -> Prefix {
+    let mut prefix = Prefix::default();
+    let mut at = owner(line, &mut prefix);
+    while prefix.columns < prefix.stamps.len() {
+        let Some((stamp, end)) = column(line, at) else { break };
+        prefix.stamps[prefix.columns] = stamp;
+        prefix.columns += 1;
+        at = end;
+    }
+    prefix.body = at;
+    prefix
+}
+
+/// Fills in the numbers before the colon; gives what comes behind, or 0.
+fn owner(line: &[u8], prefix: &mut Prefix) -> usize {
+    let Some((first, end)) = digits(line, blanks(line, 0)) else { return 0 };
+    let second = digits(line, blanks(line, end)).filter(|_| end < blanks(line, end));
+    let end = second.map_or(end, |(_, end)| end);
+    if !line[end..].starts_with(b": ") {
+        return 0;
+    }
+    match second {
+        Some((tid, _)) => (prefix.pid, prefix.tid) = (Some(first), Some(tid)),
+        None if first > LAST_PID => prefix.tid = Some(first),
+        None => prefix.pid = Some(first),
+    }
+    end + 2
+}
+
+fn digits(line: &[u8], from: usize) -> Option<(u32, usize)> {
+    let length = line[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = std::str::from_utf8(&line[from..from + length]).ok()?.parse().ok()?;
+    Some((number, from + length))
+}
+
+fn blanks(line: &[u8], from: usize) -> usize {
+    from + line[from..].iter().take_while(|&&byte| byte == b' ').count()
+}
+
+/// `0.001234567 `, of nine decimals.
+fn column(line: &[u8], at: usize) -> Option<(i64, usize)> {
+    let (seconds, point) = digits(line, at)?;
+    let (part, end) = digits(line, point + usize::from(line.get(point) == Some(&b'.')))?;
+    let whole = line[point] == b'.' && end == point + 10 && line.get(end) == Some(&b' ');
+    whole.then_some((i64::from(seconds) * SECOND + i64::from(part), end + 1))
+}
+
+/// Reads what stands behind the prefix.
+pub fn body(text: &[u8]) -> Body<'_> {
+    if let Some(call) = name_length(text).and_then(|open| call(text, open)) {
+        return Body::Call(call);
+    }
+    other(text)
+}
+
+/// The length of the name at the beginning, if a bracket opens right behind it. `compat11.stat`, `#482`.
+fn name_length(text: &[u8]) -> Option<usize> {
+    let length =
+        text.iter().position(|byte| !(byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'#')))?;
+    (length > 0 && text[length] == b'(' && !text[0].is_ascii_digit()).then_some(length)
+}
+
+fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
+    let mut end = text.len();
+    loop {
+        let close = memchr::memrchr(b')', text.get(open + 1..end)?)? + open + 1;
+        let tail = text[close + 1..].trim_ascii();
+        let name = &text[..open];
+        if let Some(ending) = ending(tail).filter(|&one| one != Ending::Nothing || ends_a_thread(name)) {
+            return Some(Call { name, arguments: &text[open + 1..close], ending });
+        }
+        end = close;
+    }
+}
+
+/// Calls that may stand without a result.
+fn ends_a_thread(name: &[u8]) -> bool {
+    matches!(name, b"exit" | b"_exit" | b"sys_exit" | b"thr_exit" | b"linux_exit" | b"linux_exit_group")
+}
+
+fn ending(tail: &[u8]) -> Option<Ending> {
+    match tail {
+        b"" => return Some(Ending::Nothing),
+        b"ERESTART" => return Some(Ending::Error(-1)),
+        b"EJUSTRETURN" => return Some(Ending::JustReturned),
+        _ => {}
+    }
+    if let Some(rest) = tail.strip_prefix(b"ERR#") {
+        let blank = memchr::memchr(b' ', rest)?;
+        let message = rest[blank + 1..].strip_prefix(b"'")?.ends_with(b"'");
+        let error = number(&rest[..blank]).filter(|_| message)?;
+        return Some(if error == -2 { Ending::JustReturned } else { Ending::Error(error) });
+    }
+    let rest = tail.strip_prefix(b"= ")?;
+    let blank = memchr::memchr(b' ', rest)?;
+    let inner = rest[blank + 1..].strip_prefix(b"(0x")?.strip_suffix(b")")?;
+    let hexadecimal = !inner.is_empty() && inner.len() <= 16 && inner.iter().all(u8::is_ascii_hexdigit);
+    number(&rest[..blank]).filter(|_| hexadecimal).map(Ending::Result)
+}
+
+fn other(text: &[u8]) -> Body<'_> {
+    const KNOWN: &[&[u8]] =
+        &[b"-- UNKNOWN ", b"truss: ", b"<new process>", b"<new thread ", b"Process stopped because of:"];
+    let text = text.trim_ascii_end();
+    if let Some(value) = text.strip_prefix(b"process exit, rval = ").and_then(number) {
+        return Body::Exited(value);
+    }
+    if let Some(rest) = text.strip_prefix(b"process killed, signal = ") {
+        let plain = rest.strip_suffix(b" (core dumped)");
+        let signal = number(plain.unwrap_or(rest));
+        let killed = |signal| Body::Killed { signal, core_dumped: plain.is_some() };
+        return signal.map_or(Body::Unreadable, killed);
+    }
+    if let Some(rest) = text.strip_prefix(b"SIGNAL ") {
+        return signal(rest);
+    }
+    if text.starts_with(b"<thread ") && text.ends_with(b" exited>") {
+        return Body::ThreadExited;
+    }
+    if text.is_empty() || KNOWN.iter().any(|known| text.starts_with(known)) || is_table(text) {
+        return Body::Known;
+    }
+    Body::Unreadable
+}
+
+/// `20 (SIGCHLD) code=...`; before FreeBSD 7 only `20`.
+fn signal(text: &[u8]) -> Body<'_> {
+    let end = memchr::memchr(b' ', text).unwrap_or(text.len());
+    if number(&text[..end]).is_none() {
+        return Body::Unreadable;
+    }
+    let inner = text[end..].strip_prefix(b" (").and_then(|rest| Some(&rest[..memchr::memchr(b')', rest)?]));
+    Body::Signal(inner.unwrap_or(&text[..end]))
+}
+
+/// A line of the table that `-c` prints.
+fn is_table(text: &[u8]) -> bool {
+    let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+    let last: Vec<&[u8]> = words.by_ref().collect();
+    let is_time =
+        |word: &[u8]| word.contains(&b'.') && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let is_count = |word: &[u8]| word.iter().all(u8::is_ascii_digit);
+    let is_rule = |word: &[u8]| word.len() > 3 && word.iter().all(|&byte| byte == b'-');
+    match last[..] {
+        [b"syscall", b"seconds", b"calls", b"errors"] => true,
+        [_, time, calls, errors] | [time, calls, errors] if is_time(time) => {
+            is_count(calls) && is_count(errors)
+        }
+        [first, second, third] => is_rule(first) && is_rule(second) && is_rule(third),
+        _ => false,
+    }
+}

@@ -1,0 +1,53 @@
+//! The table of `strace -c`: counts by call, and no calls.
+//!
+//! Source of the format: count.c of strace 4.5 to 7. Its columns are chosen with `-U`, and its rows ordered with `-S`. What
+//! `seconds` counts the table does not say: system CPU time, or with `-w` the time inside the calls. So there are two
+//! formats, of which only the first is recognised.
+
+mod columns;
+mod reader;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
+pub(crate) use columns::{is_header, is_rule};
+use iodock_event::SourceError;
+use reader::TableSource;
+pub(crate) use rows::is_row;
+
+/// Lines of the head that are looked at.
+const LOOKED_AT: usize = 1000;
+
+/// The format.
+pub struct StraceTable {
+    /// Was it made with `-w`?
+    pub wall_clock: bool,
+}
+
+impl LogFormat for StraceTable {
+    fn name(&self) -> &'static str {
+        if self.wall_clock {
+            "strace-c-w"
+        } else {
+            "strace-c"
+        }
+    }
+
+    fn confidence(&self, head: &Head<'_>) -> u8 {
+        let lines: Vec<&[u8]> =
+            head.bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).take(LOOKED_AT).collect();
+        let headed = lines.windows(2).any(|pair| is_header(pair[0]) && is_rule(pair[1]));
+        // A log with a table at its end (-C) holds the calls.
+        let calls = lines.iter().any(|line| crate::strace::is_own_line(line));
+        if headed && !calls && !self.wall_clock {
+            95
+        } else {
+            0
+        }
+    }
+
+    fn open(&self, input: Input, _: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
+        Ok(Box::new(TableSource::read(self.name(), self.wall_clock, input)?))
+    }
+}

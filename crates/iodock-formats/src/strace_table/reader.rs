@@ -1,0 +1,226 @@
+//! A file of one table, or of one for each kind of program (64 bit, 32 bit) in a run.
+
+use super::columns::{header, rule};
+use super::rows::{Layout, Row};
+use crate::input::Progress;
+use crate::{Input, LogSource};
+use iodock_event::{Batch, CallId, CallTotal, Clock, LossKind, Place, RecordSource, SourceError};
+use std::io::Read;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// A table has a row for each call that there is: no file of one is longer.
+const LONGEST: usize = 16 << 20;
+/// strace prints seconds with six decimals: ns by which each may be off.
+const ROUNDED: i64 = 500;
+
+/// The totals of a table, as one batch without records.
+pub struct TableSource {
+    format: &'static str,
+    batch: Option<Batch>,
+    progress: Arc<Progress>,
+}
+
+impl TableSource {
+    pub fn read(format: &'static str, wall_clock: bool, input: Input) -> Result<TableSource, SourceError> {
+        let (file, progress) = (Arc::clone(input.file()), input.progress());
+        let mut text = Vec::new();
+        let error = |line, message: String, hint: &str| SourceError {
+            file: file.to_string(),
+            line,
+            message,
+            hint: hint.into(),
+        };
+        let read = input.into_reader().take(LONGEST as u64 + 1).read_to_end(&mut text);
+        read.map_err(|failed| error(None, format!("can't be read: {failed}"), "check the file"))?;
+        if text.len() > LONGEST {
+            let hint = "give the table alone, without what a program wrote before it";
+            return Err(error(None, "is longer than any table of strace -c".into(), hint));
+        }
+        let mut tables = Tables::new(&file, wall_clock);
+        tables.all(&text);
+        if tables.runs > 1 {
+            let message = format!("holds the tables of {} runs of strace -c", tables.runs);
+            return Err(error(Some(tables.second_run), message, "put each table into a file of its own"));
+        }
+        if tables.batch.totals.is_empty() {
+            let hint = "write it again: strace -f -c -o run.table COMMAND";
+            return Err(error(Some(1), "holds no row of a table of strace -c".into(), hint));
+        }
+        Ok(TableSource { format, batch: Some(tables.batch), progress })
+    }
+}
+
+impl RecordSource for TableSource {
+    fn next_batch(&mut self) -> Result<Option<Batch>, SourceError> {
+        Ok(self.batch.take())
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::None
+    }
+
+    fn progress(&self) -> (u64, Option<u64>) {
+        (self.progress.read.load(Ordering::Relaxed), self.progress.total)
+    }
+}
+
+impl LogSource for TableSource {
+    fn format(&self) -> &'static str {
+        self.format
+    }
+
+    fn resolution(&self) -> Option<i64> {
+        None
+    }
+}
+
+/// What the lines so far say.
+struct Tables<'a> {
+    file: &'a Arc<str>,
+    wall_clock: bool,
+    batch: Batch,
+    /// Tables that are not titled as one of several of a run.
+    runs: usize,
+    second_run: u64,
+    titled: bool,
+    table: Option<Table>,
+}
+
+/// The table at hand.
+struct Table {
+    layout: Layout,
+    rows: Vec<Row>,
+    first_line: u64,
+    /// Was the rule above the sums met?
+    summed: bool,
+}
+
+impl<'a> Tables<'a> {
+    fn new(file: &'a Arc<str>, wall_clock: bool) -> Tables<'a> {
+        let batch = Batch::default();
+        Tables { file, wall_clock, batch, runs: 0, second_run: 0, titled: false, table: None }
+    }
+
+    fn all(&mut self, text: &[u8]) {
+        let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).zip(1u64..).peekable();
+        while let Some((line, number)) = lines.next() {
+            if line.is_empty() && lines.peek().is_none() {
+                break;
+            }
+            self.batch.counts.lines += 1;
+            let below = lines.peek().and_then(|(below, _)| rule(below));
+            match (header(line), below) {
+                (Some(columns), Some(places)) if columns.len() == places.len() => {
+                    self.end_table();
+                    self.begin_table(Table {
+                        layout: Layout { columns, places },
+                        rows: Vec::new(),
+                        first_line: number,
+                        summed: false,
+                    });
+                    lines.next();
+                    self.batch.counts.lines += 1;
+                }
+                _ => self.line(line, number),
+            }
+        }
+        self.end_table();
+    }
+
+    fn begin_table(&mut self, table: Table) {
+        if !std::mem::take(&mut self.titled) {
+            self.runs += 1;
+            if self.runs == 2 {
+                self.second_run = table.first_line;
+            }
+        }
+        self.table = Some(table);
+    }
+
+    fn line(&mut self, line: &[u8], number: u64) {
+        let known = line.trim_ascii().is_empty() || line.starts_with(b"strace: ");
+        if line.starts_with(b"System call usage summary for ") {
+            self.titled = self.runs > 0;
+            return;
+        }
+        let Some(table) = &mut self.table else {
+            if !known {
+                self.lose(LossKind::UnreadableLines, number, line);
+            }
+            return;
+        };
+        if rule(line).is_some_and(|places| places == table.layout.places) {
+            table.summed = true;
+            return;
+        }
+        match table.layout.row(line) {
+            Some(sums) if sums.name == b"total" => self.check(&sums, number, line),
+            Some(row) if !table.summed => table.rows.push(row),
+            _ if known => {}
+            _ => self.lose(LossKind::UnreadableLines, number, line),
+        }
+    }
+
+    /// Holds the rows against the table's last line.
+    fn check(&mut self, sums: &Row, number: u64, line: &[u8]) {
+        let Some(table) = self.table.take() else { return };
+        let sum =
+            |value: fn(&Row) -> Option<i64>| table.rows.iter().filter_map(value).fold(0, i64::saturating_add);
+        let differs = |value: fn(&Row) -> Option<i64>| value(sums).is_some_and(|total| total != sum(value));
+        let tolerance = ROUNDED.saturating_mul(table.rows.len() as i64 + 1);
+        let drifts = |value: fn(&Row) -> Option<i64>| {
+            value(sums).is_some_and(|total| total.saturating_sub(sum(value)).saturating_abs() > tolerance)
+        };
+        let wrong = [
+            differs(|row| row.calls),
+            differs(|row| row.errors),
+            drifts(|row| row.seconds),
+            drifts(|row| row.wall_total),
+        ];
+        for _ in wrong.iter().filter(|&&is_wrong| is_wrong) {
+            self.lose(LossKind::DifferingTotals, number, line);
+        }
+        self.take(&table);
+    }
+
+    /// A table that ends without its last line was cut.
+    fn end_table(&mut self) {
+        if let Some(table) = self.table.take() {
+            self.lose(LossKind::CutLines, table.first_line + self.batch.counts.lines, b"");
+            self.take(&table);
+        }
+    }
+
+    fn take(&mut self, table: &Table) {
+        for row in &table.rows {
+            let Some(call) = CallId::intern(&row.name) else {
+                self.batch.lose(LossKind::TooManyNames);
+                continue;
+            };
+            self.batch.totals.push(total(call, row, self.wall_clock));
+        }
+    }
+
+    fn lose(&mut self, kind: LossKind, line: u64, text: &[u8]) {
+        let place = || Place { file: self.file.to_string(), line, sample: crate::places::sample(text) };
+        self.batch.losses.add_at(kind, place);
+    }
+}
+
+fn total(call: CallId, row: &Row, wall_clock: bool) -> CallTotal {
+    let counted = CallTotal { calls: row.calls, errors: row.errors, ..CallTotal::new(call) };
+    if wall_clock {
+        let (time, shortest, longest) = (row.seconds, row.shortest, row.longest);
+        return CallTotal { time, shortest, longest, ..counted };
+    }
+    CallTotal {
+        time: row.wall_total,
+        shortest: row.wall_shortest,
+        longest: row.wall_longest,
+        sys_cpu: row.seconds,
+        least_sys_cpu: row.shortest,
+        most_sys_cpu: row.longest,
+        ..counted
+    }
+}
