@@ -95,6 +95,8 @@ def _logs() -> dict[str, bytes]:
         "cases/strace/*/log.xz",
         "cases/truss/*.truss",
         "truss/*.truss",
+        "freebsd-truss/*.truss",
+        "strace-c/*.table",
         *(f"public/{tool}*/*.{end}" for tool in ("strace", "dtruss") for end in ("log", "txt")),
     )
 

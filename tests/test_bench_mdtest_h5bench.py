@@ -101,6 +101,24 @@ def test_verbose_prefixes_and_damaged_rows(tmp_path: Path) -> None:
     assert [note.split(":")[1].strip() for note in measured.protocol.notes] == ["2", "1"]
 
 
+def test_a_row_of_a_damaged_name_is_counted(tmp_path: Path) -> None:
+    text = (
+        f"{launch()}SUMMARY rate (in ops/sec): (of 2 iterations)\n{PLAIN}"
+        "   Directory cre\u00e9@ation   :      600.000        200.000        400.000        100.000\n"
+        "   File stat            :      600.000        200.000        500.000         10.000\n"
+    )
+    measured = read(tmp_path / "damaged.txt", text)
+    assert [one.operation for one in measured.cells] == ["file-stat"]
+    assert "cut or damaged" in measured.protocol.notes[0] and "damaged.txt:9" in measured.protocol.notes[0]
+
+
+def test_an_endless_command_line_does_not_take_minutes(tmp_path: Path) -> None:
+    text = launch().replace("'-n'", f"-{'A' * (16 << 20)} '-n'")
+    rows = "   File stat            :      600.000        200.000        500.000         10.000\n"
+    measured = read(tmp_path / "long.txt", f"{text}SUMMARY rate: (of 2 iterations)\n{PLAIN}{rows}")
+    assert [one.value for one in measured.cells] == [500]
+
+
 OLD = """
  Performance measured with {ranks} ranks,
 ==================  Performance results  =================

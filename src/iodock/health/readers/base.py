@@ -25,6 +25,8 @@ _MOST = 1e30
 """What is larger was damaged, and would overflow in another unit."""
 _LONGEST_LINE = 8192
 """Longer than any line of a table, and than most commands."""
+_LONGEST_COMMAND = 1 << 16
+"""Longer ones are damaged; to take their quotes apart would take minutes."""
 _SIZE = re.compile(r"([\d.]{1,20})\s*([kKmMgGtTpPeE]?)(?:i?B|bytes?)?\s*$")
 _POWERS = {letter: 1 << (10 * power) for power, letter in enumerate(" kmgtpe")}
 
@@ -195,11 +197,12 @@ def size(text: str | None) -> int | None:
 
 
 def words(command: str | None) -> list[str]:
-    """A command line's words; split at blanks where its quotes don't match."""
+    """A command line's words; split at blanks where its quotes don't match, or where it is too long."""
+    text = command or ""
     try:
-        return shlex.split(command or "")
+        return shlex.split(text) if len(text) <= _LONGEST_COMMAND else text.split()
     except ValueError:
-        return (command or "").split()
+        return text.split()
 
 
 def option(command: list[str], *names: str) -> str | None:

@@ -24,6 +24,7 @@ _TASKS = re.compile(r"^(?:V-\d+: )?(\d{1,9}) tasks, \d+ (?:file|director)")
 _HEAD = re.compile(r"^(?:V-\d+: )?\s*Operation\b.*\bMean\b")
 _COLUMN = re.compile(r"per Rank:|per Iteration:|Max|Min|Mean|Std Dev")
 _ROW = re.compile(r"^(?:V-\d+: )?\s+((?:Directory|File|Tree) \w+)( \(stonewall\))?\s*:?\s+(\S.*)$")
+_OTHER_ROW = re.compile(r"^(?:V-\d+: )?\s+([^:]{1,80}?)\s*: +(\d[\d. ]*)$")
 _SUMMARY = re.compile(r"^(?:V-\d+: )?SUMMARY(?: (\w+))?.*\(of (\d{1,9}) iterations\)")
 _WHAT = {
     "creation": "create",
@@ -153,7 +154,13 @@ def _cells(source: Source) -> tuple[list[Cell], list[str]]:
     cells, zeros = [], []
     table = _Table()
     for line, text in enumerate(source.lines, 1):
-        if table.head(text) or not table.is_of_rates or (row := _ROW.match(text)) is None:
+        if table.head(text) or not table.is_of_rates:
+            continue
+        if (row := _ROW.match(text)) is None:
+            other = _OTHER_ROW.match(text)
+            if other and len(other[2].split()) == len(table.columns):
+                # A row whose name was damaged.
+                source.doubts.count(CUT_ROW, other[1], source.at(line))
             continue
         fields = row[3].split()
         if len(fields) != len(table.columns):
