@@ -8,6 +8,10 @@ from typing import Any
 
 from iodock.bounded.limits import MOST_DEPTH, MOST_VALUES
 
+_FIRST_PART = 4096
+_LONGEST_WORD = 16
+"""Longer than a number's sign, a constant or an escaped character of JSON, which may be cut."""
+
 
 class DocumentError(ValueError):
     """A document that is no JSON or TOML, or is beyond a limit. `str()` says what is wrong."""
@@ -41,16 +45,28 @@ def from_json(document: bytes | str) -> Any:
 
 def next_json(text: str, start: int) -> tuple[Any, int]:
     """The JSON document at START of a text of several, and where it ends. The caller calls `check_values` for
-    the whole text. Raises DocumentError."""
-    try:
-        found, end = json.JSONDecoder().raw_decode(text, start)
-        return _checked_depth(found), end
-    except json.JSONDecodeError as error:
-        raise DocumentError(f"is no whole JSON: {error.msg} (column {error.colno})", error.lineno) from None
-    except RecursionError:
-        raise _too_deep() from None
-    except ValueError as error:
-        raise DocumentError(f"is no JSON: {error}") from None
+    the whole text. Raises DocumentError, whose line counts from START (1 is that of START)."""
+    # An error takes time by the text before it: so a part of the text is tried first, then more of it.
+    size = _FIRST_PART
+    while True:
+        part = text[start : start + size]
+        try:
+            found, end = json.JSONDecoder().raw_decode(part)
+            return _checked_depth(found), start + end
+        except json.JSONDecodeError as error:
+            if start + size >= len(text) or not _may_be_cut(error, len(part)):
+                what = f"is no whole JSON: {error.msg} (column {error.colno})"
+                raise DocumentError(what, error.lineno) from None
+        except RecursionError:
+            raise _too_deep() from None
+        except ValueError as error:
+            raise DocumentError(f"is no JSON: {error}") from None
+        size *= 4
+
+
+def _may_be_cut(error: json.JSONDecodeError, size: int) -> bool:
+    """Whether a part of SIZE characters may be damaged by nothing but its end."""
+    return error.msg.startswith("Unterminated string") or error.pos >= size - _LONGEST_WORD
 
 
 def from_toml(document: str) -> dict[str, Any]:

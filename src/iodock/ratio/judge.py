@@ -85,7 +85,7 @@ def _why_unknown(record: Record) -> tuple[str, str]:
         return "elapsed time is zero", "nothing: too short to matter, or it never ran"
     if record.user is None and record.both is None:
         return "no CPU time was counted", again
-    return "the source says 0 cores", "say how many cores: --cores N"
+    return "the source says 0 cores, or a number that can't be", "say how many cores: --cores N"
 
 
 def _why_low(system: float | None, limits: Ratio) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from iodock.answer import Loss
+from iodock.bounded.doubts import MOST_SECONDS
 
 
 class Record(NamedTuple):
@@ -44,17 +45,21 @@ CURES: Mapping[str, str] = {
     "damaged-record": "bytes that are no accounting record were skipped: the file was cut or overwritten",
     "cut-record": "the file ends inside a record: it was copied while written, or the disk was full",
     "double-row": "a row that stands there twice is counted once: files that overlap were put together",
-    "no-times": "the source has no elapsed time for it",
+    "no-times": "the source has no elapsed time for it, or one that can't be",
     "not-ended": "jobs without an end were left out: read the records again when they have ended",
     "clock-ran-back": "the end lies before the start: mend the node's clock, or leave these out",
     "no-cpu-time": "no CPU time was counted, though it ran: accounting of tasks is off, sacct was asked "
     "with -X, or it did nothing",
-    "no-cores": "the source says 0 cores, so there is no ratio; --cores N says how many there were",
+    "no-cores": "the source says 0 cores, or a number that can't be, so there is no ratio; --cores N says "
+    "how many there were",
     "cut-node": "a job's node is missing or lacks its times: the job's own I/O volume is used, and its CPU "
     "times are of the other nodes; copy the file again",
     "zero-elapsed": "shorter than the clock shows, so there is no ratio: measure a longer run",
 }
 """Name of what was lost -> what to do about it."""
+
+_MOST_CORES = 1 << 31
+"""More than any machine has: batch systems write 4294967294 and 4294967295 for what they don't know."""
 
 
 @dataclass(slots=True)
@@ -78,9 +83,13 @@ class Losses:
 
 
 def checked(records: Iterable[Record], losses: Losses) -> Iterator[Record]:
-    """Passes records on and counts those without a ratio under the reason's name."""
+    """Passes records on, without what can't be, and counts those without a ratio under the reason's name."""
     for record in records:
         real = record.real
+        if real is not None and real >= MOST_SECONDS:
+            real, record = None, record._replace(real=None)
+        if record.cores is not None and record.cores >= _MOST_CORES:
+            record = record._replace(cores=0)
         if real is None:
             losses.count("no-times", record.at)
         elif real < 0:

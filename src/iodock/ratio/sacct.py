@@ -26,6 +26,8 @@ _WANTED = (
     *("jobid", "jobname", "user", "nodelist", "start", "end", "elapsedraw", "elapsed"),
     *("totalcpu", "usercpu", "systemcpu", "alloccpus", "ncpus", "maxdiskread", "maxdiskwrite"),
 )
+_UNKNOWN = (0xFFFF_FFFE, 0xFFFF_FFFF)
+"""Slurm's NO_VAL and INFINITE (slurm.h)."""
 _TIMES_WANTED = (("ElapsedRaw", "Elapsed", "Start"), ("UserCPU", "TotalCPU"))
 
 
@@ -242,7 +244,8 @@ def _record(row: Row, reading: Reading) -> Record | None:
 
 def _cores(*counts: str) -> int | None:
     """The first that is above 0; 0 where there is no other."""
-    known = [count for text in counts if (count := whole_number(text)) is not None]
+    given = [count for text in counts if (count := whole_number(text)) is not None]
+    known = [0 if count in _UNKNOWN else count for count in given]
     return next((count for count in known if count), 0 if known else None)
 
 
@@ -252,7 +255,7 @@ def _elapsed(raw: str, clock: str, start: str, end: str) -> float | None:
     if end[:1].isdigit() and start[:1].isdigit() and end < start:
         first, last = date_seconds(start), date_seconds(end)
         return None if first is None or last is None else last - first
-    if raw:
+    if raw and (whole_number(raw) not in _UNKNOWN or not clock):
         return whole_number(raw)
     if clock:
         return clock_seconds(clock)

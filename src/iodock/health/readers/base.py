@@ -174,11 +174,24 @@ def _over(function: Callable[[list[float]], float], values: list[float | None]) 
 
 def number(text: object) -> float | None:
     """A finite number from 0 on, or None: benchmarks print no others."""
+    if isinstance(text, bool):
+        return None
     try:
         value = float(text)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return value if 0 <= value < _MOST else None
+
+
+def duration(text: object) -> float | None:
+    """A time in the tool's unit. None where there is none; what can't be, as -5 or `nan`, stays: the rate
+    over it is wrong too, and is left out with it."""
+    if text is None or (isinstance(text, str) and text.strip() in _NOTHING):
+        return None
+    try:
+        return float(text)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def whole(text: object) -> int | None:
@@ -220,6 +233,14 @@ def option(command: list[str], *names: str) -> str | None:
             ):
                 return word[len(name) :]
     return None
+
+
+def several_commands(commands: Iterable[str | None]) -> list[str]:
+    """A note where a file holds runs of several commands, as the protocol shows one."""
+    count = len({one for one in commands if one is not None})
+    if count < 2:
+        return []
+    return [f"runs of {count:,} commands in one file: the command, times and settings of the first are shown"]
 
 
 def date(text: str | None, *forms: str) -> str | None:

@@ -1,9 +1,8 @@
-"""Where foreign benchmarks read from and write to: a device or server, or only memory, by their options.
+"""Whether a foreign benchmark reached a device or server, or only memory, as its options tell.
 
 A write is labelled `page-cache` where nothing in the measured time waits for it: no fsync, O_SYNC or
-O_DIRECT. Where the output does not tell, it is `unknown`. Sources: the option lists of IOR
-(parse_options.c) and iozone.c,
-fio's HOWTO and elbencho's help.
+O_DIRECT. Where the output does not tell, it is `unknown`. Sources: the lists of options of IOR
+(parse_options.c) and iozone.c, fio's HOWTO, and elbencho's help.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ _IOR_LIBRARIES = ("HDF5", "NCMPI")
 """Above MPI-IO or POSIX; most versions of IOR have no fsync for them."""
 _IOZONE_WITH_VALUES = "JjkVrtsfFdluUSLHPibXYgnyq+"
 _FIO_SYNCS = ("end_fsync", "fsync", "fdatasync", "fsync_on_close", "sync")
+_FIO_EVERY = ("fsync", "fdatasync")
+"""Those whose value is a number of writes."""
 _FIO_OFF = ("", "0", "none", "false")
 _FIO_REMOTE = frozenset(
     ("rados", "rbd", "http", "libhdfs", "nfs", "gfapi", "gfapi_async", "dfs", "net", "null")
@@ -81,8 +82,9 @@ def _api(settings: Mapping[str, str]) -> str:
     return found[0].upper() if found else ""
 
 
-def of_fio(operation: str, options: Mapping[str, str]) -> Label:
-    """OPTIONS are those of the job and of all jobs; empty where the output has none."""
+def of_fio(operation: str, options: Mapping[str, str], requests: float | None = None) -> Label:
+    """OPTIONS are those of the job and of all jobs; empty where the output has none. REQUESTS: how many each
+    process made, where that is known."""
     direct = options.get("direct") == "1" or options.get("buffered") == "0"
     if operation == "read":
         return _DIRECT if direct else (Cache.UNKNOWN, None)
@@ -92,13 +94,22 @@ def of_fio(operation: str, options: Mapping[str, str]) -> Label:
         return Cache.UNKNOWN, NOT_SAID
     if direct:
         return None, "O_DIRECT"
-    synced = next((one for one in _FIO_SYNCS if options.get(one, "0").lower() not in _FIO_OFF), None)
+    synced = next((one for one in _FIO_SYNCS if _is_synced(one, options, requests)), None)
     if synced is not None:
         return None, f"{synced}={options[synced]}"
     engine = options.get("ioengine", "").split(":")[0]
     if engine in _FIO_REMOTE:
         return Cache.UNKNOWN, f"{engine} has caching of its own"
     return Cache.PAGE_CACHE, NO_SYNC
+
+
+def _is_synced(name: str, options: Mapping[str, str], requests: float | None) -> bool:
+    given = options.get(name, "0").lower()
+    if given in _FIO_OFF:
+        return False
+    # After so many writes each: with fewer there is no sync.
+    every = int(given) if name in _FIO_EVERY and given.isdecimal() else 1
+    return requests is None or every <= requests
 
 
 def of_elbencho(operation: str, direct: bool, command: list[str], path_type: str | None) -> Label:

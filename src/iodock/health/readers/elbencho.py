@@ -15,7 +15,17 @@ from typing import Any
 from iodock.bounded.documents import from_json
 from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
-from iodock.health.readers.base import Reader, Repeats, Source, number, size, whole, words
+from iodock.health.readers.base import (
+    Reader,
+    Repeats,
+    Source,
+    duration,
+    number,
+    several_commands,
+    size,
+    whole,
+    words,
+)
 from iodock.health.readers.caching import of_elbencho
 from iodock.health.readers.elbencho_table import HEAD, Phase, from_table
 
@@ -123,7 +133,10 @@ def _protocol(phases: list[Phase], without: list[str]) -> Protocol:
         started=(first.get("date") or "").strip() or None,
         target=given[-1] if given and not given[-1].startswith("-") else None,
         command=(first.get("command") or "").strip() or None,
-        notes=(left_out,) if without else (),
+        notes=(
+            *((left_out,) if without else ()),
+            *several_commands(phase.get("command") for phase in phases),
+        ),
     )
 
 
@@ -235,7 +248,7 @@ def _cell(
     mib = whole(phase.get("mib"))
     direct, command = phase.get("direct") == "1", words(phase.get("command"))
     cached, reason = of_elbencho(operation, direct, command, phase.get("path_type"))
-    milliseconds = number(phase.get("ms"))
+    milliseconds = duration(phase.get("ms"))
     return Cell(
         test="elbencho",
         operation=operation,

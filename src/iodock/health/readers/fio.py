@@ -13,13 +13,24 @@ from dataclasses import replace
 from typing import Any
 
 from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
-from iodock.health.readers import fio_json, fio_text
-from iodock.health.readers.base import Reader, Repeats, Source, number, size, together, whole
+from iodock.health.readers import fio_json, fio_runs, fio_sections, fio_text
+from iodock.health.readers.base import Reader, Repeats, Source, duration, number, together, whole
 from iodock.health.readers.caching import of_fio
-from iodock.health.readers.fio_json import DIRECTIONS, Document, jobs_of
+from iodock.health.readers.fio_json import DIRECTIONS, Document, bytes_moved, jobs_of
+from iodock.health.readers.fio_sections import MERGED, SUM, Shape, options_of
 
 _HINT = "run fio with --output-format=json --output=FILE"
-_SUM = "All clients"
+_FILE_ENGINES = {
+    "filecreate": "file-create",
+    "filestat": "file-stat",
+    "filedelete": "file-remove",
+    "dircreate": "directory-create",
+    "dirstat": "directory-stat",
+    "dirdelete": "directory-remove",
+}
+"""Engines that count operations on files as requests, and move nothing."""
+_NO_DATA = frozenset(("null", "cpuio", "ftruncate", "falloc", "exec"))
+"""Engines that count requests and move nothing."""
 _LOOKED_AT = 1 << 20
 
 
@@ -34,7 +45,7 @@ def sniff(source: Source) -> float:
 def read(source: Source) -> Measurements:
     """For each job name and direction: bytes/s, with the latencies. Raises MeasurementError."""
     documents, notes = _documents(source)
-    runs = fio_json.runs(documents)
+    runs = fio_runs.runs(documents, source)
     several: list[list[Cell]] = []
     for run in runs:
         if len(run) > 1:
@@ -44,14 +55,16 @@ def read(source: Source) -> Measurements:
                 "If they are runs apart, keep each in a file"
             )
         notes += _hosts(run[-1]) + _failures(run[-1])
-        several.append(_run_cells(run[-1], source))
+        cells_of_run, more = _run_cells(run[-1], source)
+        several.append(cells_of_run)
+        notes += more
     cells = tuple(several[0]) if len(several) == 1 else _repeated(several, source)
     if not cells:
         raise source.wrong(
             1, "no job of fio has read or written", "give its jobs a size or a runtime: see `man fio`"
         )
     last = runs[-1][-1]
-    return Measurements(_protocol(last, _options(last.get("global options")), notes), cells)
+    return Measurements(_protocol(last, options_of(last.get("global options")), notes), cells)
 
 
 def _repeated(several: list[list[Cell]], source: Source) -> tuple[Cell, ...]:
@@ -97,7 +110,7 @@ def _refuse_unclear(documents: list[Document], source: Source) -> None:
 def _cut(source: Source) -> list[str]:
     """fio's text ends with `Run status group`, its terse one has no end."""
     heads = list(fio_text.HEAD.finditer(source.text))
-    if not heads or "Run status group" in source.text[heads[-1].start() :] or _SUM in heads[-1][0]:
+    if not heads or "Run status group" in source.text[heads[-1].start() :] or SUM in heads[-1][0]:
         return []
     return ["the text ends before fio's `Run status group`: the run, or a copy of it, was cut"]
 
@@ -113,17 +126,17 @@ def _failures(document: Document) -> list[str]:
 def _hosts(document: Document) -> list[str]:
     """Which servers a run was on, and whether all of them are there."""
     jobs = [one for one in jobs_of(document) if one.get("hostname")]
-    own = [one for one in jobs if one.get("jobname") != _SUM]
+    own = [one for one in jobs if one.get("jobname") != SUM]
     names = dict.fromkeys(
         f"{one['hostname']}:{one['port']}" if one.get("port") else str(one["hostname"]) for one in own
     )
     notes = [f"on the hosts {', '.join(names)}: their rates are added up"] if len(names) > 1 else []
     for total in jobs:
-        if total.get("jobname") != _SUM or not own:
+        if total.get("jobname") != SUM or not own:
             continue
         for direction in DIRECTIONS:
-            said = _moved(total.get(direction))
-            added = sum(_moved(one.get(direction)) for one in own)
+            said = bytes_moved(total.get(direction)) or 0.0
+            added = sum(bytes_moved(one.get(direction)) or 0.0 for one in own)
             if abs(said - added) > 0.01 * max(said, added):
                 notes.append(
                     f"a host may be missing: {direction} of all clients moved {said:,.0f} bytes, "
@@ -132,30 +145,34 @@ def _hosts(document: Document) -> list[str]:
     return notes
 
 
-def _moved(done: Any) -> float:
-    return (number(done.get("io_bytes")) or 0.0) if isinstance(done, dict) else 0.0
-
-
-def _run_cells(document: Document, source: Source) -> list[Cell]:
-    """Jobs that ran at the same time are one cell."""
-    common = _options(document.get("global options"))
+def _run_cells(document: Document, source: Source) -> tuple[list[Cell], list[str]]:
+    """Processes that ran at the same time are one cell; with notes."""
+    common = options_of(document.get("global options"))
     jobs = jobs_of(document)
-    # The sum counts where no host's own part is there.
-    jobs = [one for one in jobs if one.get("jobname") != _SUM] or jobs
+    # The sum of all hosts is one more entry: it is taken where there are no others.
+    jobs = [one for one in jobs if one.get("jobname") != SUM] or jobs
     cells: dict[tuple[object, ...], Cell] = {}
     hosts: dict[tuple[object, ...], set[str]] = {}
-    for job in jobs:
-        for key, cell in _cells(job, common, source, document["line"]):
+    notes: list[str] = []
+    for job, shape in zip(jobs, fio_sections.shapes(jobs, common), strict=True):
+        line = job.get("line") or document["line"]
+        if shape.is_merged:
+            notes.append(f"{source.at(line)}: job {_text(job, 'jobname')}: {MERGED}")
+        for cell in _cells(job, shape, source, line):
+            variant = tuple(sorted(cell.variant.items()))
+            key = (_text(job, "groupid"), cell.operation, cell.unit, cell.size_bytes, variant, cell.cache)
             cells[key] = _added(cells[key], cell) if key in cells else cell
-            hosts.setdefault(key, set()).add(str(job.get("hostname")))
-    return [
-        replace(cell, nodes=None if cell.variant["job"] == _SUM else len(hosts[key]))
+            hosts.setdefault(key, set()).add(_text(job, "hostname"))
+    found = [
+        replace(cell, nodes=None if cell.variant.get("job") == SUM else len(hosts[key]))
         for key, cell in cells.items()
     ]
+    return found, notes
 
 
-def _options(value: Any) -> dict[str, str]:
-    return {str(name): str(said) for name, said in value.items()} if isinstance(value, dict) else {}
+def _text(job: dict[str, Any], name: str) -> str:
+    """A member as a text: in a damaged file it may be anything."""
+    return str(job.get(name, ""))
 
 
 def _protocol(result: dict[str, Any], common: dict[str, str], notes: list[str]) -> Protocol:
@@ -175,46 +192,63 @@ def _protocol(result: dict[str, Any], common: dict[str, str], notes: list[str]) 
     )
 
 
-def _cells(
-    job: dict[str, Any], common: dict[str, str], source: Source, line: int
-) -> Iterator[tuple[tuple[object, ...], Cell]]:
-    options = {**common, **_options(job.get("job options"))}
-    place = source.at(job.get("line") or line)
+def _cells(job: dict[str, Any], shape: Shape, source: Source, line: int) -> Iterator[Cell]:
+    engine = shape.options.get("ioengine", "")
     for operation in DIRECTIONS:
         done = job.get(operation)
         # A direction that was not used has zeros.
         if not isinstance(done, dict) or done.get("io_bytes") in (0, None):
             continue
-        what = f"fio {job.get('jobname')} {operation}"
-        rate = source.rate(done.get("bw_bytes"), job.get("line") or line, what)
-        if "bw_bytes" not in done:
-            kib = source.rate(done.get("bw"), job.get("line") or line, what)
-            rate = None if kib is None else kib * 1024
-        if rate is not None:
-            key = (job.get("groupid"), job.get("jobname"), operation)
-            yield key, _cell(job, done, operation, rate, options, place)
+        what = f"fio {_text(job, 'jobname')} {operation}"
+        if engine in _NO_DATA:
+            source.doubts.count(
+                f"requests of the engine {engine}, which moves no data", what, source.at(line)
+            )
+        elif engine in _FILE_ENGINES:
+            rate = source.rate(done.get("iops"), line, what)
+            if rate is not None:
+                yield _of_files(_cell(job, done, operation, rate, shape, source.at(line)), engine)
+        else:
+            rate = source.rate(done.get("bw_bytes"), line, what)
+            if "bw_bytes" not in done:
+                kib = source.rate(done.get("bw"), line, what)
+                rate = None if kib is None else kib * 1024
+            if rate is not None:
+                yield _cell(job, done, operation, rate, shape, source.at(line))
+
+
+def _of_files(cell: Cell, engine: str) -> Cell:
+    """CELL as operations on files, which is what such an engine counts."""
+    return replace(
+        cell,
+        operation=_FILE_ENGINES[engine],
+        size_bytes=None,
+        unit=Unit.OPERATIONS_PER_S,
+        cache=None,
+        cache_reason=None,
+        volume_bytes=None,
+        variant={name: value for name, value in cell.variant.items() if name != "pattern"},
+    )
 
 
 def _cell(
-    job: dict[str, Any],
-    done: dict[str, Any],
-    operation: str,
-    rate: float,
-    options: dict[str, str],
-    place: str,
+    job: dict[str, Any], done: dict[str, Any], operation: str, rate: float, shape: Shape, place: str
 ) -> Cell:
-    old = "bw_bytes" not in done
-    moved = whole(done.get("io_bytes"))
-    milliseconds = number(done.get("runtime"))
-    grouped = options.get("group_reporting", "0") != "0"
-    jobs = job.get("processes") or (whole(options.get("numjobs")) if grouped else 1)
+    options = shape.options
+    moved, milliseconds = bytes_moved(done), duration(done.get("runtime"))
+    requests = number(done.get("total_ios"))
+    each = requests / shape.processes if requests and shape.processes else None
     # Of all options the text says three only.
-    cached, reason = of_fio(operation, {} if "block_bytes" in job else options)
+    cached, reason = of_fio(operation, {} if "block_bytes" in job else options, each)
+    if "block_bytes" in job:
+        request: int | None = job["block_bytes"].get(operation)
+    else:
+        request = fio_sections.request_bytes(done, options, operation) if options else None
     return Cell(
         test="fio",
         operation=operation,
-        size_bytes=job["block_bytes"].get(operation) if "block_bytes" in job else _block(options, operation),
-        processes=jobs or 1,
+        size_bytes=request,
+        processes=shape.processes,
         nodes=1,
         value=rate,
         unit=Unit.BYTES_PER_S,
@@ -224,27 +258,16 @@ def _cell(
         cache_reason=reason,
         latency_ns=_latency(done),
         variant=_variant(job, options),
-        volume_bytes=None if moved is None else moved * (1024 if old else 1),
+        volume_bytes=None if moved is None else int(moved),
         seconds=None if milliseconds is None else milliseconds / 1e3,
         source=place,
     )
 
 
-def _block(options: dict[str, str], operation: str) -> int | None:
-    """`bs=4k` or `bs=4k,64k` (read, write): a range (`bsrange`) has no single size."""
-    if any(name in options for name in ("bsrange", "blocksize_range", "bssplit")):
-        return None
-    given = (options.get("bs") or options.get("blocksize") or "4k").split(",")
-    if operation == "mixed":
-        return size(given[0]) if len(set(given)) == 1 else None
-    at = min(DIRECTIONS.index(operation), len(given) - 1)
-    return size(given[at]) or size(given[0])
-
-
 def _variant(job: dict[str, Any], options: dict[str, str]) -> dict[str, str]:
     depth = options.get("iodepth")
     said = {
-        "job": str(job.get("jobname", "")),
+        "job": _text(job, "jobname"),
         "pattern": options.get("rw") or options.get("readwrite"),
         "engine": options.get("ioengine"),
         "io_depth": depth if depth != "1" else None,
@@ -289,8 +312,15 @@ def _added(one: Cell, other: Cell) -> Cell:
         value=one.value + other.value,
         latency_ns=together(latencies),
         volume_bytes=_both(one.volume_bytes, other.volume_bytes),
-        seconds=None if one.seconds is None or other.seconds is None else max(one.seconds, other.seconds),
+        seconds=_longest(one.seconds, other.seconds),
     )
+
+
+def _longest(one: float | None, other: float | None) -> float | None:
+    """Of two times; one that can't be stays, as the sum of their rates is wrong then."""
+    if one is None or other is None:
+        return None
+    return next((time for time in (one, other) if not time >= 0), max(one, other))
 
 
 def _both(one: int | None, other: int | None) -> int | None:

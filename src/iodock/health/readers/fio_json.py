@@ -8,7 +8,6 @@ between.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +18,9 @@ Document = dict[str, Any]
 DIRECTIONS = ("read", "write", "trim", "mixed")
 _START = re.compile(r"^\s{0,3}(?=\{)", re.MULTILINE)
 _NEXT = re.compile(r"\s*(?=\{)")
-_SAME_START_S = 2
-"""fio's times of this kind are whole seconds."""
+_LINE_START = re.compile(r"^(?=\{)", re.MULTILINE)
+_MOST_DAMAGED = 10_000
+"""Places that begin like a document and are none."""
 
 
 @dataclass
@@ -36,7 +36,8 @@ class Found:
 
 
 def documents(source: Source) -> Found:
-    """Every document of fio, in their order. Raises MeasurementError for more values than are read."""
+    """Every document of fio, in their order. Raises MeasurementError for more values than are read, or more
+    damaged documents."""
     found, text, at = Found(), source.text, 0
     if '"fio version"' not in text:
         return found
@@ -44,26 +45,31 @@ def documents(source: Source) -> Found:
         check_values(text)
     except DocumentError as error:
         raise source.wrong(1, str(error), "keep one run in a file") from None
+    line, last, damaged = 1, 0, 0
     while (start := _NEXT.match(text, at) if at else None) or (start := _START.search(text, at)):
         begin = start.end()
+        line, last = line + text.count("\n", last, begin), begin
         try:
             one, at = next_json(text, begin)
         except DocumentError as error:
+            damaged += 1
+            if damaged > _MOST_DAMAGED:
+                what = f"more than {_MOST_DAMAGED:,} places begin like JSON, but are none"
+                raise source.wrong(line, what, "keep fio's JSON apart from other output") from None
             at = _behind(text, begin)
-            if '"fio version"' in text[begin:at]:
-                line = source.line_of(begin)
+            if text.find('"fio version"', begin, at) >= 0:
                 found.damaged.append(line)
-                found.ends_damaged, found.wrong = True, (error.line or line, str(error))
+                found.ends_damaged, found.wrong = True, (line - 1 + (error.line or 1), str(error))
             continue
         if isinstance(one, dict) and (jobs_of(one) or "fio version" in one):
-            found.documents.append({**one, "line": source.line_of(begin)})
+            found.documents.append({**one, "line": line})
             found.ends_damaged = False
     return found
 
 
 def _behind(text: str, begin: int) -> int:
     """Where the next document may begin after a damaged one: at the start of a line."""
-    following = re.compile(r"^(?=\{)", re.MULTILINE).search(text, begin + 1)
+    following = _LINE_START.search(text, begin + 1)
     return following.start() if following else len(text)
 
 
@@ -78,55 +84,11 @@ def jobs_of(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def runs(given: list[Document]) -> list[list[Document]]:
-    """Documents put together that are states of one run, each after the one before."""
-    found: list[list[Document]] = []
-    for one in given:
-        if found and _continues(found[-1][-1], one):
-            found[-1].append(one)
-        else:
-            found.append([one])
-    return found
-
-
-def _continues(one: Document, other: Document) -> bool:
-    """Whether OTHER is a later state of the run of ONE: the same jobs, began at the same time, and nothing
-    became less."""
-    before, after = _by_name(one), _by_name(other)
-    if list(before) != list(after):
-        return False
-    began, again = _began(one), _began(other)
-    if began is not None and again is not None and abs(again - began) > _SAME_START_S:
-        return False
-    return all(
-        later >= earlier
-        for name in before
-        for earlier, later in zip(_state(before[name]), _state(after[name]), strict=True)
-    )
-
-
-def _by_name(document: Document) -> dict[tuple[object, ...], list[dict[str, Any]]]:
-    named: dict[tuple[object, ...], list[dict[str, Any]]] = {}
-    for job in jobs_of(document):
-        key = tuple(str(job.get(name)) for name in ("hostname", "port", "groupid", "jobname", "pid"))
-        named.setdefault((*key, str(job.get("job options")), str(job.get("job_start"))), []).append(job)
-    return named
-
-
-def _began(document: Document) -> float | None:
-    stamp, elapsed = number(document.get("timestamp")), _elapsed(document)
-    return None if stamp is None or elapsed is None else stamp - elapsed
-
-
-def _elapsed(document: Document) -> float | None:
-    """Seconds since fio began, which each job has."""
-    known = [value for job in jobs_of(document) if (value := number(job.get("elapsed"))) is not None]
-    return max(known) if known else None
-
-
-def _state(jobs: list[dict[str, Any]]) -> Iterator[float]:
-    """Sums that can only grow while a run goes on."""
-    for direction in DIRECTIONS:
-        for name in ("io_bytes", "runtime"):
-            parts = [job[direction] for job in jobs if isinstance(job.get(direction), dict)]
-            yield sum(number(part.get(name)) or 0.0 for part in parts)
+def bytes_moved(done: Any) -> float | None:
+    """Of one direction. `io_bytes` has been bytes since 2.21, which brought `io_kbytes` (fio's commit
+    c12d597a); before it was KiB. None where it is no number."""
+    if not isinstance(done, dict):
+        return None
+    moved = number(done.get("io_bytes"))
+    is_bytes = "io_kbytes" in done or "bw_bytes" in done
+    return moved if moved is None or is_bytes else moved * 1024

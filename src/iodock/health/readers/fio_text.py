@@ -7,16 +7,19 @@ the lines follow a line `<host>`, and the sum of `All clients` leaves out `B/s`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
-from iodock.health.readers.base import Source, number
+from iodock.health.readers.base import CTIME, Source, duration, number
 from iodock.health.readers.fio_json import Document
+from iodock.health.readers.fio_sections import Setups, set_up
 
 HEAD = re.compile(
     r"^(?:<(?P<host>[^>\n]{1,255})> ?)?(?P<name>\S.{0,4095}?): \(groupid=(?P<group>\d{1,9}),"
-    r" jobs=(?P<jobs>\d{1,9})\): err=\s*(?P<error>\d{1,9}).*?: pid=(?P<pid>\d{1,19})(?:: .*)?$",
+    r" jobs=(?P<jobs>\d{1,9})\): err=\s*(?P<error>\d{1,9}).*?: pid=(?P<pid>\d{1,19})(?:: (?P<date>.*))?$",
     re.MULTILINE,
 )
 TERSE = re.compile(
@@ -26,8 +29,9 @@ TERSE = re.compile(
 _VERSION = re.compile(r"^(?:<[^>]{1,255}> ?)?(fio-\d\S{0,60})\s*$")
 _HOST = re.compile(r"^<([^>]{1,255})>\s*$")
 _SETUP = re.compile(
-    r"^(?:<[^>]{1,255}> ?)?(?P<name>\S.{0,4095}?): \(g=\d{1,9}\): rw=(?P<rw>[\w,]{1,40}),"
-    r" bs=(?P<bs>.{1,200}?), ioengine=(?P<engine>[\w.-]{1,60})\S*, iodepth=(?P<depth>\d{1,9})"
+    r"^(?:<(?P<host>[^>]{1,255})> ?)?(?P<name>\S.{0,4095}?): \(g=(?P<group>\d{1,9})\):"
+    r" rw=(?P<rw>[\w,]{1,40}), bs=(?P<bs>.{1,200}?), ioengine=(?P<engine>[\w.-]{1,60})\S*,"
+    r" iodepth=(?P<depth>\d{1,9})"
 )
 _NEW = re.compile(
     r"^\s+(?P<what>read|write|trim|mixed)\s*: IOPS=(?P<iops>[^,]+), BW=(?P<rate>[^\s(]+)(?: \([^)]*\))?"
@@ -37,6 +41,8 @@ _OLD = re.compile(
     r"^\s+(?P<what>read|write|trim|mixed)\s*: io=\s*(?P<moved>[^,]+), bw=\s*(?P<rate>[^,]+),"
     r" iops=\s*(?P<iops>[^,]+), runt=\s*(?P<run>-?\d{1,19})msec"
 )
+_MORE = re.compile(r"^(?:<[^>]{1,255}> ?)?\.\.\.\s*$")
+"""Behind the setup of a section of several processes."""
 _RESULT = re.compile(r"^\s+(read|write|trim|mixed)\s*: ")
 _TIMES = re.compile(r"^\s+clat \((\w+)\)\s*: min=\s*([^,\s]+), max=\s*([^,\s]+), avg=\s*([\d.]+)")
 _PERCENTILES = re.compile(r"^\s+(clat|lat|slat) percentiles \((\w+)\)|^\s+(\w* ?)percentiles \((\w+)\)")
@@ -56,12 +62,23 @@ def amount(text: str, always_binary: bool) -> float | None:
     return float(found[1]) * float(base ** _POWERS[found[2].lower()]) / bits
 
 
+def _seconds(date: str | None) -> float | None:
+    """A date of fio's own clock, in seconds, to be compared with others of it."""
+    try:
+        return (datetime.strptime((date or "").strip(), CTIME) - datetime(1970, 1, 1)).total_seconds()
+    except ValueError:
+        return None
+
+
 def documents(source: Source) -> list[Document]:
     """A document for each run in it, or for each state of one (`--status-interval`)."""
     reading = _Reading(source)
     for line, text in enumerate(source.lines, 1):
         reading.take(line, text)
-    return [one for one in reading.found if one["jobs"]]
+    found = [one for one in reading.found if one["jobs"]]
+    for one in found:
+        set_up(one["jobs"])
+    return found
 
 
 class _Reading:
@@ -72,11 +89,12 @@ class _Reading:
         self.found: list[Document] = []
         self.host: str | None = None
         self.version: str | None = None
-        self.setups: dict[str, dict[str, Any]] = {}
+        self.setups = Setups()
         self.jobs: set[tuple[object, ...]] = set()
         self.job: dict[str, Any] | None = None
         self.done: dict[str, Any] | None = None
         self.unit: float | None = None
+        self.has_results = False
 
     def take(self, line: int, text: str) -> None:
         if version := _VERSION.match(text):
@@ -85,7 +103,12 @@ class _Reading:
         elif host := _HOST.match(text):
             self.host = host[1]
         elif setup := _SETUP.match(text):
-            self.setups[setup["name"]] = _setup(setup)
+            if self.has_results:
+                # Of the next run, which says its version after them.
+                self.setups, self.has_results = Setups(), False
+            self.setups.add(setup["host"] or self.host, setup["group"], setup["name"], _setup(setup))
+        elif _MORE.match(text):
+            self.setups.more()
         elif head := HEAD.match(text):
             self._head(line, head)
         elif text.startswith("Run status group"):
@@ -103,19 +126,21 @@ class _Reading:
         if not self.found or key in self.jobs:
             self._begin(line)
         self.jobs.add(key)
-        setup = self.setups.get(head["name"], {})
+        self.has_results = True
         self.job = {
             "jobname": head["name"],
             "groupid": int(head["group"]),
             "error": int(head["error"]),
             "pid": head["pid"],
-            "job options": setup.get("options", {}),
+            "job options": {},
             "processes": int(head["jobs"]),
-            "block_bytes": setup.get("block_bytes", {}),
+            "block_bytes": {},
+            "setups": self.setups,
             "line": line,
             **({"hostname": host} if host else {}),
         }
         self.found[-1]["jobs"].append(self.job)
+        self.found[-1].setdefault("written_s", _seconds(head["date"]))
         self.done = None
 
     def _detail(self, line: int, text: str) -> None:
@@ -124,6 +149,9 @@ class _Reading:
             self.done, self.unit = self._done(found, line), None
             if self.done is not None:
                 self.job[found["what"]] = self.done
+                # At least so long: other groups may have run before.
+                elapsed = (duration(found["run"]) or 0.0) / 1e3
+                self.job["elapsed"] = max(self.job.get("elapsed", 0.0), elapsed)
         elif _RESULT.match(text):
             self.done = None
             why = "the line is cut or of a form that is not known"
@@ -137,7 +165,12 @@ class _Reading:
         if rate is None or moved is None:
             self.source.rate(found["rate"] if rate is None else found["moved"], line, f"fio {found['what']}")
             return None
-        return {"bw_bytes": rate, "io_bytes": moved, "runtime": int(found["run"])}
+        return {
+            "bw_bytes": rate,
+            "io_bytes": moved,
+            "runtime": int(found["run"]),
+            "iops": amount(found["iops"], False),
+        }
 
     def _latency(self, text: str) -> None:
         assert self.done is not None
@@ -165,10 +198,28 @@ def _setup(found: re.Match[str]) -> dict[str, Any]:
     ranges = re.findall(r"([\d.]+[kKMGTP]?i?B?)-([\d.]+[kKMGTP]?i?B?)", found["bs"])
     sizes: dict[str, int] = {}
     for direction, (least, most) in zip(("read", "write", "trim"), ranges, strict=False):
-        known = amount(least, True)
+        known = _request_bytes(least)
         if least == most and known is not None:
-            sizes[direction] = round(known)
-    return {"options": options, "block_bytes": sizes}
+            sizes[direction] = known
+    return {"job options": options, "block_bytes": sizes}
+
+
+def _request_bytes(text: str) -> int | None:
+    """`64.0KiB`, and `4K` of fio 2, as they stand. With --kb_base=1000 `65.5kB` is rounded: it is the power
+    of two, or the only multiple of 512, that is printed like this. None where there is none."""
+    found = _AMOUNT.match(text)
+    if found is None or found[1].count(".") > 1:
+        return None
+    is_decimal = bool(found[2]) and not found[3] and found[4] == "B"
+    value = amount(text, not is_decimal)
+    if value is None or not is_decimal:
+        return None if value is None else round(value)
+    half = 0.5 / 10 ** len(found[1].partition(".")[2]) * 1000 ** _POWERS[found[2].lower()]
+    power = 1 << round(math.log2(value)) if value > 0 else 0
+    if abs(power - value) <= half:
+        return power
+    first, last = math.ceil((value - half) / 512), math.floor((value + half) / 512)
+    return first * 512 if first == last else None
 
 
 _TERSE_KIB = 1024
@@ -191,11 +242,13 @@ def terse(source: Source) -> Iterator[Document]:
             "groupid": int(fields[at + 1]),
             "error": int(fields[at + 2]),
             "block_bytes": {},
+            # A line is of a process, or of all of a group: it does not say which.
+            "processes": None,
             "line": line,
         }
         width = _TERSE_WIDTH[fields[0]]
-        for number_, direction in enumerate(("read", "write", "trim")[: 2 if fields[0] == "3" else 3]):
-            part = fields[at + 3 + number_ * width :][:width]
+        for nth, direction in enumerate(("read", "write", "trim")[: 2 if fields[0] == "3" else 3]):
+            part = fields[at + 3 + nth * width :][:width]
             if len(part) < width:
                 why = "the line is cut"
                 source.doubts.count(why, f"fio {job['jobname']} {direction}", source.at(line))

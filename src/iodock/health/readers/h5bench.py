@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cache, Cell, Measurements, Protocol, Unit
-from iodock.health.readers.base import Reader, Repeats, Source, number, size, whole
+from iodock.health.readers.base import Reader, Repeats, Source, duration, size, whole
 
 _OPERATION = "write|read|append|overwrite|modify"
 _RATE = re.compile(
@@ -104,7 +104,7 @@ def _add_line(run: _Run, text: str, source: Source, line: int) -> None:
     if total := _TOTAL.match(text):
         run.operation, run.volume = total[1].lower(), size(total[2])
     elif time := _TIME.match(text):
-        run.seconds[time[1].lower()] = number(time[3])
+        run.seconds[time[1].lower()] = duration(time[3])
     elif found := _RATE.match(text):
         run.mode = (found[1] or "").lower() or None
         run.operation = found[3].lower() if found[3] else run.operation
@@ -138,7 +138,7 @@ def _from_csv(source: Source) -> Iterator[_Run]:
         elif found := _CSV_TOTAL.match(name):
             run.operation, run.volume = run.operation or found[1], size(f"{value} {unit}")
         elif found := _CSV_TIME.match(name):
-            run.seconds[found[1]] = number(value)
+            run.seconds[found[1]] = duration(value)
         elif found := _CSV_RATE.match(name):
             run.operation = run.operation or found[2]
             prefix = re.match(r"([KMGTP]?)B/s(?:ec)?$", unit)

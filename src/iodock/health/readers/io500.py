@@ -13,7 +13,7 @@ from pathlib import Path
 from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cache, Cell, MeasurementError, Measurements, Protocol, Unit
 from iodock.health.readers import ior, mdtest
-from iodock.health.readers.base import Reader, Source, number, whole
+from iodock.health.readers.base import Reader, Source, duration, whole
 
 GIB = 1 << 30
 _PHASE = re.compile(
@@ -101,7 +101,7 @@ def _phases(said: Source) -> tuple[list[Cell], list[str]]:
             if phase[1] or phase[6]:
                 invalid.append(phase[2])
             if value is not None:
-                cells.append(_cell(phase[2], value, phase[4] == "GiB/s", number(phase[5]), said.at(line)))
+                cells.append(_cell(phase[2], value, phase[4] == "GiB/s", duration(phase[5]), said.at(line)))
         elif score := _SCORE.match(text):
             if score[1] or score[5]:
                 invalid.append("SCORE")
@@ -119,7 +119,7 @@ def _sections(said: Source) -> tuple[list[Cell], list[str]]:
         if section := _SECTION.match(text):
             score = said.rate(members.get("score"), line - 1, f"io500 {name}")
             if score is not None:
-                seconds = number(members.get("t_delta"))
+                seconds = duration(members.get("t_delta"))
                 cells.append(_cell(name, score, name.startswith("ior"), seconds, said.at(line - 1)))
             elif name == "SCORE" and "SCORE" in members:
                 texts = (members.get("BW", ""), members.get("MD", ""), members["SCORE"])

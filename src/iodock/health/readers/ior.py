@@ -18,6 +18,7 @@ from iodock.health.readers.base import (
     date,
     number,
     option,
+    several_commands,
     size,
     whole,
     words,
@@ -55,7 +56,7 @@ def read(source: Source) -> Measurements:
         result = ior_text.read_text(source)
     found = _BANNER.search(source.start)
     result.version = result.version or (found[1] if found else None)
-    cells = tuple(cell for run in result.runs for cell in _cells(run, result, source))
+    cells = tuple(cell for run in result.runs for cell in _cells(run, source))
     error = _first_error(source)
     if not cells:
         raise _nothing(source, error)
@@ -63,13 +64,13 @@ def read(source: Source) -> Measurements:
 
 
 def _first_error(source: Source) -> tuple[int, str] | None:
-    found = [(source.line_of(one.start()), one) for one in _ERROR.finditer(source.text)]
+    first = _ERROR.search(source.text)
     # IOR's own words say more than those of MPI around them.
-    own = next(((line, one) for line, one in found if not one["abort"]), None) or next(iter(found), None)
+    own = next((one for one in _ERROR.finditer(source.text) if not one["abort"]), first)
     if own is None:
         return None
-    groups = own[1].groupdict()
-    return own[0], next((text.strip() for text in groups.values() if text), "an error")
+    said = next((text.strip() for text in own.groupdict().values() if text), "an error")
+    return source.line_of(own.start()), said
 
 
 def _nothing(source: Source, error: tuple[int, str] | None) -> Exception:
@@ -95,10 +96,11 @@ def _protocol(result: Result, source: Source, error: tuple[int, str] | None) -> 
     first = result.runs[0].settings
     settings: dict[str, Json] = {
         "segments": whole(first.get("segments")),
-        "block_bytes": _exact(first.get("blocksize"), result, "-b"),
+        "block_bytes": _exact(first.get("blocksize"), result.runs[0], "-b"),
         "stonewalling_seconds": number(first.get("stonewallingTime")),
     }
     notes = [] if error is None else [f"{source.at(error[0])}: IOR reported an error: {error[1]}"]
+    notes += several_commands(run.command for run in result.runs)
     return Protocol(
         tool="ior",
         version=result.version,
@@ -112,18 +114,18 @@ def _protocol(result: Result, source: Source, error: tuple[int, str] | None) -> 
     )
 
 
-def _cells(run: Run, result: Result, source: Source) -> list[Cell]:
+def _cells(run: Run, source: Source) -> list[Cell]:
     """One per operation: the rows of all iterations, or the one row that tells of all."""
     cells = []
     credible = [row for row in run.rows if _is_credible(row, source)]
     for operation in dict.fromkeys(row.operation for row in credible):
         rows = [row for row in credible if row.operation == operation]
         if operation == "remove":
-            cells.append(_removal(rows, run, result, source))
+            cells.append(_removal(rows, run, source))
             continue
         rows = [row for row in rows if row.bandwidth is not None]
         if rows:
-            cells.append(_transfer(rows, run, result, source))
+            cells.append(_transfer(rows, run, source))
     return [cell for cell in cells if cell is not None]
 
 
@@ -138,15 +140,15 @@ def _is_credible(row: Row, source: Source) -> bool:
     return fault is None
 
 
-def _transfer(rows: list[Row], run: Run, result: Result, source: Source) -> Cell:
+def _transfer(rows: list[Row], run: Run, source: Source) -> Cell:
     first = rows[0]
     values = [row.bandwidth for row in rows if row.bandwidth is not None]
     times = [row.seconds for row in rows if row.seconds is not None]
-    cached, reason = _cache(first.operation, run, result)
+    cached, reason = _cache(first.operation, run)
     cell = Cell(
         test="ior",
         operation=first.operation,
-        size_bytes=_exact(run.settings.get("xfersize"), result, "-t") or first.size_bytes,
+        size_bytes=_exact(run.settings.get("xfersize"), run, "-t") or first.size_bytes,
         processes=_processes(run) or first.processes,
         nodes=_nodes(run),
         value=values[0],
@@ -157,7 +159,7 @@ def _transfer(rows: list[Row], run: Run, result: Result, source: Source) -> Cell
         cache_reason=reason,
         minimum=first.minimum,
         maximum=first.maximum,
-        variant=_variant(run, result),
+        variant=_variant(run),
         volume_bytes=size(run.settings.get("aggregate filesize")),
         seconds=fmean(times) if times else None,
         source=source.at(first.line),
@@ -165,7 +167,7 @@ def _transfer(rows: list[Row], run: Run, result: Result, source: Source) -> Cell
     return cell if first.of_all else repeated(cell, values)
 
 
-def _removal(rows: list[Row], run: Run, result: Result, source: Source) -> Cell | None:
+def _removal(rows: list[Row], run: Run, source: Source) -> Cell | None:
     times = [row.seconds for row in rows if row.seconds is not None]
     if not times:
         return None
@@ -179,19 +181,19 @@ def _removal(rows: list[Row], run: Run, result: Result, source: Source) -> Cell 
         value=times[0],
         repeats=1,
         spread=None,
-        variant=_variant(run, result),
+        variant=_variant(run),
         source=source.at(rows[0].line),
     )
     return repeated(cell, times)
 
 
-def _variant(run: Run, result: Result) -> dict[str, str]:
+def _variant(run: Run) -> dict[str, str]:
     settings = run.settings
     said = {
         "api": settings.get("api"),
         "access": _ACCESS.get(settings.get("access", ""), settings.get("access")),
         "collective": {"collective": "yes", "independent": "no"}.get(settings.get("type", "")),
-        "block_bytes": str(_exact(settings.get("blocksize"), result, "-b") or ""),
+        "block_bytes": str(_exact(settings.get("blocksize"), run, "-b") or ""),
         "stripe_bytes": str(size(settings.get("Lustre stripe size")) or ""),
         "stripe_count": settings.get("stripe count"),
         "order": "random" if settings.get("ordering in a file", "").startswith("random") else None,
@@ -201,9 +203,9 @@ def _variant(run: Run, result: Result) -> dict[str, str]:
     return {name: value for name, value in said.items() if value}
 
 
-def _exact(rounded: str | None, result: Result, name: str) -> int | None:
+def _exact(rounded: str | None, run: Run, name: str) -> int | None:
     """A size that IOR prints rounded (`45.91 KiB`), as exact as its command line has it."""
-    shown, asked = size(rounded), size(option(words(result.command), name))
+    shown, asked = size(rounded), size(option(words(run.command), name))
     if shown is None or asked is None:
         return shown
     return asked if abs(asked - shown) <= 0.01 * shown else shown
@@ -223,8 +225,8 @@ def _nodes(run: Run) -> int | None:
     return -(-processes // each) if each and processes else None
 
 
-def _cache(operation: str, run: Run, result: Result) -> tuple[Cache | None, str | None]:
-    command = words(result.command)
+def _cache(operation: str, run: Run) -> tuple[Cache | None, str | None]:
+    command = words(run.command)
     if operation == "write":
         return of_ior_write(command, run.settings)
     if operation != "read":

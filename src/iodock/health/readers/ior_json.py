@@ -10,8 +10,8 @@ import re
 from typing import Any
 
 from iodock.bounded.documents import from_json
-from iodock.health.readers.base import Source, number
-from iodock.health.readers.ior_rows import MIB, Result, Row, Run
+from iodock.health.readers.base import Source, duration
+from iodock.health.readers.ior_rows import MIB, Result, Row
 
 # Possessive: an object without an end would need memory for each of its characters.
 _INNERMOST = re.compile(r'\{(?:[^{}"]++|"(?:\\.|[^"\\])*+")*+\}')
@@ -20,7 +20,6 @@ _NAMES = {
     "Version": "version",
     "Began": "began",
     "Finished": "finished",
-    "Command line": "command",
     "Machine": "machine",
 }
 
@@ -28,11 +27,21 @@ _NAMES = {
 def read(source: Source) -> Result:
     """Every test; objects that are damaged are left out, results among them counted."""
     result = Result()
+    commands: list[tuple[int, str | None]] = []
     for found in _MEMBER.finditer(source.text):
+        if found[1] == "Command line":
+            commands.append((found.start(), _text(found[2])))
+            continue
+        if found[1] == "Began":
+            # Another output, which may not have its command.
+            commands.append((found.start(), None))
         if getattr(result, _NAMES[found[1]]) is None:
             setattr(result, _NAMES[found[1]], _text(found[2]))
+    commands.reverse()
     line, last = 1, 0
     for found in _INNERMOST.finditer(source.text):
+        while commands and commands[-1][0] < found.start():
+            result.commanded(commands.pop()[1])
         line += source.text.count("\n", last, found.start())
         last = found.start()
         try:
@@ -54,7 +63,7 @@ def _text(quoted: str) -> str:
 
 def _take(one: dict[str, Any], line: int, result: Result, source: Source) -> None:
     if "transferSize" in one and "api" in one:
-        result.runs.append(Run(_parameters(one)))
+        result.test(_parameters(one))
     elif "xfersize" in one and result.runs:
         said = {name: str(value) for name, value in one.items()}
         # What the parameters say exactly is rounded here.
@@ -86,5 +95,5 @@ def _row(one: dict[str, Any], line: int, source: Source) -> Row:
         str(one["access"]),
         line,
         None if bandwidth is None else bandwidth * MIB,
-        seconds=number(one.get("totalTime")),
+        seconds=duration(one.get("totalTime")),
     )

@@ -32,11 +32,12 @@ class Run:
 
     settings: dict[str, str] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
+    command: str | None = None
 
 
 @dataclass
 class Result:
-    """A whole output."""
+    """A whole output; of several that were put together what the first says of itself."""
 
     version: str | None = None
     began: str | None = None
@@ -44,6 +45,17 @@ class Result:
     command: str | None = None
     machine: str | None = None
     runs: list[Run] = field(default_factory=list)
+    last_command: str | None = None
+    """Of the output whose tests follow."""
+
+    def commanded(self, command: str | None) -> None:
+        """The command line of the tests that follow, where it is known."""
+        self.command = self.command or command
+        self.last_command = command
+
+    def test(self, settings: dict[str, str]) -> None:
+        """A test begins."""
+        self.runs.append(Run(settings, command=self.last_command))
 
 
 def spread_of_population(deviation: float | None, mean: float, count: int | None) -> float | None:

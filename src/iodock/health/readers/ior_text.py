@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from iodock.bounded.doubts import CUT_ROW
-from iodock.health.readers.base import Source, number, whole
+from iodock.health.readers.base import Source, duration, number, whole
 from iodock.health.readers.ior_rows import MIB, Result, Row, Run, spread_of_population
 
 _HEAD = {
@@ -34,18 +34,18 @@ _OPERATIONS = ("write", "read", "remove")
 
 
 def read_text(source: Source) -> Result:
-    """Every test of the output of one IOR."""
+    """Every test, also of several outputs in one file."""
     result = Result()
     columns: list[str] = []
-    for number_, line in enumerate(source.lines, 1):
+    for at, line in enumerate(source.lines, 1):
         fields = line.split()
         if fields[:2] == ["access", "bw(MiB/s)"] or fields[:2] == ["Operation", "Max"] or _summary(fields):
             columns = fields
         elif fields and fields[0] in _OPERATIONS and columns and result.runs:
-            _row(fields, columns, number_, result.runs[-1], source)
+            _row(fields, columns, at, result.runs[-1], source)
         elif len(fields) >= _ROW_FIELDS and fields[0] in _OPERATIONS and number(fields[1]) is not None:
             # Its head is damaged.
-            source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(number_))
+            source.doubts.count(CUT_ROW, f"ior {fields[0]}", source.at(at))
         elif found := _MEMBER.match(line):
             _member(found[1], found[2], result)
     return result
@@ -56,11 +56,16 @@ def _summary(fields: list[str]) -> bool:
 
 
 def _member(name: str, value: str, result: Result) -> None:
-    if name in _HEAD:
+    if _HEAD.get(name) == "command":
+        result.commanded(value)
+    elif name in _HEAD:
+        if _HEAD[name] == "began":
+            # Another output, which may not have its command.
+            result.last_command = None
         setattr(result, _HEAD[name], getattr(result, _HEAD[name]) or value)
     elif name == "api":
         # The first of a test's settings.
-        result.runs.append(Run({name: value}))
+        result.test({name: value})
     elif name in _SETTINGS and result.runs:
         result.runs[-1].settings.setdefault(name, value)
 
@@ -100,7 +105,7 @@ def _iteration(row: dict[str, str], line: int, source: Source) -> Row:
         row["access"],
         line,
         None if bandwidth is None else bandwidth * MIB,
-        seconds=number(row.get("total(s)")),
+        seconds=duration(row.get("total(s)")),
         size_bytes=None if transfer is None else round(transfer * 1024),
         processes=whole(row.get("numTasks")) or None,
     )

@@ -18,12 +18,12 @@ from iodock.health.readers.base import (
     Source,
     date,
     option,
+    several_commands,
     size,
     whole,
-    words,
 )
 from iodock.health.readers.caching import flags, of_iozone
-from iodock.health.readers.iozone_table import COLUMNS
+from iodock.health.readers.iozone_table import COLUMNS, Run
 
 _KINDS = {
     "initial writers": ("write", "sequential"),
@@ -45,8 +45,7 @@ _CHILDREN = re.compile(
 )
 _EACH = re.compile(r"Each (?:process|thread) writes a (\d+) \w+ file in (\d+) (\w+) records", re.IGNORECASE)
 _OPERATIONS = re.compile(
-    r"^[ \t]*OPS Mode\b|^[ \t]*\"?Output is in op(?:s|erations)\b|Children see .* ops/sec",
-    re.MULTILINE | re.IGNORECASE,
+    r"[ \t]*OPS Mode\b|[ \t]*\"?Output is in op(?:s|erations)\b|.*Children see .* ops/sec", re.IGNORECASE
 )
 _MICROSECONDS = re.compile(
     r"^[ \t]*(?:Output is in microseconds|Microseconds/op)", re.MULTILINE | re.IGNORECASE
@@ -61,8 +60,10 @@ _ERROR = re.compile(
 )
 _TOO_QUICK = "The test completed too quickly to give a good result"
 _POOR = re.compile(r"reported inaccurate results\. Sizes (\d{1,15}) [kK]Bytes and below")
+_BANNER = "Iozone: Performance Test of File I/O"
+_COMMAND = re.compile(r"^\s*Command line used: *(.*)$")
 _END = "iozone test complete."
-_LEAST_0 = re.compile(r"^\s*Min throughput per (?:process|thread)\s*=\s*0\.0+\s")
+_NONE_MOVED = re.compile(r"^\s*Min throughput per (?:process|thread)\s*=\s*0\.0+\s")
 _BYTES = {"kb": 1 << 10, "kbytes": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "bytes": 1, "b": 1}
 _HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep all that it prints"
 
@@ -70,7 +71,7 @@ _HINT = "run `iozone -a` or `iozone -t N -s SIZE -r SIZE`, and keep all that it 
 def sniff(source: Source) -> float:
     """Sure of its name with a table or sums."""
     start = source.start
-    if "Iozone: Performance Test of File I/O" in start:
+    if _BANNER in start:
         return 0.95
     if any(iozone_table.is_head(line) for line in source.lines[:200]):
         return 0.8
@@ -81,22 +82,39 @@ def sniff(source: Source) -> float:
 
 def read(source: Source) -> Measurements:
     """A cell for each test, file size and record size. Raises MeasurementError without a rate."""
-    command = words(_member(source, "Command line used"))
     if found := _MICROSECONDS.search(source.text):
         line = source.line_of(found.start())
         what = "holds whole microseconds per operation (-N), of which no rate can be had"
         raise source.wrong(line, what, "run iozone without -N")
-    unit = Unit.OPERATIONS_PER_S if _OPERATIONS.search(source.text) else Unit.BYTES_PER_S
+    runs = _runs(source)
     errors = _errors(source)
     invalid = _invalid(source, errors)
     repeats = Repeats(source.doubts)
-    found_cells = [*_table(source, unit, command, invalid), *_sums(source, command, invalid)]
-    for cell in found_cells or _reports(source, unit, command):
-        repeats.add(cell)
+    for run in runs:
+        rates = iozone_table.rows(source, run, invalid)
+        found_cells = [*_rates(source, rates, run), *_sums(source, run, invalid)]
+        for cell in found_cells or _rates(source, iozone_table.reports(source, run), run):
+            repeats.add(cell)
     cells = repeats.cells()
     if not cells:
         raise _nothing(source, errors)
-    return Measurements(_protocol(source, command, _notes(source, unit, errors)), cells)
+    return Measurements(_protocol(source, runs, _notes(source, runs, errors)), cells)
+
+
+def _runs(source: Source) -> list[Run]:
+    """Each begins with IOzone's name, or where that was left out with its command."""
+    found = [Run()]
+    for line, text in enumerate(source.lines, 1):
+        command = _COMMAND.match(text)
+        if _BANNER in text or (command and found[-1].command_line is not None):
+            found.append(Run())
+        run = found[-1]
+        run.lines.append((line, text))
+        if command:
+            run.command_line = command[1].strip()
+        elif _OPERATIONS.match(text):
+            run.counts_operations = True
+    return found
 
 
 def _errors(source: Source) -> dict[int, str]:
@@ -148,16 +166,21 @@ def _nothing(source: Source, errors: dict[int, str]) -> MeasurementError:
     return source.wrong(len(source.lines), "no rate of iozone in it", _HINT)
 
 
-def _notes(source: Source, unit: Unit, errors: dict[int, str]) -> list[str]:
-    notes = ["operations a second (-O), no bytes"] if unit is Unit.OPERATIONS_PER_S else []
+def _notes(source: Source, runs: list[Run], errors: dict[int, str]) -> list[str]:
+    notes = several_commands(run.command_line for run in runs)
+    if any(run.counts_operations for run in runs):
+        notes.append("operations a second (-O), no bytes")
     notes += [f"{source.at(line)}: iozone: {said}" for line, said in list(errors.items())[:3]]
     if poor := _POOR.search(source.text):
         notes.append(
             f"iozone calls rates of files of {poor[1]} KiB and less inaccurate: its timer is too coarse"
         )
-    if "Iozone: Performance Test" in source.text and _END not in source.text:
+    begun, ended = source.text.count(_BANNER), source.text.count(_END)
+    if begun == 1 and not ended:
         notes.append(f"the output ends without `{_END}`: the run did not end, or the copy is cut")
-    if idle := sum(1 for text in source.lines if _LEAST_0.match(text)):
+    elif begun > ended:
+        notes.append(f"runs without `{_END}`, which did not end or are cut: {begun - ended:,} of {begun:,}")
+    if idle := sum(1 for text in source.lines if _NONE_MOVED.match(text)):
         notes.append(f"sums in which a process moved nothing (Min throughput 0): {idle:,}")
     return notes
 
@@ -167,7 +190,9 @@ def _member(source: Source, name: str) -> str | None:
     return found[1].strip() if found else None
 
 
-def _protocol(source: Source, command: list[str], notes: list[str]) -> Protocol:
+def _protocol(source: Source, runs: list[Run], notes: list[str]) -> Protocol:
+    first = next((run for run in runs if run.command_line is not None), runs[0])
+    command = first.command
     version = re.search(r"Version \$Revision: (\S+) \$", source.text)
     given = flags(command, "JjkVrtsfFdluUSLHPibXYgnyq+")
     settings: dict[str, Json] = {"fsync_in_time": "e" in given, "close_in_time": "c" in given}
@@ -176,22 +201,15 @@ def _protocol(source: Source, command: list[str], notes: list[str]) -> Protocol:
         version=version[1] if version else None,
         started=date(_member(source, "Run began"), CTIME),
         target=option(command, "-f"),
-        command=_member(source, "Command line used"),
+        command=first.command_line,
         settings=settings if command else {},
         notes=tuple(notes),
     )
 
 
-def _table(source: Source, unit: Unit, command: list[str], invalid: set[int]) -> list[Cell]:
-    return _rates(source, iozone_table.rows(source, command, invalid), unit, command)
-
-
-def _reports(source: Source, unit: Unit, command: list[str]) -> list[Cell]:
-    return _rates(source, iozone_table.reports(source, command), unit, command)
-
-
-def _rates(source: Source, rates: Iterable[iozone_table.Rate], unit: Unit, command: list[str]) -> list[Cell]:
+def _rates(source: Source, rates: Iterable[iozone_table.Rate], run: Run) -> list[Cell]:
     cells = []
+    unit = Unit.OPERATIONS_PER_S if run.counts_operations else Unit.BYTES_PER_S
     for one in rates:
         operation, pattern = COLUMNS[one.column]
         what = f"iozone {pattern} {operation}"
@@ -201,14 +219,15 @@ def _rates(source: Source, rates: Iterable[iozone_table.Rate], unit: Unit, comma
         value = source.rate(one.text, one.line, what)
         if value is not None:
             shape = (one.file_bytes, one.record_bytes, 1)
-            cells.append(_cell(source, one.line, (pattern, operation), value, shape, unit, command))
+            cells.append(_cell(source, one.line, (pattern, operation), value, shape, unit, run.command))
     return cells
 
 
-def _sums(source: Source, command: list[str], invalid: set[int]) -> list[Cell]:
+def _sums(source: Source, run: Run, invalid: set[int]) -> list[Cell]:
     cells = []
+    command = run.command
     record, total = iozone_table.record_size(command), size(option(command, "-s"))
-    for line, text in enumerate(source.lines, 1):
+    for line, text in run.lines:
         if each := _EACH.search(text):
             factor = _BYTES.get(each[3].lower(), 1 << 10)
             total, record = int(each[1]) * factor, int(each[2]) * factor

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from iodock.bounded.doubts import CUT_ROW
-from iodock.health.readers.base import Source, option, size
+from iodock.health.readers.base import Source, option, size, words
 
 COLUMNS = (
     *(("write", "sequential"), ("write", "rewrite"), ("read", "sequential"), ("read", "reread")),
@@ -44,6 +46,22 @@ _REPORT = re.compile(r'^"([A-Za-z-]+(?: [a-z]+)?) report"\s*$')
 _QUOTED = re.compile(r'"(\d{1,15})"')
 
 
+@dataclass
+class Run:
+    """One run of IOzone; a file may hold several."""
+
+    lines: list[tuple[int, str]] = field(default_factory=list)
+    """Number and text."""
+    command_line: str | None = None
+    counts_operations: bool = False
+    """Whether its numbers are operations a second (`-O`)."""
+
+    @cached_property
+    def command(self) -> list[str]:
+        """Empty where the output does not have it."""
+        return words(self.command_line)
+
+
 class Rate(NamedTuple):
     """A number of a table, in the unit of the run."""
 
@@ -64,10 +82,10 @@ def is_row(line: str) -> bool:
     return _START.match(line) is not None
 
 
-def rows(source: Source, command: list[str], invalid: set[int]) -> Iterator[Rate]:
+def rows(source: Source, run: Run, invalid: set[int]) -> Iterator[Rate]:
     """All numbers of all rows but those of the lines INVALID. A row that can't be told apart is counted."""
     widths, base, most = _NEW, 0, 0
-    for line, text in enumerate(source.lines, 1):
+    for line, text in run.lines:
         if head := _HEAD.match(text):
             widths = _OLD if len(head[1]) == _OLD[0] else _NEW
             base, most = head.start(1), len(text.split()) - 2
@@ -76,7 +94,7 @@ def rows(source: Source, command: list[str], invalid: set[int]) -> Iterator[Rate
         if start is None or line in invalid:
             continue
         end, file_bytes, record_bytes = start
-        found = _placed(text, end, base, widths) or _in_order(text[end:], command, most)
+        found = _placed(text, end, base, widths) or _in_order(text[end:], run.command, most)
         if found is None:
             why = "a row whose columns can't be told apart: numbers wider than the columns, or it is cut"
             source.doubts.count(why, f"iozone {text.strip()[:60]}", source.at(line))
@@ -132,11 +150,11 @@ def _tests(command: list[str]) -> list[str]:
     return found
 
 
-def reports(source: Source, command: list[str]) -> Iterator[Rate]:
-    """The reports of `-R`, where a file holds nothing else: one a test, a row a file size."""
+def reports(source: Source, run: Run) -> Iterator[Rate]:
+    """The reports of `-R`, where a run has nothing else: one a test, a row a file size."""
     column: int | None = None
     records: list[int] = []
-    for line, text in enumerate(source.lines, 1):
+    for line, text in run.lines:
         if report := _REPORT.match(text):
             column, records = _REPORTS.get(report[1].lower()), []
         elif not text.strip():

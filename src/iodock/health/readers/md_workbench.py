@@ -11,13 +11,14 @@ import re
 
 from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Json, Latency, Measurements, Protocol, Unit
-from iodock.health.readers.base import Reader, Repeats, Source, number, option, whole, words
+from iodock.health.readers.base import Reader, Repeats, Source, number, option, several_commands, whole, words
 
 _PHASE = re.compile(r"^(precreate|benchmark|cleanup) process .*?[\s:]([^\s:]+) obj/s")
 _OPERATION = re.compile(r"\b(read|stat|create|delete)\(([^()]*)\)")
 _TOTAL = re.compile(
     r"^MD-Workbench total objects: .*?\(version: ([^)]*)\)(?: time: (\S+ \S+))?", re.MULTILINE
 )
+_MEMBER = re.compile(r"^(Args|Nodemap): *(.*)$")
 _NAMES = {"read": "file-read", "stat": "file-stat", "create": "file-create", "delete": "file-remove"}
 _USUAL_BYTES = 3901
 
@@ -30,14 +31,21 @@ def sniff(source: Source) -> float:
 def read(source: Source) -> Measurements:
     """A cell for each phase and kind of operation; iterations of the benchmark phase are repeats. Raises
     MeasurementError without a phase."""
-    command = _member(source, "Args")
-    given = words(command)
-    nodemap = _member(source, "Nodemap") or ""
     repeats = Repeats(source.doubts)
+    commands: list[str | None] = []
+    given: list[str] = []
+    nodemap = ""
     for line, text in enumerate(source.lines, 1):
         phase = _PHASE.match(text)
         if phase is None:
-            if "iops/s" in text or " op-max:" in text:
+            if said := _MEMBER.match(text):
+                # The head of a run; a file may hold several.
+                if said[1] == "Args":
+                    commands.append(said[2].strip())
+                    given, nodemap = words(said[2]), ""
+                else:
+                    nodemap = said[2].strip()
+            elif "iops/s" in text or " op-max:" in text:
                 source.doubts.count(CUT_ROW, text[:40], source.at(line))
             continue
         rate = source.rate(phase[2], line, f"md-workbench {phase[1]}")
@@ -47,15 +55,12 @@ def read(source: Source) -> Measurements:
     if not cells:
         hint = "let md-workbench run to its end, and copy its whole output"
         raise source.wrong(len(source.lines), "no phase of md-workbench in it", hint)
-    return Measurements(_protocol(source, command, given), cells)
+    return Measurements(_protocol(source, commands), cells)
 
 
-def _member(source: Source, name: str) -> str | None:
-    found = re.search(rf"^{name}: *(.*)$", source.text, re.MULTILINE)
-    return found[1].strip() if found else None
-
-
-def _protocol(source: Source, command: str | None, given: list[str]) -> Protocol:
+def _protocol(source: Source, commands: list[str | None]) -> Protocol:
+    command = commands[0] if commands else None
+    given = words(command)
     total = _TOTAL.search(source.text)
     settings: dict[str, Json] = {
         "objects_per_process": whole(option(given, "-I")),
@@ -69,6 +74,7 @@ def _protocol(source: Source, command: str | None, given: list[str]) -> Protocol
         target=option(given, "-o"),
         command=command,
         settings={name: value for name, value in settings.items() if value is not None},
+        notes=tuple(several_commands(commands)),
     )
 
 

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field, replace
 
 from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Json, Measurements, Protocol, Unit
-from iodock.health.readers.base import Reader, Source, date, number, option, sample_spread, whole, words
+from iodock.health.readers.base import (
+    Reader,
+    Source,
+    date,
+    number,
+    option,
+    sample_spread,
+    several_commands,
+    whole,
+    words,
+)
 
 _LAUNCHED = re.compile(
     r"^(?:V-\d+: )?mdtest-(\S+) was launched with (\d{1,9}) total task\(s\) on (\d{1,9}) node\(s\)"
@@ -67,6 +77,7 @@ def read(source: Source) -> Measurements:
         raise source.wrong(len(source.lines), "no rate of mdtest in it", _HINT)
     zeros = list(dict.fromkeys(zeros))
     notes = [f"not measured, so left out: {', '.join(zeros)}"] if zeros else []
+    notes += several_commands(found[1].strip() for text in source.lines if (found := _COMMAND.match(text)))
     return Measurements(replace(protocol, notes=tuple(notes)), tuple(cells))
 
 
@@ -124,7 +135,7 @@ class _Table:
     def head(self, text: str) -> bool:
         """Whether a line was one that stands before rows; if so it holds from now on."""
         if found := _LAUNCHED.match(text):
-            self.version = found[1]
+            self.version, self.variant = found[1], {}
             self.launched = self.processes = int(found[2]) or None
             self.nodes = int(found[3]) or None
         elif found := _COMMAND.match(text):
@@ -184,7 +195,7 @@ def _cell(table: _Table, row: re.Match[str], values: dict[str, str], mean: float
         operation=_operation(row[1]),
         size_bytes=None,
         processes=table.processes,
-        # How fewer tasks than were launched lie on the nodes is not said.
+        # Fewer tasks than were launched: mdtest does not say on how many nodes they ran.
         nodes=table.nodes if table.processes == table.launched else None,
         value=mean,
         unit=Unit.OPERATIONS_PER_S,
