@@ -11,7 +11,7 @@ from iodock.language import language_in
 from iodock.portal.numbers import nice_top, tick
 from iodock.portal.rendering import cell
 from iodock.portal.shown.jobs import columns
-from iodock.views.amounts import amount
+from iodock.views.amounts import amount, short_time
 from iodock.views.top_text import Heading, printed, top_table
 
 TEXT = language_in("en")
@@ -77,3 +77,25 @@ def test_labels_of_a_short_axis_differ() -> None:
     labels = [tick(1_780_000_000_000_000_000 + length * part // 4, length) for part in range(5)]
     assert len(set(labels)) == 5
     assert len(tick(0, 3600 * 1_000_000_000)) == len("12:00")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (0.0009997, "1.00 ms"),
+        (0.00099949, "999 µs"),
+        (0.9996, "1.00 s"),
+        (999.7, "1,000 s"),
+        (999.4, "999 s"),
+        (9.996e-7, "1.00 µs"),
+    ],
+)
+def test_times_that_are_rounded_up_take_the_next_unit(seconds: float, shown: str) -> None:
+    assert short_time(seconds) == shown
+
+
+def test_times_have_no_second_prefix() -> None:
+    for at in range(-900, 600):
+        number, unit = short_time(10 ** (at / 100)).split(" ")
+        assert unit in ("ns", "µs", "ms", "s")
+        assert unit == "s" or (float(number) < 1000 and len(number.replace(".", "")) <= 3)

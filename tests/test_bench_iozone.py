@@ -165,7 +165,7 @@ def test_units_and_tests_that_are_not_known_are_counted(tmp_path: Path) -> None:
     measured = read(tmp_path, text)
     assert [one.value for one in measured.cells] == [10 * 1024]
     notes = " ".join(measured.protocol.notes)
-    assert "not known: 2: a test or a unit that is not known (first: iozone odd testers" in notes
+    assert "not known: 2 (a test or a unit that is not known; the first is iozone odd testers" in notes
     assert "-nan" in notes
 
 

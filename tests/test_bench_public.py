@@ -38,7 +38,7 @@ def test_ior_dates_are_no_durations() -> None:
     path = PUBLIC / "ior-epoch-times" / "epoch.txt"
     with pytest.raises(MeasurementError) as raised:
         readers.read(path)
-    assert f"1751892628 s, {path}:32" in str(raised.value)
+    assert f"1751892628 s in {path}:32" in str(raised.value)
     assert "a date, no duration" in str(raised.value)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -295,3 +296,14 @@ def test_a_job_with_0_cores_shows_no_ratio(tmp_path: Path) -> None:
         None,
         "unknown",
     )
+
+
+def test_names_of_files_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"b\xff.log")
+    path.write_text("real 10.0\nuser 1.0\nsys 0.5\n")
+    done = ratio(path)
+    assert "b\\xff.log:1" in done.stdout
+    [row] = rows(path)
+    assert row["name"] == "b\\xff.log:1"
+    missing = ratio(tmp_path / os.fsdecode(b"c\xff.log"))
+    assert missing.returncode != 0 and "c\\xff.log: No such file" in missing.stderr

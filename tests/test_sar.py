@@ -174,7 +174,7 @@ def test_a_value_that_can_not_be_is_unknown_and_the_rest_is_kept(tmp_path: Path,
     path = tmp_path / "sa.json"
     path.write_text(json.dumps(document).replace('"HERE"', value))
     said = ran("--store", tmp_path / "store", path)
-    assert "values left out as not known: 1: " in said and "vda tps" in said
+    assert "values left out as not known: 1 (" in said and "vda tps" in said
     ran("--store", tmp_path / "right", RECORDED)
     found, right = sums(tmp_path / "store"), sums(tmp_path / "right")
     transfers = ("sar_disk", "vda", "transfers")

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
 from iodock.bounded.limits import MOST_DEPTH, MOST_VALUES
 
+_PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+_KEY_PART = re.compile(_PART)
+_DOTTED = re.compile(rf"{_PART}(?:[ \t]*+\.[ \t]*+{_PART})*+")
+"""A dotted key, or what looks like one within a text: linear, as what is matched is not looked at again."""
 _FIRST_PART = 4096
 _LONGEST_WORD = 16
 """Longer than a number's sign, a constant or an escaped character of JSON, which may be cut."""
@@ -16,8 +21,10 @@ _LONGEST_WORD = 16
 class DocumentError(ValueError):
     """A document that is no JSON or TOML, or is beyond a limit. `str()` says what is wrong."""
 
-    def __init__(self, message: str, line: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, reason: str, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(reason if column is None else f"{reason} (column {column})")
+        self.reason = reason
+        """Without the column: one for all places of a kind."""
         self.line = line
         """The line, where it is known."""
 
@@ -33,7 +40,7 @@ def from_json(document: bytes | str) -> Any:
     try:
         return _checked_depth(json.loads(document))
     except json.JSONDecodeError as error:
-        raise DocumentError(f"is no JSON: {error.msg} (column {error.colno})", error.lineno) from None
+        raise DocumentError(f"is no JSON: {error.msg}", error.lineno, error.colno) from None
     except UnicodeDecodeError:
         raise DocumentError("is no JSON: it is no text") from None
     except RecursionError:
@@ -55,8 +62,8 @@ def next_json(text: str, start: int) -> tuple[Any, int]:
             return _checked_depth(found), start + end
         except json.JSONDecodeError as error:
             if start + size >= len(text) or not _may_be_cut(error, len(part)):
-                what = f"is no whole JSON: {error.msg} (column {error.colno})"
-                raise DocumentError(what, error.lineno) from None
+                what = f"is no whole JSON: {error.msg}"
+                raise DocumentError(what, error.lineno, error.colno) from None
         except RecursionError:
             raise _too_deep() from None
         except ValueError as error:
@@ -71,6 +78,9 @@ def _may_be_cut(error: json.JSONDecodeError, size: int) -> bool:
 
 def from_toml(document: str) -> dict[str, Any]:
     """What a TOML document holds. Raises DocumentError, which is a ValueError."""
+    # Python's reader takes the square of a dotted key's length.
+    if any(len(_KEY_PART.findall(one[0])) > MOST_DEPTH for one in _DOTTED.finditer(document)):
+        raise _too_deep()
     try:
         found: dict[str, Any] = _checked_depth(tomllib.loads(document))
     except RecursionError:

@@ -28,11 +28,11 @@ class Doubts:
     def count(self, why: str, what: str, where: str | None) -> None:
         """One more of WHAT at WHERE (`FILE:LINE`) left out because WHY."""
         self.counts[why] = self.counts.get(why, 0) + 1
-        self.first.setdefault(why, f"{what}, {where}" if where else what)
+        self.first.setdefault(why, f"{what} in {where}" if where else what)
 
     def notes(self) -> list[str]:
         """One sentence a reason."""
         return [
-            f"values left out as not known: {count:,}: {why} (first: {self.first[why]})"
+            f"values left out as not known: {count:,} ({why}; the first is {self.first[why]})"
             for why, count in self.counts.items()
         ]

@@ -90,7 +90,9 @@ def _of_volume(table: pa.Table) -> list[str]:
     if unknown := moved.null_count:
         notes.append(f"rows without an I/O volume: {unknown:,}: their source does not count it")
     if none := pc.sum(pc.equal(moved, 0)).as_py():
-        notes.append(f"rows with 0 bytes of I/O: {none:,}: what counts did not see it; iodock record does")
+        notes.append(
+            f"rows with 0 bytes of I/O: {none:,}: their source did not see it; iodock record counts it"
+        )
     more = pc.sum(pc.greater_equal(table.column("io_factor"), REDUNDANT_FACTOR)).as_py()
     if more:
         notes.append(
@@ -113,9 +115,9 @@ def _row(one: Judged, cores_given: bool, expected: int | None) -> dict[str, Any]
     record = one.record
     moved = record.io_bytes if (record.io_bytes or 0) <= _MOST_BYTES else None
     return {
-        "name": record.name,
-        "node": record.node or None,
-        "owner": record.owner or None,
+        "name": _shown(record.name),
+        "node": _shown(record.node) or None,
+        "owner": _shown(record.owner) or None,
         "count": record.runs,
         "real_seconds": record.real,
         "user_seconds": record.user,
@@ -130,9 +132,18 @@ def _row(one: Judged, cores_given: bool, expected: int | None) -> dict[str, Any]
         "io_factor": None if moved is None or not expected else moved / expected,
         "reading": one.verdict,
         "why": one.why,
-        "next": one.next,
-        "at": record.at,
+        "next": _shown(one.next),
+        "at": _shown(record.at),
     }
+
+
+def _shown(text: str) -> str:
+    """TEXT with bytes of a file's name that are no UTF-8 as `\\xff`: Arrow holds no others."""
+    return (
+        text
+        if text.isascii()
+        else text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    )
 
 
 HISTORY_COLUMNS = (

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from iodock.views.charts.units import BYTES, BYTES_PER_SECOND
 
+_NEXT = 0.9995
+"""Of three digits, what is more is rounded to 1 of the next unit."""
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
 def scaled(value: float, unit: str) -> str:
     """`1.23 M/s`, `960`: three digits and a decimal prefix."""
     size, power = abs(value), 0
-    while size >= 999.5 and power < len(_DECIMAL) - 1:
+    while size >= 1000 * _NEXT and power < len(_DECIMAL) - 1:
         size, power = size / 1000, power + 1
     # A count is a whole number until it is scaled.
     digits = 0 if size >= 99.95 or (power == 0 and size == int(size)) else 1 if size >= 9.995 else 2
@@ -54,7 +56,9 @@ def duration(seconds: float) -> str:
 
 def short_time(seconds: float) -> str:
     """`55 µs`, `2.50 ms`, `240 s`."""
+    if seconds >= _NEXT * 1000:
+        return f"{seconds:,.0f} s"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return scaled(seconds / size, unit) if seconds < 1000 else f"{seconds:,.0f} s"
+        if seconds >= _NEXT * size:
+            return scaled(seconds / size, unit)
     return f"{seconds * 1e9:.0f} ns"

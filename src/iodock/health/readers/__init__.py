@@ -35,7 +35,7 @@ READERS: tuple[Reader, ...] = (
 _LEAST = 0.3
 """Less sure than this is a guess."""
 _TIE = 0.04
-_IMPOSSIBLE = "the benchmark printed numbers that can't be: mend or update it, and run it again"
+_NOTHING_LEFT = "look at the lines named: copy the whole output again, or mend the benchmark and run it again"
 
 
 def names() -> tuple[str, ...]:
@@ -56,14 +56,14 @@ def read(path: Path, name: str | None = None) -> Measurements:
         if not source.doubts.counts:
             raise
         # There would have been a result but for these, which say more than that there is none.
-        raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _IMPOSSIBLE) from error
+        raise MeasurementError(f"{source.path}: {'; '.join(source.doubts.notes())}", _NOTHING_LEFT) from error
 
 
 def _credible(measured: Measurements, source: Source) -> Measurements:
     """MEASURED without what can't be, which is said in notes. Raises MeasurementError where nothing stays."""
     cells = credible_cells(measured.cells, source.doubts)
     if measured.cells and not cells:
-        raise MeasurementError(f"{source.path}: nothing in it can have been measured", _IMPOSSIBLE)
+        raise MeasurementError(f"{source.path}: nothing in it can have been measured", _NOTHING_LEFT)
     notes = (*measured.protocol.notes, *source.doubts.notes())
     return replace(measured, protocol=replace(measured.protocol, notes=notes), cells=cells)
 

@@ -68,9 +68,13 @@ class Source:
             if len(line) > _LONGEST_LINE:
                 lines[at] = line[:_LONGEST_LINE]
                 self.doubts.count(
-                    f"a line of more than {_LONGEST_LINE:,} characters", "line", self.at(at + 1)
+                    f"what is behind {_LONGEST_LINE:,} characters of a line", "the rest", self.at(at + 1)
                 )
         return lines
+
+    def first_lines(self, count: int) -> list[str]:
+        """To recognise it by: what is too long is cut and not counted, as another reader may take it."""
+        return [line[:_LONGEST_LINE] for line in self.text.split("\n", count)[:count]]
 
     @property
     def start(self) -> str:

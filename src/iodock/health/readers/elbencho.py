@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from iodock.bounded.documents import from_json
+from iodock.bounded.documents import DocumentError, from_json
 from iodock.bounded.doubts import CUT_ROW
 from iodock.health.measurements import Cell, Latency, Measurements, Protocol, Unit
 from iodock.health.readers.base import (
@@ -164,8 +164,9 @@ def _from_json(source: Source) -> Iterator[Phase]:
             continue
         try:
             one = from_json(text)
-        except ValueError:
-            one = None
+        except DocumentError as error:
+            source.doubts.count(f"a line that {error.reason}", "row", source.at(line))
+            continue
         if isinstance(one, dict) and "phase_type" in one:
             yield _json_phase(one, line)
         else:

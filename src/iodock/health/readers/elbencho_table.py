@@ -26,6 +26,7 @@ _BLOCKS = re.compile(r"IOPS(?: (write|read|total))?$")
 _VOLUME = re.compile(r"(?:Total )?MiB(?: (write|read|total))?$")
 _ENTRIES = re.compile(r"([A-Za-z]+)/s(?: (write|read|total))?$")
 _LATENCY_ROW = re.compile(r"([A-Za-z]+)(?: (wr|rd))? lat(?:ency)?(?: us)?$")
+_DATE = re.compile(r"ISO DATE(?: (start|end))?\s*:(.*)$")
 _SKIPPED = "Skipping stats print due to unavailable worker results"
 _LATENCY = re.compile(r"(min|avg|max)=([\d.]+)(us|ms|s)?")
 _US = {"us": 1.0, "ms": 1e3, "s": 1e6}
@@ -39,8 +40,10 @@ def from_table(source: Source) -> Iterator[Phase]:
     has_own_command = False
     for line, raw in enumerate(source.lines, 1):
         text = _CONTROL.sub("", raw).rstrip("\r").rsplit("\r", 1)[-1]
-        if text.startswith("ISO DATE:"):
-            common, has_own_command = {**_of_command(None), "date": text[9:].strip() or None}, True
+        if date := _DATE.match(text):
+            # 3.1 has the dates of both ends.
+            if date[1] != "end":
+                common, has_own_command = {**_of_command(None), "date": date[2].strip() or None}, True
         elif text.startswith("COMMAND LINE:"):
             common, has_own_command = {**common, **_of_command(text[13:].strip())}, True
         elif HEAD.match(text):

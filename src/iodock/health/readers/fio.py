@@ -85,7 +85,7 @@ def _documents(source: Source) -> tuple[list[Document], list[str]]:
         if found.ends_damaged:
             notes.append("the file ends within a document: its last whole one may not be the end of the run")
         return found.documents, notes
-    documents = fio_text.documents(source) or list(fio_text.terse(source))
+    documents = _of_text(source)
     if documents:
         _refuse_unclear(documents, source)
         return documents, notes + _cut(source)
@@ -93,6 +93,13 @@ def _documents(source: Source) -> tuple[list[Document], list[str]]:
         line, what = found.wrong
         raise source.wrong(line, what, f"copy the whole file; {_HINT}")
     raise source.wrong(1, "has no result of fio", _HINT)
+
+
+def _of_text(source: Source) -> list[Document]:
+    if fio_text.HEAD.search(source.text) is None and fio_text.TERSE.search(source.text) is None:
+        # JSON that is damaged may have lines of any length.
+        return []
+    return fio_text.documents(source) or list(fio_text.terse(source))
 
 
 def _refuse_unclear(documents: list[Document], source: Source) -> None:

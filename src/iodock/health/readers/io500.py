@@ -1,7 +1,8 @@
 """IO500: a result's folder, or its `result_summary.txt` or `result.txt` alone.
 
 Source: the IO500 benchmark's output (io500/src/main.c) and submissions. Phases with `ior` are GiB/s, others
-kIOPS, and the scores geometric means of them. A phase that the rules call invalid is kept, with a note.
+kIOPS, and the scores geometric means of them. A phase that the rules call invalid is kept, with a note; so is
+one of the extended mode (`[      ]`), which is not part of the score. `[SCOREX]` is the score with them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from iodock.health.readers.base import Reader, Source, duration, whole
 
 GIB = 1 << 30
 _PHASE = re.compile(
-    r"^\[\s*RESULT(-invalid)?\s*\]\s+([\w-]{1,60})\s+(\S+) (GiB/s|kIOPS)\s*: time (\S+) seconds"
+    r"^\[\s*(RESULT(?:-invalid|-X)?|)\s*\]\s+([\w-]{1,60})\s+(\S+) (GiB/s|kIOPS)\s*: time +(\S+) seconds"
     r"( ?\[INVALID\])?"
 )
 _SCORE = re.compile(
-    r"^\[\s*SCORE(-invalid)?\s*\] Bandwidth (\S+) GiB/s : IOPS (\S+) kiops : TOTAL (\S+)"
+    r"^\[\s*SCORE(X?(?:-invalid)?)\s*\] Bandwidth (\S+) GiB/s : IOPS (\S+) kiops : TOTAL (\S+)"
     r"( ?\[INVALID\])?"
 )
 _NEARLY = re.compile(r"\[\s*[^\]\s].{0,200}(?:\bGiB/s|kIOPS|: time \S+ seconds|: TOTAL )")
@@ -55,10 +56,10 @@ def read(source: Source) -> Measurements:
     if summary is None:
         raise MeasurementError(f"{source.path}: no result of IO500 in this folder", _HINT)
     said = Source(summary, source.doubts)
-    cells, invalid = _phases(said) if _VERSION.search(said.start) else _sections(said)
+    cells, notes = _phases(said) if _VERSION.search(said.start) else _sections(said)
     if not cells:
         raise said.wrong(len(said.lines), "no phase of IO500 has a result", "let io500 run to its end")
-    protocol = _protocol(said, folder, invalid)
+    protocol = _protocol(said, folder, notes)
     detailed = tuple(_detailed(cell, folder) for cell in cells)
     return Measurements(protocol, detailed)
 
@@ -72,7 +73,7 @@ def _inside(folder: Path) -> Path | None:
     return None
 
 
-def _protocol(said: Source, folder: Path, invalid: list[str]) -> Protocol:
+def _protocol(said: Source, folder: Path, notes: list[str]) -> Protocol:
     version = _VERSION.search(said.start)
     result = (
         Source(said.path.with_name("result.txt")) if said.path.with_name("result.txt").is_file() else said
@@ -81,7 +82,6 @@ def _protocol(said: Source, folder: Path, invalid: list[str]) -> Protocol:
         re.findall(r"^([\w-]+)\s+= *(.*)$", result.text.split("[ior-easy-write]")[0], re.MULTILINE)
     )
     times = re.findall(r"^; (?:START|END) (\S+ \S+)$", result.text, re.MULTILINE)
-    notes = (f"invalid by the rules of the IO500: {', '.join(invalid)}",) if invalid else ()
     return Protocol(
         tool="io500",
         version=version[1] if version else members.get("version"),
@@ -89,26 +89,38 @@ def _protocol(said: Source, folder: Path, invalid: list[str]) -> Protocol:
         finished=times[-1].replace(" ", "T") if len(times) > 1 else None,
         target=members.get("result-dir"),
         settings={"processes": whole(members.get("procs"))} if members.get("procs") else {},
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
 def _phases(said: Source) -> tuple[list[Cell], list[str]]:
-    cells, invalid = [], []
+    cells, notes = [], []
+    invalid: list[str] = []
+    unscored: list[str] = []
     for line, text in enumerate(said.lines, 1):
         if phase := _PHASE.match(text):
-            value = said.rate(phase[3], line, f"io500 {phase[2]}")
-            if phase[1] or phase[6]:
+            if phase[2] == "timestamp":
+                # A pause between phases, which measures nothing.
+                continue
+            if phase[1] == "RESULT-invalid" or phase[6]:
                 invalid.append(phase[2])
+            if phase[1] in ("", "RESULT-X"):
+                unscored.append(phase[2])
+            value = said.rate(phase[3], line, f"io500 {phase[2]}")
             if value is not None:
                 cells.append(_cell(phase[2], value, phase[4] == "GiB/s", duration(phase[5]), said.at(line)))
         elif score := _SCORE.match(text):
-            if score[1] or score[5]:
+            if score[1].endswith("-invalid") or score[5]:
                 invalid.append("SCORE")
-            cells.extend(_scores((score[2], score[3], score[4]), said, line))
+            kind = "extended" if score[1].startswith("X") else None
+            cells.extend(_scores((score[2], score[3], score[4]), said, line, kind))
         elif _NEARLY.match(text):
             said.doubts.count(CUT_ROW, text[:40], said.at(line))
-    return cells, invalid
+    if invalid:
+        notes.append(f"invalid by the rules of the IO500: {', '.join(invalid)}")
+    if unscored:
+        notes.append(f"phases that are not part of the score: {', '.join(unscored)}")
+    return cells, notes
 
 
 def _sections(said: Source) -> tuple[list[Cell], list[str]]:
@@ -152,12 +164,26 @@ def _cell(phase: str, value: float, transfer: bool, seconds: float | None, sourc
     )
 
 
-def _scores(texts: tuple[str, str, str], said: Source, line: int) -> list[Cell]:
+def _scores(texts: tuple[str, str, str], said: Source, line: int, kind: str | None = None) -> list[Cell]:
+    """KIND: `extended` for the score of the extended mode."""
+    variant = {"score": kind} if kind else {}
     names = ("bandwidth", "metadata", "total")
     units = (Unit.BYTES_PER_S, Unit.OPERATIONS_PER_S, Unit.SCORE)
     factors = (GIB, 1000, 1)
     return [
-        Cell("io500-score", name, None, None, None, value * factor, unit, 1, None, source=said.at(line))
+        Cell(
+            "io500-score",
+            name,
+            None,
+            None,
+            None,
+            value * factor,
+            unit,
+            1,
+            None,
+            variant=variant,
+            source=said.at(line),
+        )
         for name, unit, factor, text in zip(names, units, factors, texts, strict=True)
         if (value := said.rate(text, line, f"io500 score {name}")) is not None
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from iodock.bounded.documents import from_json
+from iodock.bounded.documents import DocumentError, from_json
 from iodock.health.readers.base import Source, duration
 from iodock.health.readers.ior_rows import MIB, Result, Row
 
@@ -46,9 +46,9 @@ def read(source: Source) -> Result:
         last = found.start()
         try:
             one = from_json(found[0])
-        except ValueError as error:
+        except DocumentError as error:
             if '"bwMiB"' in found[0]:
-                source.doubts.count(f"a result {error}", "ior", source.at(line))
+                source.doubts.count(f"a result that {error.reason}", "ior", source.at(line))
             continue
         _take(one, line, result, source)
     return result

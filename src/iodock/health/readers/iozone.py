@@ -73,7 +73,7 @@ def sniff(source: Source) -> float:
     start = source.start
     if _BANNER in start:
         return 0.95
-    if any(iozone_table.is_head(line) for line in source.lines[:200]):
+    if any(iozone_table.is_head(line) for line in source.first_lines(200)):
         return 0.8
     if re.search(r'^"Writer report"\s*$|^"Reader report"\s*$', start, re.MULTILINE):
         return 0.7

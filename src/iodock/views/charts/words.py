@@ -41,6 +41,9 @@ def _shown(character: str) -> str:
     # The ideographic space counts as unprintable in Python, yet it is ordinary in Japanese names.
     if (character.isprintable() and not _UNSEEN.match(character)) or character == "\u3000":
         return character
+    if "\udc80" <= character <= "\udcff":
+        # A byte of a file's name that is no UTF-8, as Python keeps it.
+        return f"\\x{ord(character) - 0xDC00:02x}"
     return character.encode("unicode_escape", "replace").decode("ascii")
 
 
