@@ -62,7 +62,7 @@ test-slurm: setup
 	$(BIN)/python -m pytest -rs tests/whole_slurm.py tests/whole_slurm_health.py
 
 # More than 100 real programs, each by every back end: output, files, status and calls beside those alone and under
-# strace. Takes 15 minutes, wants strace and root (for bpf); programs that are not here are skipped, and it says which.
+# strace. Takes an hour or more, wants strace and root (for bpf); programs that are not here are skipped, and it says which.
 # One alone: tests/programs_everywhere.py --only NAME.
 test-programs: setup
 	$(BIN)/python tests/programs_everywhere.py
