@@ -85,10 +85,19 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
         let close = memchr::memrchr(b')', &text[arguments..end])? + arguments;
         let tail = text[close + 1..].trim_ascii();
         if let Some(ending) = ending(name, tail) {
-            return Some(turned(Call { name, arguments: &text[arguments..close], ending }));
+            let call = Call { name, arguments: &text[arguments..close], ending };
+            return (!holds_a_result(call.arguments)).then(|| turned(call));
         }
         end = close;
     }
+}
+
+/// Does a call end within these arguments? Two lines ran together: truss prints a tab in a text as `\t`.
+fn holds_a_result(arguments: &[u8]) -> bool {
+    memchr::memmem::find_iter(arguments, b")\t").any(|at| {
+        let tail = arguments[at + 1..].trim_ascii_start();
+        tail.starts_with(b"= ") || tail.starts_with(b"Err#")
+    })
 }
 
 /// The call, if it has not returned yet.
@@ -285,6 +294,7 @@ mod tests {
             "close(3) = 3x",
             "close(3) Err#",
             "f(1) = -1 ENOENT (No)",
+            "wpite(1, \" a\", 1)\t= 1\x0bclose(3)\t\t= 0",
         ] {
             assert_eq!(read(cut), Body::Unreadable, "{cut}");
         }
