@@ -58,6 +58,18 @@ def store_with_a_file_among_the_events(place: Path) -> str:
     return "events/mine.parquet"
 
 
+def store_with_a_table_among_the_folds(place: Path) -> str:
+    (store(place) / "folds").mkdir()
+    (place / "target" / "folds" / "mine.parquet").write_text("mine")
+    return "folds/mine.parquet"
+
+
+def store_with_a_text_in_the_journal(place: Path) -> str:
+    (store(place) / "journal").mkdir()
+    (place / "target" / "journal" / "main.tex").write_text("mine")
+    return "journal/main.tex"
+
+
 def store_with_a_link(place: Path) -> str:
     (place / "others").mkdir()
     (place / "others" / "mine").write_text("mine")
@@ -96,8 +108,9 @@ def file(place: Path) -> str:
 
 
 KINDS: list[Callable[[Path], str]] = [
-    store_with_notes, store_with_a_file_among_the_events, store_with_a_link, folder_that_looks_like_a_store,
-    folder, link_to_a_folder, link_to_a_store, file,
+    store_with_notes, store_with_a_file_among_the_events, store_with_a_table_among_the_folds,
+    store_with_a_text_in_the_journal, store_with_a_link, folder_that_looks_like_a_store, folder,
+    link_to_a_folder, link_to_a_store, file,
 ]  # fmt: skip
 
 

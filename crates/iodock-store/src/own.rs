@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// Larger files are no manifests.
 const LONGEST_MANIFEST: u64 = 16 << 20;
+/// Of what recorders write into `journal`, under one name for each of them.
+const JOURNAL_ENDINGS: [&str; 5] = ["journal", "calls", "traced", "faults", "done"];
 
 /// What lies in `folder` (or is it) and was not written by iodock: empty for a store, or an empty folder. A link is
 /// never followed: whatever it leads to is not ours.
@@ -96,18 +98,39 @@ fn is_own_file(place: &Path) -> bool {
             rest.is_some_and(|rest| rest.is_empty() || is_partial(rest))
                 || TABLES.contains(&name) && name.contains('.')
         }
-        ["journal", name] => {
-            matches!(name, "job" | "job.draft" | "lock")
-                || name.starts_with("main.")
-                || name.starts_with("rank-")
+        ["journal", name] => matches!(name, "job" | "job.draft" | "lock") || is_journal(name),
+        [crate::folds::FOLDER, name] => {
+            name.strip_suffix(".parquet").is_some_and(|name| crate::folds::NAMES.contains(&name))
         }
-        [crate::folds::FOLDER, name] => name.ends_with(".parquet"),
-        [_, name] => {
-            let number = name.strip_prefix("part-").and_then(|name| name.strip_suffix(".parquet"));
-            number.is_some_and(is_number)
-        }
+        [_, name] => is_part(name),
         _ => false,
     }
+}
+
+/// `main.journal`, `rank-00003-HOST-4711.calls`
+fn is_journal(name: &str) -> bool {
+    let Some((recorder, ending)) = name.rsplit_once('.') else { return false };
+    JOURNAL_ENDINGS.contains(&ending) && (recorder == "main" || is_rank(recorder))
+}
+
+/// `rank-00003-HOST-4711`
+fn is_rank(name: &str) -> bool {
+    let Some((rank, place)) = name.strip_prefix("rank-").and_then(|rest| rest.split_once('-')) else {
+        return false;
+    };
+    let process = place.rsplit_once('-').map(|(_, process)| process);
+    is_padded(rank) && process.is_some_and(is_number)
+}
+
+/// `part-00000.parquet`
+fn is_part(name: &str) -> bool {
+    let number = name.strip_prefix("part-").and_then(|name| name.strip_suffix(".parquet"));
+    number.is_some_and(is_padded)
+}
+
+/// A number of five digits or, without zeros before it, of more.
+fn is_padded(text: &str) -> bool {
+    is_number(text) && (text.len() == 5 || text.len() > 5 && !text.starts_with('0'))
 }
 
 /// Has it a manifest of iodock, with a schema of whatever version?
@@ -131,4 +154,58 @@ pub fn named(foreign: &[PathBuf], folder: &Path) -> String {
     });
     let more = if foreign.len() > 5 { format!(" and {} more", foreign.len() - 5) } else { String::new() };
     some.collect::<Vec<_>>().join(", ") + &more
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_are_written_are_own() {
+        let own = [
+            "manifest.json",
+            "manifest.json.partial-12",
+            "files.parquet",
+            "events/part-00000.parquet",
+            "events/part-123456.parquet",
+            "folds/stored_durations.parquet",
+            "folds/stored_openings.parquet",
+            "folds/stored_slow_calls.parquet",
+            "journal/job",
+            "journal/job.draft",
+            "journal/lock",
+            "journal/main.journal",
+            "journal/main.calls",
+            "journal/main.traced",
+            "journal/main.faults",
+            "journal/rank-00003-node-1.a.org-4711.journal",
+            "journal/rank-00003-n1-4711.done",
+            ".partial-12/files.parquet",
+            ".partial-12/events/part-00001.parquet",
+        ];
+        for name in own {
+            assert!(is_own_file(Path::new(name)), "{name}");
+        }
+        let foreign = [
+            "manifest.json.old",
+            "manifest.json.partial-",
+            "notes.parquet",
+            "folds/mine.parquet",
+            "folds/stored_durations.parquet.old",
+            "journal/main.tex",
+            "journal/main.journal.old",
+            "journal/rank-list.txt",
+            "journal/rank-3-n1-4711.journal",
+            "journal/rank-00003-n1-4711.csv",
+            "journal/rank-00003-n1.journal",
+            "journal/rank-.journal",
+            "events/part-1.parquet",
+            "events/part-0000001.parquet",
+            "events/folds/part-00000.parquet",
+            ".partial-12/mine",
+        ];
+        for name in foreign {
+            assert!(!is_own_file(Path::new(name)), "{name}");
+        }
+    }
 }

@@ -20,6 +20,11 @@ use std::path::Path;
 
 /// The folder of the tables, in a store.
 pub const FOLDER: &str = "folds";
+const DURATIONS: &str = "stored_durations";
+const OPENINGS: &str = "stored_openings";
+const SLOW_CALLS: &str = "stored_slow_calls";
+/// Names of all of these tables.
+pub const NAMES: [&str; 3] = [DURATIONS, OPENINGS, SLOW_CALLS];
 /// Fewer events than this are gone through faster than a table is opened.
 const LEAST_EVENTS: u64 = 1 << 18;
 /// A table of more rows saves little.
@@ -50,9 +55,9 @@ impl Folds {
         let folder = store.join(FOLDER);
         std::fs::create_dir_all(&folder).map_err(|error| StoreError::io(&folder, error, 0))?;
         let mut write = |name: &str, message, rows| write_table(store, name, message, rows, contents);
-        write("stored_durations", durations::SCHEMA, Some(self.durations.rows()))?;
-        write("stored_openings", opens::SCHEMA, self.opens.rows())?;
-        write("stored_slow_calls", slow_calls::SCHEMA, self.slow_calls.rows())
+        write(DURATIONS, durations::SCHEMA, Some(self.durations.rows()))?;
+        write(OPENINGS, opens::SCHEMA, self.opens.rows())?;
+        write(SLOW_CALLS, slow_calls::SCHEMA, self.slow_calls.rows())
     }
 }
 
