@@ -135,7 +135,7 @@ def test_every_command_refuses_damaged_events(
     assert run(words) == 1
     said = capsys.readouterr().err
     assert f"error: {store}/events/part-00000.parquet: is damaged: " in said
-    assert "hint: copy it again from where it is whole, or import or record again" in said
+    assert "hint: copy it again from a store that is whole, or import or record again" in said
     assert not out.exists()
 
 

@@ -15,9 +15,11 @@ import pytest
 
 from batches import BYTES, Entry, Part, frame
 from iodock.errors import IodockError, RequestError, StoreError
+from iodock.monitor import backup_manifest
 from iodock.monitor.backups import backup, restore
 from iodock.monitor.collector import Collector
 from iodock.monitor.history import write_history
+from iodock.monitor.own_files import foreign
 from iodock.simulation.centre import Centre
 from iodock.simulation.scenarios import named
 from iodock.store.monitored import MonitorStore
@@ -150,7 +152,7 @@ def test_an_interrupted_backup_leaves_the_one_before_whole(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(backups, "_replace", full)
+        patched.setattr(backups.backup_manifest, "write", full)
         with pytest.raises(StoreError, match="No space left"):
             backup(tmp_path / "store", tmp_path / "backup")
     restore(tmp_path / "backup", tmp_path / "again")
@@ -189,6 +191,37 @@ def store_with_link(folder: Path) -> None:
     (folder / "events").symlink_to(folder.parent)
 
 
+FOREIGN = (
+    "state-of-the-cluster.md", "journal/lab-notes.txt", "catalogue.json.my-backup", "summaries/x/thesis.tex",
+    "summaries/owners-b/thesis.tex", "job_io/fine/2026-05-28/1.parquet", "job_io/fine/x/00000001.parquet",
+    "journal/1.frames", "state-1.bin",
+)  # fmt: skip
+
+
+def store_with(name: str) -> Callable[[Path], None]:
+    def made(folder: Path) -> None:
+        Collector(folder).flush()
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("mine")
+
+    return made
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_file_of_another_name_is_not_replaced(tmp_path: Path, name: str) -> None:
+    store_with(name)(tmp_path / "target")
+    assert tmp_path / "target" / name in foreign(tmp_path / "target")
+
+
+def test_upkeep_leaves_what_it_did_not_write(collector: Collector, tmp_path: Path) -> None:
+    mine = [tmp_path / "store" / name for name in FOREIGN if name not in ("journal/1.frames", "state-1.bin")]
+    for path in mine:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+    collector.tend(BEGIN + 90 * 86_400 * SECOND)
+    assert [path.read_text() for path in mine] == ["mine"] * len(mine)
+
+
 @pytest.mark.parametrize("made", [notes, file, link])
 def test_a_backup_replaces_nothing_that_is_not_one(
     collector: Collector, tmp_path: Path, made: Callable[[Path], None]
@@ -201,7 +234,9 @@ def test_a_backup_replaces_nothing_that_is_not_one(
     assert content(tmp_path / "target") == before and (tmp_path / "target").exists()
 
 
-@pytest.mark.parametrize("made", [notes, file, link, store_with_notes, store_with_link])
+@pytest.mark.parametrize(
+    "made", [notes, file, link, store_with_notes, store_with_link, store_with("summaries/x/thesis.tex")]
+)
 def test_a_restore_replaces_nothing_but_a_store(
     collector: Collector, tmp_path: Path, made: Callable[[Path], None]
 ) -> None:
@@ -316,6 +351,63 @@ def test_a_damaged_backup_is_a_clear_error_and_no_store(
         restore(tmp_path / "backup", tmp_path / "again")
     assert str(tmp_path / "backup") in str(failed.value)
     assert {path.name for path in tmp_path.iterdir()} == {"store", "backup"}
+
+
+def test_no_flipped_bit_of_the_manifest_passes(collector: Collector, tmp_path: Path) -> None:
+    backup(tmp_path / "store", tmp_path / "backup")
+    path = tmp_path / "backup" / "backup.json"
+    written = path.read_bytes()
+    key = written.rindex(b'"checksum"')
+    # Spread over all of it, and each of the name of its checksum.
+    for place in [*range(0, len(written), len(written) // 200), *range(key, len(written))]:
+        flipped = bytearray(written)
+        flipped[place] ^= 1 << place % 7
+        path.write_bytes(flipped)
+        with pytest.raises(StoreError):
+            backup_manifest.read(tmp_path / "backup")
+
+
+def test_a_backup_without_a_checksum_of_its_list_is_restored_with_a_note(
+    collector: Collector, tmp_path: Path
+) -> None:
+    assert backup(tmp_path / "store", tmp_path / "backup").notes == ()
+    path = tmp_path / "backup" / "backup.json"
+    found = {**json.loads(path.read_text()), "version": 1}
+    del found["checksum"]
+    path.write_text(json.dumps(found))
+    (note,) = restore(tmp_path / "backup", tmp_path / "again").notes
+    assert "without a checksum of its list" in note
+    assert counts(MonitorStore(tmp_path / "again")) == counts(collector.store)
+    assert backup(tmp_path / "store", tmp_path / "backup").copied == 0
+    assert restore(tmp_path / "backup", tmp_path / "later").notes == ()
+
+
+@pytest.mark.parametrize("damage", [flipped, cut, missing])
+def test_a_second_backup_copies_damaged_files_again(
+    collector: Collector, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    backup(tmp_path / "store", tmp_path / "backup")
+    damage(tmp_path / "backup")
+    second = backup(tmp_path / "store", tmp_path / "backup")
+    assert second.copied == 1 and second.notes[0].startswith("1 file of the backup was damaged and copied")
+    restore(tmp_path / "backup", tmp_path / "again")
+    assert counts(MonitorStore(tmp_path / "again")) == counts(collector.store)
+
+
+def test_a_file_that_is_damaged_in_store_and_backup_stays_as_it_is(
+    collector: Collector, tmp_path: Path
+) -> None:
+    backup(tmp_path / "store", tmp_path / "backup")
+    stored = next((tmp_path / "backup" / "data").rglob("*.parquet"))
+    path = tmp_path / "store" / stored.relative_to(tmp_path / "backup" / "data")
+    status = path.stat()
+    for one in (stored, path):
+        one.write_bytes(b"x" + one.read_bytes()[1:])
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    before = content(tmp_path / "backup")
+    with pytest.raises(StoreError, match="damaged, and so is its copy"):
+        backup(tmp_path / "store", tmp_path / "backup")
+    assert content(tmp_path / "backup") == before
 
 
 def test_what_is_no_store_has_no_backup(collector: Collector, tmp_path: Path) -> None:

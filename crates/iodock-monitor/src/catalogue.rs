@@ -3,6 +3,7 @@
 use crate::disk;
 use crate::error::MonitorError;
 use crate::place::SenderId;
+use iodock_store::checksum;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 const FORMAT: &str = "iodock monitor store";
 const VERSION: u32 = 1;
 const FILE: &str = "catalogue.json";
+const CHANGED: &str = "if you changed it yourself, remove the line \"checksum\" from it";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Catalogue {
@@ -21,6 +23,9 @@ pub struct Catalogue {
     pub next_file: u64,
     /// The snapshot of the readings, and the journal's first segment that is not in it.
     pub state: Option<String>,
+    /// Of the snapshot's bytes; none of one that was written without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_checksum: Option<String>,
     pub journal: u64,
     /// Senders (spool in hexadecimal, a blank, host) and the last batch whose rows are in files.
     pub applied: BTreeMap<String, u64>,
@@ -39,6 +44,22 @@ pub struct FileEntry {
     /// Its rows are summed up in the next coarser resolution as well.
     #[serde(default)]
     pub rolled: bool,
+    /// Of its bytes as they were written; none of a file that was written without. Not `checksum`, which is the name
+    /// of the document's own.
+    #[serde(default, rename = "file_checksum", skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<String>,
+}
+
+impl FileEntry {
+    /// With the checksum of the file, which was just written.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn with_checksum(self, folder: &Path) -> Result<FileEntry, MonitorError> {
+        let path = folder.join(&self.file);
+        let checksum = checksum::of_file(&path, &|| false).map_err(MonitorError::io(&path))?;
+        Ok(FileEntry { checksum, ..self })
+    }
 }
 
 impl Default for Catalogue {
@@ -48,6 +69,7 @@ impl Default for Catalogue {
             version: VERSION,
             next_file: 1,
             state: None,
+            state_checksum: None,
             journal: 0,
             applied: BTreeMap::new(),
             tables: BTreeMap::new(),
@@ -89,6 +111,9 @@ impl Catalogue {
             }
             Err(error) => return Err(MonitorError::Io { path, source: error }),
         };
+        if checksum::is_whole(&text) == Some(false) {
+            return Err(no_store(format!("{}; {CHANGED}", checksum::DIFFERS)));
+        }
         let found: Catalogue =
             serde_json::from_slice(&text).map_err(|error| no_store(format!("not a catalogue: {error}")))?;
         match (found.format.as_str(), found.version) {
@@ -102,7 +127,8 @@ impl Catalogue {
     /// Those of the file system; the old one still counts then.
     pub fn write(&self, folder: &Path) -> Result<(), MonitorError> {
         // Numbers and texts always have a JSON form.
-        disk::replace(&folder.join(FILE), &serde_json::to_vec(self).unwrap_or_default())
+        let document = serde_json::to_string(self).unwrap_or_default();
+        disk::replace(&folder.join(FILE), checksum::sealed(&document).as_bytes())
     }
 
     /// A new file's place below the store's folder, whose folder is made.
@@ -177,6 +203,30 @@ mod tests {
         file.set_len(1 << 40).expect("a sparse file");
         let error = Catalogue::open(&folder.0).expect_err("too long");
         assert!(error.to_string().contains("larger than 64 MiB"), "{error}");
+    }
+
+    #[test]
+    fn a_flipped_bit_is_refused_and_a_catalogue_without_checksums_read() {
+        let folder = Folder::new("catalogue-flipped");
+        let mut written = Catalogue { next_file: 7, ..Catalogue::default() };
+        let name = "job_io/fine/2026-11-22/00000007.parquet".to_string();
+        fs::create_dir_all(folder.0.join("job_io/fine/2026-11-22")).expect("room");
+        fs::write(folder.0.join(&name), b"rows").expect("room");
+        let entry = FileEntry { file: name, begin: 1, end: 2, rows: 3, rolled: false, checksum: None };
+        written.add("job_io", "fine", entry.with_checksum(&folder.0).expect("it is there"));
+        written.write(&folder.0).expect("room");
+        let found = Catalogue::open(&folder.0).expect("whole");
+        assert!(found.files().all(|entry| entry.checksum.is_some()));
+        let path = folder.0.join(FILE);
+        let text = fs::read_to_string(&path).expect("it is there");
+        fs::write(&path, text.replace("\"end\":2", "\"end\":3")).expect("room");
+        let error = Catalogue::open(&folder.0).expect_err("damaged").to_string();
+        assert!(error.contains("is damaged") && error.contains("remove the line"), "{error}");
+        let before = r#"{"format": "iodock monitor store", "version": 1, "next_file": 9, "state": null,
+            "journal": 0, "applied": {}, "tables": {"job_io": {"fine": [
+            {"file": "job_io/fine/2026-11-22/00000007.parquet", "begin": 1, "end": 2, "rows": 3}]}}}"#;
+        fs::write(&path, before).expect("room");
+        assert_eq!(Catalogue::open(&folder.0).expect("of before").next_file, 9);
     }
 
     #[test]

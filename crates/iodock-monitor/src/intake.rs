@@ -10,6 +10,7 @@ use crate::rows::{LossRow, Rows};
 use crate::taking::{next_batch, now, Taken, Terms};
 use crate::work::Work;
 use iodock_samples::batch::Batch;
+use iodock_store::checksum;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -41,8 +42,16 @@ struct Live {
     /// The journal's disk failed: only a snapshot makes it sure again what is kept.
     is_unsure: bool,
     snapshot: Instant,
-    /// A snapshot that no catalogue on the disk names yet, and the segment that follows it.
-    saved: Option<(String, u64)>,
+    /// A snapshot that no catalogue on the disk names yet.
+    saved: Option<Saved>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+struct Saved {
+    state: String,
+    checksum: String,
+    /// The segment that follows it.
+    journal: u64,
 }
 
 /// What a flush wrote.
@@ -154,8 +163,8 @@ impl Intake {
             save(&self.folder, &mut live)?;
         }
         let saved = live.saved.clone();
-        if let Some((state, journal)) = &saved {
-            (next.state, next.journal) = (Some(state.clone()), *journal);
+        if let Some(Saved { state, checksum, journal }) = saved.clone() {
+            (next.state, next.state_checksum, next.journal) = (Some(state), Some(checksum), journal);
         }
         let rows = std::mem::take(&mut live.rows);
         next.applied = live.readings.all_applied().map(|(sender, last)| (name_of(sender), last)).collect();
@@ -187,6 +196,10 @@ impl Intake {
         rolled: &[String],
         new: Vec<(String, String, FileEntry)>,
     ) -> Result<(), MonitorError> {
+        let with_checksum = |(table, resolution, entry): (String, String, FileEntry)| {
+            Ok((table, resolution, entry.with_checksum(&self.folder)?))
+        };
+        let new = new.into_iter().map(with_checksum).collect::<Result<Vec<_>, MonitorError>>()?;
         let mut catalogue = self.catalogue.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = catalogue.clone();
         let mut found = 0;
@@ -246,6 +259,9 @@ fn snapshot(folder: &Path, catalogue: &Catalogue) -> Result<Readings, MonitorErr
     let path = folder.join(name);
     let content = fs::read(&path).map_err(MonitorError::io(&path))?;
     let damaged = |why: String| MonitorError::NotAStore { path: path.clone(), why };
+    if catalogue.state_checksum.as_ref().is_some_and(|written| checksum::of_bytes(&content) != *written) {
+        return Err(damaged(checksum::DIFFERS.into()));
+    }
     let readings = match (content.strip_prefix(STATE), content.strip_prefix(STATE_BEFORE)) {
         (Some(readings), _) => postcard::from_bytes(readings),
         (None, Some(readings)) => Readings::without_steps(readings),
@@ -265,7 +281,8 @@ fn save(folder: &Path, live: &mut Live) -> Result<(), MonitorError> {
     let content = postcard::to_extend(&live.readings, STATE.to_vec())
         .map_err(|error| MonitorError::NotAStore { path: path.clone(), why: error.to_string() })?;
     disk::replace(&path, &content)?;
-    live.saved = Some((name, journal.number()));
+    let checksum = checksum::of_bytes(&content);
+    live.saved = Some(Saved { state: name, checksum, journal: journal.number() });
     (live.journal, live.is_unsure, live.snapshot) = (journal, false, Instant::now());
     Ok(())
 }
@@ -283,27 +300,42 @@ fn write(folder: &Path, rows: &Rows, catalogue: &mut Catalogue) -> Result<Flushe
     for one in &written {
         let Some((file, path)) = files.remove(one.table) else { continue };
         path.parent().map_or(Ok(()), disk::sync_folder)?;
-        let entry = FileEntry { file, begin: one.begin, end: one.end, rows: one.rows, rolled: false };
-        catalogue.add(one.table, "fine", entry);
+        let (begin, end, rows) = (one.begin, one.end, one.rows);
+        let entry = FileEntry { file, begin, end, rows, rolled: false, checksum: None };
+        catalogue.add(one.table, "fine", entry.with_checksum(folder)?);
     }
     catalogue.write(folder)?;
     forget_old_states(folder, catalogue);
     Ok(Flushed { rows: rows.len() as u64, files: written.len() as u64 })
 }
 
-/// Snapshots and segments that the catalogue on the disk does not need.
+/// Snapshots and segments that the catalogue on the disk does not need. What has another name is somebody's, and stays.
 fn forget_old_states(folder: &Path, catalogue: &Catalogue) {
-    let is_old = |name: &str| {
-        let state = name.starts_with("state-") && Some(name) != catalogue.state.as_deref();
-        let segment = name.strip_suffix(".frames").and_then(|number| number.parse::<u64>().ok());
-        state || segment.is_some_and(|number| number < catalogue.journal)
+    let is_old_state = |name: &str| is_state(name) && Some(name) != catalogue.state.as_deref();
+    let is_old_segment = |name: &str| {
+        name.strip_suffix(".frames").and_then(number).is_some_and(|number| number < catalogue.journal)
     };
-    for place in [folder.to_path_buf(), folder.join("journal")] {
-        let entries = fs::read_dir(place).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_old)) {
-            // One that stays is removed the next time.
-            let _ = fs::remove_file(entry.path());
-        }
+    remove(folder, &is_old_state);
+    remove(&folder.join("journal"), &is_old_segment);
+}
+
+/// `state-000000000012.bin`, and its draft.
+fn is_state(name: &str) -> bool {
+    let parts = name.strip_prefix("state-").and_then(|name| name.rsplit_once('.'));
+    parts.is_some_and(|(text, ending)| matches!(ending, "bin" | "draft") && number(text).is_some())
+}
+
+/// Of a snapshot or a segment: they are written with twelve digits or more.
+fn number(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.len() >= 12)
+}
+
+/// Removes the files of a folder whose names are so.
+fn remove(folder: &Path, is_old: &dyn Fn(&str) -> bool) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_old)) {
+        // One that stays is removed the next time.
+        let _ = fs::remove_file(entry.path());
     }
 }
 
@@ -329,7 +361,7 @@ fn leave_out_missing(folder: &Path, catalogue: &mut Catalogue, rows: &mut Rows) 
 /// Files of rows that a crash left: their numbers were not given yet. Others that the catalogue does not name are
 /// somebody's, and stay.
 fn remove_strays(folder: &Path, catalogue: &Catalogue) {
-    let number = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()?.parse::<u64>().ok());
+    let number = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".parquet")?.parse::<u64>().ok();
     for table in ["job_io", "targets", "losses", "events", "job_names"] {
         let days = below(&folder.join(table)).into_iter().flat_map(|path| below(&path));
         for path in days.flat_map(|path| below(&path)) {
@@ -376,5 +408,37 @@ pub(crate) mod tests {
         fs::create_dir(folder.0.join("journal")).expect("room");
         fs::write(folder.0.join("journal/000000000000.frames"), b"").expect("room");
         assert!(Intake::open(&folder.0).is_ok());
+    }
+
+    #[test]
+    fn only_own_states_segments_and_strays_are_removed() {
+        let folder = Folder::new("own-names");
+        drop(Intake::open(&folder.0).expect("a store"));
+        let day = folder.0.join("job_io/fine/2026-11-22");
+        fs::create_dir_all(&day).expect("room");
+        let mine = ["state-of-the-cluster.md", "state-1.bin", "journal/0.frames", "000000000000.frames"]
+            .map(|name| folder.0.join(name));
+        let mine = mine.into_iter().chain([day.join("99999999.csv")]).collect::<Vec<_>>();
+        let own = ["state-000000099999.bin", "state-000000099999.draft", "journal/000000000000.frames"]
+            .map(|name| folder.0.join(name));
+        let own = own.into_iter().chain([day.join("99999999.parquet")]).collect::<Vec<_>>();
+        for path in mine.iter().chain(&own) {
+            fs::write(path, b"").expect("room");
+        }
+        drop(Intake::open(&folder.0).expect("a store"));
+        assert_eq!(mine.iter().find(|path| !path.exists()), None);
+        assert_eq!(own.iter().find(|path| path.exists()), None);
+    }
+
+    #[test]
+    fn a_flipped_bit_in_the_last_readings_is_refused() {
+        let folder = Folder::new("state-flipped");
+        drop(Intake::open(&folder.0).expect("a store"));
+        let state = Catalogue::open(&folder.0).expect("a store").state.expect("a snapshot");
+        let mut content = fs::read(folder.0.join(&state)).expect("it is there");
+        *content.last_mut().expect("not empty") ^= 1;
+        fs::write(folder.0.join(&state), content).expect("room");
+        let error = Intake::open(&folder.0).err().expect("damaged").to_string();
+        assert!(error.contains("its bytes are not those that were written"), "{error}");
     }
 }

@@ -113,7 +113,7 @@ impl MonitorIntake {
         new: Vec<NewFile>,
     ) -> PyResult<()> {
         let entry = |(table, resolution, file, begin, end, rows, rolled): NewFile| {
-            (table, resolution, FileEntry { file, begin, end, rows, rolled })
+            (table, resolution, FileEntry { file, begin, end, rows, rolled, checksum: None })
         };
         let new = new.into_iter().map(entry).collect();
         py.detach(|| self.0.replace(&replaced, &rolled, new)).map_err(|error| monitor_error(py, &error))

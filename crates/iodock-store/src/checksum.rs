@@ -21,7 +21,7 @@ fn text(sum: u64) -> String {
     format!("xxh3:{sum:016x}")
 }
 
-fn of_bytes(bytes: &[u8]) -> String {
+pub fn of_bytes(bytes: &[u8]) -> String {
     text(XxHash3_64::oneshot(bytes))
 }
 

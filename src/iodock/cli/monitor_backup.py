@@ -24,8 +24,8 @@ _FOLDER = click.Path(path_type=Path)
 @quiet
 def backup(to: Path, store: Path, force: bool, quiet: bool) -> None:
     """Copy a collector's store to the folder BACKUP as it is at one moment. Given an earlier backup of the
-    same store, it copies what is new and removes what the store has no more; until it is done, the earlier
-    one is whole."""
+    same store, it compares what is there with its SHA-256, copies what is new and removes what the store has
+    no more; until it is done, the earlier one is whole."""
     from iodock.monitor import backups
 
     with ProgressBar("backup", quiet=quiet, noun="bytes") as tell:
@@ -49,5 +49,7 @@ def restore(backup_folder: Path, store: Path, force: bool, quiet: bool) -> None:
 
 
 def _say(what: str, done: Done, is_quiet: bool) -> None:
+    for note in done.notes:
+        say(f"warning: {note}")
     if not is_quiet:
         say(f"note: {what} {done.files:,} files, {done.size_bytes:,} bytes, {done.rows:,} rows")

@@ -2,8 +2,8 @@
 
 A store's files never change once its catalogue names them, and the catalogue is replaced in one rename. So a
 backup is the catalogue as of one moment, the files that it names, the snapshot, and the journal from there
-on; where upkeep removes a file meanwhile, the next catalogue is taken. `BACKUP/backup.json` names every file
-with its size and SHA-256 and is replaced last: until then the backup before is whole.
+on; where upkeep removes a file meanwhile, the next catalogue is taken. The manifest of the backup is replaced
+last: until then the backup before is whole.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
-import json
 import os
 import re
 import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,34 +27,16 @@ from iodock.bounded import files
 from iodock.bounded.documents import from_json
 from iodock.bounded.limits import CATALOGUE
 from iodock.errors import RequestError, StoreError
-from iodock.store.monitored import RESOLUTIONS, TABLES, parsed
+from iodock.monitor import backup_manifest
+from iodock.monitor.backup_manifest import MANIFEST, Kept, Manifest, replace_file
+from iodock.monitor.own_files import check_name, foreign, is_rows
+from iodock.store.monitored import catalogue_of
 
-FORMAT, VERSION = "iodock monitor backup", 1
-_MANIFEST = "backup.json"
+_UNSEALED = "an older iodock made this backup without a checksum of its list: make a new one"
 _ATTEMPTS = 20
 _PIECE = 1 << 20
-_ROWS = re.compile(rf"({'|'.join(TABLES)})/({'|'.join(RESOLUTIONS)})/[0-9-]+/[0-9]+\.parquet")
-_STATE, _SEGMENT = re.compile(r"state-[0-9]+\.bin"), re.compile(r"journal/[0-9]+\.frames")
-_SUMMARY = re.compile(r"summaries/[\w-]+/[\w.-]+")
-_OTHERS = re.compile(r"lock|\.?catalogue\.json[\w.-]*|journal/[\w.-]+|state-[\w.-]+")
-_FOLDERS = re.compile(
-    rf"journal|summaries(/[\w-]+)?|({'|'.join(TABLES)})(/({'|'.join(RESOLUTIONS)})(/[0-9-]+)?)?"
-)
 Tell = Callable[[int, int], None]
 """Gets the bytes done and those to do."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """One file of a backup."""
-
-    path: str
-    """Below the store's folder."""
-    stored: str
-    """Below the backup's folder."""
-    size: int
-    sha256: str
-    mtime_ns: int
 
 
 @dataclass(frozen=True)
@@ -67,6 +48,8 @@ class Done:
     rows: int
     copied: int
     """Files that were not there from the backup before."""
+    notes: tuple[str, ...] = ()
+    """What must be said of it, in sentences."""
 
 
 class _Replaced(Exception):
@@ -75,7 +58,8 @@ class _Replaced(Exception):
 
 def backup(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
     """Copies the store FOLDER to TO, which is new, empty, or an earlier backup of it, of which what has not
-    changed is kept. FORCE: also a backup of another store is replaced. Raises RequestError, StoreError."""
+    changed is compared with its SHA-256 and kept. FORCE: also a backup of another store is replaced. Raises
+    RequestError, StoreError."""
     before = _taken(folder, to, force)
     stored = {one.stored for one in before.values()}
     with _locked(to):
@@ -95,14 +79,17 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
     catalogue = _catalogue(folder)
     names = _named(folder, catalogue)
     sizes = {name: _size(folder / name) for name in names}
-    kept, copied, done = [], 0, 0
+    kept, copied, mended, done = [], 0, [], 0
     run = f"{time.time_ns()}"
     for name in names:
         old = before.get(name)
-        if old is None or not _is_same(folder / name, to / old.stored, old):
+        is_unchanged = old is not None and _is_unchanged(folder / name, old)
+        if old is None or not is_unchanged or not _is_whole(to / old.stored, old):
             # What changes under its name has a place of its own: the backup before stays whole.
-            stored = f"data/{name}" if _ROWS.fullmatch(name) else f"live-{run}/{name}"
-            before[name] = old = _copied(folder / name, to, name, stored, old)
+            stored = f"data/{name}" if is_rows(name) else f"live-{run}/{name}"
+            if is_unchanged:
+                mended.append(name)
+            before[name] = old = _copied(folder / name, to, name, stored, old, is_unchanged)
             written.add(stored)
             copied += 1
         kept.append(old)
@@ -111,13 +98,10 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
     if _begins(_catalogue(folder)) != _begins(catalogue):
         # Segments that it begins with may have gone before they were listed.
         raise _Replaced
-    manifest = {
-        "format": FORMAT, "version": VERSION, "made_ns": time.time_ns(), "store": _identity(folder),
-        "catalogue": catalogue.decode(), "files": [asdict(one) for one in kept],
-    }  # fmt: skip
-    _replace(to / _MANIFEST, json.dumps(manifest).encode())
+    backup_manifest.write(to, Manifest(_identity(folder), catalogue, tuple(kept)))
     _remove(to, written - {one.stored for one in kept})
-    return Done(len(kept), sum(one.size for one in kept), _rows_of(catalogue, to), copied)
+    rows = _rows_of(catalogue, to)
+    return Done(len(kept), sum(one.size for one in kept), rows, copied, _mended(mended))
 
 
 def _begins(catalogue: bytes) -> tuple[object, object]:
@@ -131,12 +115,12 @@ def _catalogue(folder: Path) -> bytes:
     path = folder / "catalogue.json"
     try:
         found = files.content(path, CATALOGUE, StoreError)
-        parsed(from_json(found), path)
+        catalogue_of(found, path)
     except FileNotFoundError:
         raise StoreError(f"{folder}: no monitor store", "--store DIR is the collector's folder") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: not the catalogue of a monitor store: {error}") from error
-    return found if isinstance(found, bytes) else found.encode()
+    return found
 
 
 def _named(folder: Path, catalogue: bytes) -> list[str]:
@@ -148,15 +132,8 @@ def _named(folder: Path, catalogue: bytes) -> list[str]:
     segments = sorted(path.name for path in (folder / "journal").glob("*.frames"))
     names += [f"journal/{name}" for name in segments if int(name.split(".")[0]) >= found["journal"]]
     for name in names:
-        _check_name(name, folder / "catalogue.json")
+        check_name(name, folder / "catalogue.json")
     return names
-
-
-def _check_name(name: object, path: Path) -> None:
-    """Nothing outside of the folder is ever read or written."""
-    forms = (_ROWS, _STATE, _SEGMENT)
-    if not isinstance(name, str) or not any(form.fullmatch(name) for form in forms):
-        raise StoreError(f"{path}: {name!r} is no file of a monitor store")
 
 
 def _size(path: Path) -> int:
@@ -166,17 +143,27 @@ def _size(path: Path) -> int:
         raise _Replaced from None
 
 
-def _is_same(source: Path, stored: Path, old: Kept) -> bool:
+def _is_unchanged(source: Path, old: Kept) -> bool:
     try:
         status = source.stat()
     except FileNotFoundError:
         raise _Replaced from None
-    if (status.st_size, status.st_mtime_ns) != (old.size, old.mtime_ns):
-        return False
-    return stored.is_file() and stored.stat().st_size == old.size
+    return (status.st_size, status.st_mtime_ns) == (old.size, old.mtime_ns)
 
 
-def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None) -> Kept:
+def _is_whole(stored: Path, old: Kept) -> bool:
+    return stored.is_file() and stored.stat().st_size == old.size and _sha256(stored) == old.sha256
+
+
+def _mended(names: list[str]) -> tuple[str, ...]:
+    if not names:
+        return ()
+    what = "1 file of the backup was" if len(names) == 1 else f"{len(names):,} files of the backup were"
+    return (f"{what} damaged and copied again, such as {names[0]}: check its disk",)
+
+
+def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is_unchanged: bool) -> Kept:
+    """IS_UNCHANGED: it must have the bytes that OLD says."""
     target = to / stored
     _make_folders(to, target.parent)
     begun = target.with_name(f".{target.name}.part")
@@ -188,6 +175,12 @@ def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None) ->
     except FileNotFoundError:
         begun.unlink(missing_ok=True)
         raise _Replaced from None
+    if old is not None and is_unchanged and digest != old.sha256:
+        begun.unlink()
+        raise StoreError(
+            f"{source}: damaged, and so is its copy in the backup",
+            "copy it again from another backup, or stop the collector, remove the file and start it",
+        )
     if (target.is_symlink() or target.exists()) and old is None and _sha256(target) != digest:
         begun.unlink()
         raise StoreError(f"{target}: there, and not of this backup", "give a new folder")
@@ -228,21 +221,6 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _replace(path: Path, content: bytes) -> None:
-    begun = path.with_name(f".{path.name}.part")
-    descriptor = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
-    begun.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def _remove(to: Path, stored: set[str]) -> None:
     """What only the backup before named."""
     for name in stored:
@@ -256,8 +234,7 @@ def _remove(to: Path, stored: set[str]) -> None:
 
 
 def _rows_of(catalogue: bytes, path: Path) -> int:
-    found = parsed(from_json(catalogue), path)
-    return sum(file.rows for every in found.files.values() for file in every)
+    return sum(file.rows for every in catalogue_of(catalogue, path).files.values() for file in every)
 
 
 def _identity(folder: Path) -> str:
@@ -274,70 +251,48 @@ def _taken(folder: Path, to: Path, force: bool) -> dict[str, Kept]:
     try:
         to.mkdir(mode=0o700, parents=True, exist_ok=True)
         # The lock and a first manifest that was not finished.
-        there = {path.name for path in to.iterdir()} - {"lock", f".{_MANIFEST}.part"}
+        there = {path.name for path in to.iterdir()} - {"lock", f".{MANIFEST}.part"}
     except OSError as error:
         raise RequestError(f"{to}: {error.strerror}", "give a folder that you may write") from error
     if not there:
         return {}
-    if _MANIFEST not in there:
+    if MANIFEST not in there:
         if all(name == "data" or re.fullmatch(r"live-[0-9]+", name) for name in there):
             # Of a first backup that was interrupted: its files are compared with the store's.
             return {}
         raise RequestError(f"{to}: not empty, and no backup of a monitor store", "give a new or empty folder")
-    found, manifest = _manifest(to)
-    if manifest["store"] != _identity(folder) and not force:
+    found = backup_manifest.read(to)
+    if found.store != _identity(folder) and not force:
         raise RequestError(
-            f"{to}: the backup of another store, {manifest['store']}",
+            f"{to}: the backup of another store, {found.store}",
             "give another folder, or --force to replace that backup",
         )
-    return found
-
-
-def _manifest(folder: Path) -> tuple[dict[str, Kept], dict[str, str]]:
-    """Of each file, and `store` and `catalogue`. Raises StoreError."""
-    path = folder / _MANIFEST
-    damaged = "the backup is damaged: restore an older one"
-    try:
-        found = from_json(files.content(path, CATALOGUE, StoreError))
-        if found["format"] != FORMAT:
-            raise StoreError(f"{path}: not of a backup but of {found['format']!r}")
-        if found["version"] != VERSION:
-            raise StoreError(f"{path}: version {found['version']}; this iodock reads {VERSION}")
-        kept = {str(one["path"]): Kept(**one) for one in found["files"]}
-        texts = {name: str(found[name]) for name in ("store", "catalogue")}
-    except FileNotFoundError:
-        raise StoreError(f"{folder}: no backup", "iodock monitor backup makes one") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"{path}: not what a backup has: {error}", damaged) from error
-    for one in kept.values():
-        _check_name(one.path, path)
-        if not re.fullmatch(rf"(data|live-[0-9]+)/{re.escape(one.path)}", one.stored):
-            raise StoreError(f"{path}: {one.stored!r} is no file of a backup", damaged)
-    return kept, texts
+    return {one.path: one for one in found.files}
 
 
 def restore(folder: Path, to: Path, force: bool = False, tell: Tell = lambda done, whole: None) -> Done:
-    """Makes the store TO of the backup FOLDER. It is there when every file was compared with its SHA-256 and
-    every table has its rows. FORCE: replaces a monitor store that no collector uses. Raises RequestError,
-    StoreError."""
-    kept, texts = _manifest(folder)
+    """Makes the store TO of the backup FOLDER. The store is there once every file was compared with its
+    SHA-256 and every table has its rows. FORCE: replaces a monitor store that no collector uses. Raises
+    RequestError, StoreError."""
+    manifest = backup_manifest.read(folder)
     _check_place(to, force)
     begun = to.with_name(f".{to.name}.restore-{os.getpid()}")
     try:
         begun.mkdir(parents=True, mode=0o700)
         done = 0
-        for one in kept.values():
+        for one in manifest.files:
             _restored(folder / one.stored, begun / one.path, one)
             done += one.size
-            tell(done, sum(file.size for file in kept.values()))
-        rows = _checked(begun, texts["catalogue"].encode(), folder)
-        _replace(begun / "catalogue.json", texts["catalogue"].encode())
+            tell(done, manifest.size_bytes)
+        rows = _checked(begun, manifest.catalogue, folder)
+        replace_file(begun / "catalogue.json", manifest.catalogue)
         _exchange(begun, to)
     except OSError as error:
         raise StoreError(f"restore to {to}: {error}") from error
     finally:
         shutil.rmtree(begun, ignore_errors=True)
-    return Done(len(kept), sum(one.size for one in kept.values()), rows, len(kept))
+    notes = () if manifest.has_checksum else (_UNSEALED,)
+    return Done(len(manifest.files), manifest.size_bytes, rows, len(manifest.files), notes)
 
 
 def _restored(stored: Path, target: Path, one: Kept) -> None:
@@ -353,9 +308,9 @@ def _restored(stored: Path, target: Path, one: Kept) -> None:
 
 def _checked(folder: Path, catalogue: bytes, backup: Path) -> int:
     """How many rows. Raises StoreError: a table has others than the catalogue says."""
-    path = backup / _MANIFEST
+    path = backup / MANIFEST
     try:
-        every = parsed(from_json(catalogue), path).files
+        every = catalogue_of(catalogue, path).files
         missing = [name for name in _named(folder, catalogue) if not (folder / name).is_file()]
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(f"{path}: its catalogue is damaged: {error}") from error
@@ -388,20 +343,6 @@ def _check_place(to: Path, force: bool) -> None:
         )
     if not force:
         raise RequestError(f"{to}: there already", "give a new folder, or --force to replace that store")
-
-
-def foreign(folder: Path) -> list[Path]:
-    """What lies in a folder and is not of a monitor store; its catalogue, where that is missing."""
-    found = []
-    forms = (_ROWS, _STATE, _SEGMENT, _SUMMARY, _OTHERS)
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        known = _FOLDERS.fullmatch(name) if path.is_dir() else any(form.fullmatch(name) for form in forms)
-        if path.is_symlink() or not known:
-            found.append(path)
-    if not found and not (folder / "catalogue.json").is_file():
-        found.append(folder / "catalogue.json")
-    return found
 
 
 def _exchange(begun: Path, to: Path) -> None:

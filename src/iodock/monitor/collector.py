@@ -145,6 +145,8 @@ class Collector:
             lambda: tidy(self.store, self._intake, now),
             lambda: expire(self.store, self._intake, self.keep, now),
             lambda: summarise(self.store, self.ids),
+            # Damaged files were left out.
+            self.store.check,
         ]
 
     def _tried(self, step: Callable[[], object]) -> IodockError | None:

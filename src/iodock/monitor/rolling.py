@@ -76,12 +76,13 @@ class Writer(Protocol):
 
 
 def roll(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Sums up what is not summed up yet: the rows of every table and resolution but the coarsest. Returns
-    how many rows were read. NOW: ns since the epoch. Raises StoreError."""
+    """Sums up what is not summed up yet: the rows of every table and resolution but the coarsest, but those
+    of damaged files. Returns how many rows were read. NOW: ns since the epoch. Raises StoreError."""
     rows = 0
     for table in ("job_io", "targets"):
         for finer, coarser in pairwise(RESOLUTIONS):
-            files = [file for file in store.catalogue.of(table, finer) if not file.rolled]
+            unrolled = (file for file in store.catalogue.of(table, finer) if not file.rolled)
+            files = [file for file in unrolled if not store.is_damaged(file)]
             if files and (finer == "fine" or now - min(file.begin for file in files) >= 3600 * SECOND):
                 _roll(store, writer, table, finer, coarser, files)
                 rows += sum(file.rows for file in files)
@@ -94,9 +95,9 @@ def _roll(
     names = [file.name for file in files]
     new = []
     if len(files) > 1:
-        merged = _written(store, writer, table, finer, _sorted(table, store.rows(names)), files)
+        merged = _written(store, writer, table, finer, _sorted(table, store.rows(files)), files)
         new += [(*entry, True) for entry in merged]
-    summed = _summed(table, store.rows(names), STEPS[coarser])
+    summed = _summed(table, store.rows(files), STEPS[coarser])
     new += [(*entry, False) for entry in _written(store, writer, table, coarser, summed, files)]
     replaced, rolled = (names, []) if len(files) > 1 else ([], names)
     writer.replace(replaced, rolled, new)
@@ -152,15 +153,17 @@ def _bounded(sum_of_it: str) -> str:
 
 
 def tidy(store: MonitorStore, writer: Writer, now: int) -> int:
-    """Merges the files of periods that are over, and small ones where there are many. Returns how many files
-    are fewer. Raises StoreError."""
+    """Merges the files of periods that are over, and small ones where there are many, but no damaged ones.
+    Returns how many files are fewer. Raises StoreError."""
     fewer = 0
     for table in TABLES:
         for resolution in RESOLUTIONS:
             for period in PERIODS[RESOLUTIONS[-1] if table in MOMENTS else resolution]:
-                for files in _over(store.catalogue, table, resolution, period, now):
-                    fewer += len(files) - 1
-                    _merge(store, writer, table, resolution, files)
+                for group in _over(store.catalogue, table, resolution, period, now):
+                    files = [file for file in group if not store.is_damaged(file)]
+                    if len(files) > 1:
+                        fewer += len(files) - 1
+                        _merge(store, writer, table, resolution, files)
     return fewer
 
 
@@ -193,7 +196,7 @@ def _in_parts(files: list[StoredFile]) -> Iterator[list[StoredFile]]:
 
 def _merge(store: MonitorStore, writer: Writer, table: str, resolution: str, files: list[StoredFile]) -> None:
     names = [file.name for file in files]
-    sql = _sorted(table, store.rows(names))
+    sql = _sorted(table, store.rows(files))
     merged = _written(store, writer, table, resolution, sql, files)
     writer.replace(names, [], [(*entry, files[0].rolled) for entry in merged])
 

@@ -1,8 +1,9 @@
 """Summaries of a store's files, for questions over weeks: what file systems did in every step, owners in
 every hour, jobs in every day.
 
-A summary belongs to one file and never changes, as its file does not: `STORE/summaries/KIND/FILE.parquet`. A
-file without one is read itself, so nothing is wrong while one is missing, only slower."""
+A summary belongs to one file and never changes, as its file does not. It lies in
+`STORE/summaries/KIND/FILE-CHECKSUM.parquet`, the checksum being its own. A file whose summary is missing or
+damaged is read itself, so nothing is wrong then, only slower."""
 
 from __future__ import annotations
 
@@ -13,11 +14,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from iodock import _native
 from iodock.errors import StoreError
+from iodock.monitor.own_files import is_summary
 from iodock.monitor.questions.counted import PLACES, PROCESSES, SERVERS, known, metadata, of_place
 from iodock.monitor.questions.ids import JobIds
 from iodock.monitor.questions.spans import DAY, HOUR, SECOND, Span, overlap
 from iodock.monitor.questions.steps import ENDS, IS_SAMPLE, IS_TOTAL, RUNNING
+from iodock.store import checksums
 from iodock.store.monitored import RESOLUTIONS, MonitorStore, MonitorTables, StoredFile
 from iodock.store.need import EVERYTHING, Need
 
@@ -148,34 +152,56 @@ def summarise(store: MonitorStore, ids: JobIds) -> int:
     One process only: the collector. Raises StoreError."""
     made, wanted = 0, set()
     for kind in (SYSTEMS, OWNERS, of_jobs(ids)):
+        there = _there(store, kind)
         for resolution in kind.resolutions:
             for file in store.catalogue.of("job_io", resolution):
-                path = _path(store, kind, file)
-                wanted.add(path)
+                path = there.get(_stem(file))
                 # A fine file that is still to be summed up is replaced in a moment.
-                if not path.exists() and (file.rolled or resolution == COARSEST):
-                    made += _written(store, kind.select(store.rows([file.name]), resolution), path)
+                if path is None and (file.rolled or resolution == COARSEST) and not store.is_damaged(file):
+                    path = _written(store, kind, file, resolution)
+                    made += path is not None
+                wanted.add(path)
     for path in (store.folder / "summaries").glob("*/*"):
-        if path not in wanted:
+        if path not in wanted and is_summary(path.relative_to(store.folder).as_posix()):
             path.unlink(missing_ok=True)
     return made
 
 
-def _written(store: MonitorStore, sql: str, path: Path) -> int:
-    """A summary is there whole or not at all."""
+def _written(store: MonitorStore, kind: Kind, file: StoredFile, resolution: str) -> Path | None:
+    """A summary is there whole or not at all; there is none of no rows."""
+    begun = _folder(store, kind) / f"{_stem(file)}.part"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        begun = path.with_suffix(".part")
-        if store.write(sql, begun) is None:
-            return 0
+        begun.parent.mkdir(parents=True, exist_ok=True)
+        if store.write(kind.select(store.rows([file]), resolution), begun) is None:
+            return None
+        checksum = _native.file_checksum(begun).removeprefix(_FORM)
+        path = begun.with_name(f"{_stem(file)}-{checksum}.parquet")
         begun.rename(path)
     except OSError as error:
-        raise StoreError(f"{path}: {error}") from error
-    return 1
+        raise StoreError(f"{begun}: {error}") from error
+    return path
 
 
-def _path(store: MonitorStore, kind: Kind, file: StoredFile) -> Path:
-    return store.folder / "summaries" / kind.name / file.name.replace("/", "-")
+_FORM = "xxh3:"
+"""What stands before a checksum, except in names."""
+
+
+def _folder(store: MonitorStore, kind: Kind) -> Path:
+    return store.folder / "summaries" / kind.name
+
+
+def _stem(file: StoredFile) -> str:
+    """What the name of a file's summary begins with."""
+    return file.name.removesuffix(".parquet").replace("/", "-")
+
+
+def _there(store: MonitorStore, kind: Kind) -> dict[str, Path]:
+    """The summaries of a kind, by what their names begin with."""
+    return {path.stem.rpartition("-")[0]: path for path in _folder(store, kind).glob("*-*.parquet")}
+
+
+def _is_whole(path: Path) -> bool:
+    return not checksums.is_damaged(path, _FORM + path.stem.rpartition("-")[2])
 
 
 def kept(store: MonitorTables, resolution: str) -> MonitorStore | None:
@@ -261,10 +287,11 @@ def _rows(store: MonitorStore, kind: Kind, within: Span, resolution: str) -> Row
     """Of summaries where there are some, else of the files."""
     files = store.catalogue.chosen("job_io", resolution, within.begin, within.end)
     summed = {file.name for level in kind.resolutions for file in store.catalogue.of("job_io", level)}
-    paths = {file.name: _path(store, kind, file) for file in files if file.name in summed}
-    there = {name: path for name, path in paths.items() if path.exists()}
-    plain = [file.name for file in files if file.name not in there]
-    parts = [store.rows([str(path.relative_to(store.folder)) for path in there.values()])] if there else []
+    every = _there(store, kind)
+    paths = {file.name: every.get(_stem(file)) for file in files if file.name in summed}
+    there = {name: path for name, path in paths.items() if path and _is_whole(path)}
+    plain = [file for file in files if file.name not in there]
+    parts = [store.rows_at(there.values())] if there else []
     parts += [kind.select(store.rows(plain), resolution)] if plain else []
     if not parts:
         parts = [kind.select("SELECT * FROM job_io", resolution)]

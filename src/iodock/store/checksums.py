@@ -1,4 +1,4 @@
-"""Checksums of a store's files: written into its manifest with them, compared before they are read."""
+"""Checksums of a store's files: they are in its manifest, and compared before a file is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any
 from iodock import _native
 
 DIFFERS = "is damaged: its bytes are not those that were written (checksum)"
-AGAIN = "copy it again from where it is whole, or import or record again"
+AGAIN = "copy it again from a store that is whole, or import or record again"
+CHANGED = 'if you changed it yourself, remove the line "checksum" from it'
 NONE = "this store has no checksums, so damage to its files may go unnoticed"
 
 _Stamp = tuple[int, int, int, int, int]
@@ -53,6 +54,14 @@ def is_as_written(path: Path, checksum: str) -> bool:
     """Whether the file has the bytes that were written; not if it can't be read."""
     try:
         return _computed.of(path) == checksum
+    except OSError:
+        return False
+
+
+def is_damaged(path: Path, checksum: str) -> bool:
+    """Whether the file has other bytes than those that were written; not if it can't be read."""
+    try:
+        return _computed.of(path) != checksum
     except OSError:
         return False
 

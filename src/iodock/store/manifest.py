@@ -16,7 +16,6 @@ from iodock.errors import StoreError
 from iodock.store import checksums
 from iodock.store.schema import SCHEMA_VERSION
 
-_CHANGED = 'if you changed it yourself, remove the line "checksum" from it'
 CLOCKS = ("epoch", "day", "relative", "none")
 
 
@@ -98,7 +97,7 @@ def read_manifest(folder: Path) -> Manifest:
         message = f"{path}{error.at}: can't be read: it {error}"
         raise StoreError(message, "import or record again into a new store") from error
     if _native.is_whole_document(document) is False:
-        raise StoreError(f"{path}: {checksums.DIFFERS}", f"{checksums.AGAIN}; {_CHANGED}")
+        raise StoreError(f"{path}: {checksums.DIFFERS}", f"{checksums.AGAIN}; {checksums.CHANGED}")
     if not isinstance(raw, dict) or not isinstance(raw.get("schema"), int):
         raise StoreError(f"{path}: is not the manifest of an iodock store")
     if raw["schema"] > SCHEMA_VERSION:

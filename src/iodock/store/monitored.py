@@ -18,10 +18,12 @@ from typing import Any, Protocol
 import duckdb
 import pyarrow as pa
 
+from iodock import _native
 from iodock.bounded import files
 from iodock.bounded.documents import from_json
 from iodock.bounded.limits import CATALOGUE
 from iodock.errors import QueryError, StoreError
+from iodock.store import checksums
 from iodock.store.connection import connected
 from iodock.store.need import EVERYTHING, Need
 from iodock.store.tables import quoted
@@ -47,6 +49,8 @@ class StoredFile:
     rows: int
     rolled: bool
     """Its rows are summed up in the next coarser resolution as well."""
+    checksum: str | None = None
+    """Of its bytes as they were written; None of a file that was written without."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,7 @@ class MonitorStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: tuple[tuple[int, int], Catalogue] | None = None
+        self._damaged: set[str] = set()
         self.on_asked: Callable[[str, float], None] = lambda resolution, seconds: None
         """Gets how long each question took, and of which resolution it was."""
 
@@ -119,7 +124,7 @@ class MonitorStore:
             status = path.stat()
             stamp = (status.st_mtime_ns, status.st_ino)
             if self._read is None or self._read[0] != stamp:
-                self._read = (stamp, parsed(from_json(files.content(path, CATALOGUE, StoreError)), path))
+                self._read = (stamp, catalogue_of(files.content(path, CATALOGUE, StoreError), path))
         except FileNotFoundError:
             raise StoreError(
                 f"{self.folder}: no monitor store", "iodock monitor serve --store DIR makes one"
@@ -162,20 +167,50 @@ class MonitorStore:
             # Only what is asked for: to open hundreds of files takes longer than most answers.
             for table in tables_in(sql):
                 level = "fine" if table in MOMENTS else resolution
-                names = [file.name for file in catalogue.chosen(table, level, begin, end)]
-                cursor.execute(self._view(table, names, begin, end))
+                chosen = catalogue.chosen(table, level, begin, end)
+                cursor.execute(self._view(table, chosen, begin, end))
             found = cursor.sql(sql, params=list(parameters)).to_arrow_table()
         self.on_asked(resolution, time.perf_counter() - begun)
         return found
 
-    def _view(self, table: str, names: list[str], begin: int, end: int) -> str:
-        rows = self.rows(names) if names else nothing(table)
+    def _view(self, table: str, chosen: list[StoredFile], begin: int, end: int) -> str:
+        rows = self.rows(chosen) if chosen else nothing(table)
         return f"CREATE TEMP VIEW {table} AS SELECT * FROM ({rows}) WHERE {between(table, begin, end)}"
 
-    def rows(self, names: Iterable[str]) -> str:
-        """A SELECT of all rows of these files."""
-        paths = ", ".join(quoted(str(self.folder / name)) for name in names)
-        return f"SELECT * FROM read_parquet([{paths}])"
+    def rows(self, chosen: Iterable[StoredFile]) -> str:
+        """A SELECT of all rows of these files, which are compared with their checksums. Raises StoreError:
+        one is damaged."""
+        named = list(chosen)
+        for file in named:
+            if self.is_damaged(file):
+                raise self._damage(file.name)
+        return self.rows_at(self.folder / file.name for file in named)
+
+    def rows_at(self, paths: Iterable[Path]) -> str:
+        """A SELECT of all rows of files that are not in the catalogue."""
+        listed = ", ".join(quoted(str(path)) for path in paths)
+        return f"SELECT * FROM read_parquet([{listed}])"
+
+    def is_damaged(self, file: StoredFile) -> bool:
+        """Whether a file has other bytes than those that were written. A file is read once for it."""
+        if file.checksum is None or not checksums.is_damaged(self.folder / file.name, file.checksum):
+            return False
+        self._damaged.add(file.name)
+        return True
+
+    def check(self) -> None:
+        """Raises StoreError: a file that counts was found damaged since this was opened."""
+        every = (file for files in self.catalogue.files.values() for file in files)
+        self._damaged = {file.name for file in every if file.name in self._damaged and self.is_damaged(file)}
+        for name in sorted(self._damaged):
+            raise self._damage(name)
+
+    def _damage(self, name: str) -> StoreError:
+        return StoreError(
+            f"{self.folder / name}: {checksums.DIFFERS}",
+            "copy it again from a backup; or stop the collector, remove the file and start it: "
+            "it goes on without its rows",
+        )
 
     def write(
         self, sql: str, path: Path, times: tuple[str, str] = ("begin_ts", "end_ts")
@@ -245,8 +280,17 @@ def nothing(table: str) -> str:
     return "SELECT " + ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in casts) + " WHERE false"
 
 
-def parsed(found: dict[str, Any], path: Path) -> Catalogue:
-    """What a catalogue's JSON says. Raises StoreError, KeyError, TypeError: it is none."""
+def catalogue_of(document: bytes, path: Path) -> Catalogue:
+    """What a catalogue's text says. Raises StoreError, ValueError, KeyError, TypeError: it is none."""
+    if _native.is_whole_document(document) is False:
+        raise StoreError(
+            f"{path}: {checksums.DIFFERS}", f"restore the store from a backup; {checksums.CHANGED}"
+        )
+    return _parsed(from_json(document), path)
+
+
+def _parsed(found: dict[str, Any], path: Path) -> Catalogue:
+    """Raises StoreError, KeyError, TypeError."""
     if found["format"] != FORMAT:
         raise StoreError(f"{path}: not of a monitor store but of {found['format']!r}")
     if found["version"] != VERSION:
@@ -264,4 +308,7 @@ def parsed(found: dict[str, Any], path: Path) -> Catalogue:
 
 
 def _file(entry: dict[str, Any]) -> StoredFile:
-    return StoredFile(entry["file"], entry["begin"], entry["end"], entry["rows"], entry.get("rolled", False))
+    return StoredFile(
+        entry["file"], entry["begin"], entry["end"], entry["rows"], entry.get("rolled", False),
+        entry.get("file_checksum"),
+    )  # fmt: skip
