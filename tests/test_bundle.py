@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import tarfile
 from pathlib import Path
 
@@ -105,6 +106,46 @@ def test_names_are_made_up_the_same_way_everywhere() -> None:
     assert names.path("pipe:[17]") == "pipe:[17]" and names.path("stdin") == "stdin"
     assert names.path("/etcetera/x") != "/etcetera/x"
     assert names.path("/data/run*/x.dat").count("*") == 1
+
+
+KEPT = (
+    "/usr/lib/libc.so.6", "/usr/lib64/python3.11/os.py", "/usr/bin/python3", "/lib/a/libm.so.6",
+    "/proc/self/status", "/proc/12/fd/3", "/sys/devices/system/cpu/online", "/dev/null", "/dev/pts/3",
+    "/etc/ld.so.cache", "/usr/share/zoneinfo/UTC", "stdin", "fd:7", "pipe", "pipe:[17]", "socket:[4711]",
+    "anon_inode:[eventpoll]", "io_uring",
+)  # fmt: skip
+MADE_UP = (
+    "alice", "pipe:alice", "alice:[17]", "memfd:alice", "anon_inode:[alice]", "/usr/people/alice/x",
+    "/usr/local/alice", "/usr/lib/../people/alice", "/usr/lib/./../people/alice", "/proc/self/root/alice",
+    "/proc/1/cwd/alice", "/proc/1/task/1/root/alice", "/dev/shm/alice", "/dev/alice", "/dev/mapper/vg-alice",
+    "/etc/alice.conf", "/sys/fs/cgroup/alice", "/boot/alice", "x.alice", "/data/x.alice", "/data/x.Alice",
+    "/data/libalice.so", "/data/libc.so.alice", "/data/libm.so-alice", "/data/python3-alice",
+    "/data/libmpialice.so", "/data/libhdf5_alice.so",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_names_that_nobody_gave_stay(name: str) -> None:
+    assert Anonymiser().path(name) == name
+
+
+@pytest.mark.parametrize("name", MADE_UP)
+def test_only_what_is_known_stays(name: str) -> None:
+    assert "alice" not in Anonymiser().path(name).lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("/usr/people/a/b.TXT", "/usr/*/*/*.TXT"), ("/dev/shm/b", "/dev/*/*"), ("/data/.txt", "/*/*"),
+        ("/usr/local/bin/b", "/usr/local/*/*"),
+        ("/data/b.h5", "/*/*.h5"), ("/data/libhdf5-103.so.1", "/*/libhdf5-103.so.1"),
+        ("/opt/lib/libmpi_cxx.so.40.1", "/*/*/libmpi_cxx.so.40.1"),
+        ("/opt/bin/python3.11", "/*/*/python3.11"),
+    ],
+)  # fmt: skip
+def test_well_known_endings_programs_and_libraries_stay(name: str, form: str) -> None:
+    assert re.fullmatch(re.escape(form).replace(r"\*", "[0-9a-f]{8}"), Anonymiser().path(name))
 
 
 def test_an_existing_archive_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,8 @@
 """A copy of a store in which nobody's names are left: for passing on what a run did, not what it was about.
 
-Every component of a path gets a made-up name, the same one wherever it occurs; endings and folders of the
-system stay, and so do mount points, which an administrator has to know. Arguments of commands are left out.
+Every component of a path gets a made-up name, the same one wherever it occurs. What is listed here stays:
+files of the system, well-known endings, programs and libraries. So do mount points, which an administrator
+has to know. Arguments of commands are left out.
 """
 
 from __future__ import annotations
@@ -27,13 +28,169 @@ from iodock.errors import StoreError
 from iodock.store.checksums import with_checksums
 from iodock.store.schema import FOLDS
 
-_SYSTEM = re.compile(r"/(usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(/|$)")
-_ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
+_SYSTEM = re.compile(
+    r"(/usr)?/(lib|lib32|lib64|libexec|bin|sbin)(/.*)?|/usr/(share|include)(/.*)?|/proc(/.*)?"
+    r"|/sys(/(block|bus|class|devices|kernel|module)(/.*)?)?"
+    r"|/dev(/(null|zero|full|u?random|tty[0-9]*|ptmx|pts/[0-9]+|fd/[0-9]+|std(in|out|err)|console))?"
+    r"|/etc(/(ld\.so\.(cache|conf|preload)|passwd|group|nsswitch\.conf|resolv\.conf|hosts|host\.conf|services"
+    r"|protocols|localtime|locale\.alias|mtab|fstab|gai\.conf))?",
+    re.DOTALL,
+)
+"""Files that every machine has: nobody gave them a name."""
+_ELSEWHERE = re.compile(r"/\.\.?(/|$)|^/proc/.*/(root|cwd|fd)/.*[^0-9]", re.DOTALL)
+"""Such a path leads out of the system's folders."""
+_TOP = re.compile(r"/(usr/local|usr|lib|lib32|lib64|bin|sbin|etc|proc|sys|dev|boot)(?=/|$)")
+"""Folders that stay where what is in them does not."""
+_ENDINGS = frozenset(
+    (
+        *(
+            "7z",
+            "a",
+            "adios",
+            "arrow",
+            "avi",
+            "avro",
+            "back",
+            "bai",
+            "bak",
+            "bam",
+            "bash",
+            "bat",
+            "bcf",
+            "bed",
+        ),
+        *("bib", "bin", "bmp", "bp", "bz2", "c", "cc", "cdf", "cfg", "cgns", "chk", "cif", "ckpt", "class"),
+        *("conf", "cpp", "cpt", "cram", "csh", "css", "csv", "cu", "cube", "cxx", "d", "dat", "data", "db"),
+        *(
+            "dcd",
+            "dcm",
+            "dll",
+            "doc",
+            "edr",
+            "err",
+            "exe",
+            "exo",
+            "f",
+            "f03",
+            "f08",
+            "f77",
+            "f90",
+            "f95",
+            "fa",
+        ),
+        *("fai", "fasta", "fastq", "feather", "fit", "fits", "fq", "gff", "gguf", "gif", "gml", "go", "grb"),
+        *("grb2", "grib", "grib2", "gro", "gtf", "gz", "h", "h5", "hdf", "hdf5", "hh", "hpp", "htm", "html"),
+        *("idx", "img", "in", "index", "ini", "inp", "ipynb", "iso", "jar", "java", "jl", "journal", "jpeg"),
+        *("jpg", "js", "json", "jsonl", "la", "ldb", "list", "lmdb", "lock", "log", "lst", "lua", "lz4", "m"),
+        *("map", "mat", "md", "mdb", "mdp", "meta", "mm", "mod", "mol", "mol2", "mov", "mp3", "mp4", "msh"),
+        *("nc", "nc4", "nii", "nml", "npy", "npz", "o", "obj", "old", "onnx", "orc", "out", "par", "parquet"),
+        *("part", "pb", "pdb", "pdf", "pgm", "pickle", "pid", "pkl", "pl", "ply", "png", "ppm", "pro", "ps"),
+        *(
+            "psf",
+            "pt",
+            "pth",
+            "pvd",
+            "pvtu",
+            "py",
+            "pyc",
+            "pyd",
+            "pyo",
+            "r",
+            "raw",
+            "rb",
+            "rds",
+            "root",
+            "rs",
+        ),
+        *(
+            "rst",
+            "sam",
+            "sdf",
+            "sh",
+            "shm",
+            "silo",
+            "sock",
+            "so",
+            "sql",
+            "sqlite",
+            "sst",
+            "stl",
+            "sub",
+            "svg",
+        ),
+        *("swp", "tar", "tbl", "temp", "tex", "tgz", "tif", "tiff", "tmp", "toml", "top", "tpr", "trr", "ts"),
+        *("tsv", "txt", "vcf", "vti", "vtk", "vtp", "vtr", "vts", "vtu", "wal", "wav", "webp", "x", "xhtml"),
+        *("xlsx", "xml", "xtc", "xyz", "xz", "yaml", "yml", "zarr", "zip", "zst"),
+    )
+)
+"""Endings of kinds of files; another one may be a name."""
+_ENDING = re.compile(r"\.([A-Za-z0-9]+)$")
+_LIBRARIES = (
+    *(
+        "c",
+        "m",
+        "dl",
+        "rt",
+        "pthread",
+        r"stdc\+\+",
+        r"c\+\+",
+        "gcc_s",
+        "gomp",
+        "gfortran",
+        "ifcore(mt)?",
+        "iomp5",
+    ),
+    *(
+        "flang",
+        "fj90i",
+        "quadmath",
+        "z",
+        "zstd",
+        "lz4",
+        "bz2",
+        "lzma",
+        "ssl",
+        "crypto",
+        "numa",
+        "hwloc",
+        "aio",
+    ),
+    *(
+        "uring",
+        "pmix",
+        "pmi2?",
+        "uc[pstm]",
+        "fabric",
+        "ibverbs",
+        "lustreapi",
+        "p?netcdff?",
+        "(open)?blas",
+        "lapack",
+    ),
+    *(
+        "cuda(rt)?",
+        "cublas",
+        "nccl",
+        r"python[0-9.]+m?",
+        "fmpi(ch)?",
+        "adios2(_(core|c|cxx11|fortran)(_mpi)?)?",
+    ),
+    "mpi(_cxx|cxx|fort|_mpifh|_usempif08|_usempi_ignore_tkr|_dbg|_mt|_cray|_gnu_[0-9]+|ch|chf90|chcxx)?",
+    "hdf5(_hl|_fortran|_cpp|_f90cstub|_parallel|_serial|_openmpi|_mpich|_gnu|_cray|hl_fortran|_hl_cpp)*",
+    "mkl_(core|rt|def|intel_lp64|intel_thread|gnu_thread|sequential|avx2|avx512|scalapack_lp64)",
+    "fftw3[fl]?(_mpi|_omp|_threads)?",
+)
 _KNOWN = re.compile(
-    r"(ba|da|z|k|tc|c)?sh|python[0-9.]*|perl|awk|gawk|site-packages|mpi(run|exec)|lib[a-z0-9]*\.so.*"
+    rf"(ba|da|z|k|tc|c)?sh|python[0-9.]*|perl|awk|gawk|site-packages|mpi(run|exec)"
+    rf"|lib({'|'.join(_LIBRARIES)})(-[0-9.]+)?\.so[0-9.]*"
 )
 """Components that say in which language or with which library a program works."""
-_NUMBERED = re.compile(r"[a-z_]+(:\[\d+\])?|fd:\d+")
+_NAMELESS = re.compile(
+    r"stdin|stdout|stderr|fd:[0-9]+|(pipe|socket|net|mnt|pid)(:\[[0-9]+\])?|eventfd|epoll|timerfd|signalfd|inotify"
+    r"|pidfd|io_uring|other|anon_inode:\[?(eventpoll|eventfd|timerfd|signalfd|pidfd|io_uring|inotify|bpf-[a-z]+"
+    r"|perf_event|userfaultfd|fanotify|fscontext|sync_file)\]?"
+)
+"""What iodock or the kernel calls what has no name."""
 
 
 class Anonymiser:
@@ -46,9 +203,11 @@ class Anonymiser:
 
     def path(self, name: str) -> str:
         """A file's name, or the pattern of names."""
-        if _SYSTEM.match(name) or (not name.startswith("/") and _NUMBERED.fullmatch(name)):
+        if _NAMELESS.fullmatch(name) or (_SYSTEM.fullmatch(name) and not _ELSEWHERE.search(name)):
             return name
-        kept = next((one for one in self._mounts if name == one or name.startswith(f"{one}/")), "")
+        mount = next((one for one in self._mounts if name == one or name.startswith(f"{one}/")), "")
+        top = _TOP.match(name)
+        kept = max(mount, top.group() if top else "", key=len)
         rest = name[len(kept) :]
         return kept + "/".join(self.component(part) if part else part for part in rest.split("/"))
 
@@ -60,7 +219,8 @@ class Anonymiser:
         if part in (".", "..", "*") or _KNOWN.fullmatch(part):
             return part
         ending = _ENDING.search(part)
-        stem, tail = (part[: ending.start()], ending.group()) if ending and ending.start() else (part, "")
+        is_kept = ending is not None and ending.start() > 0 and ending.group(1).lower() in _ENDINGS
+        stem, tail = (part[: ending.start()], ending.group()) if ending and is_kept else (part, "")
         return f"{self._digest(stem)}{'*' if '*' in stem else ''}{tail}"
 
     def _digest(self, text: str) -> str:
