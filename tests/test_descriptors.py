@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from iodock.capture import import_logs
 from iodock.run import Run
 from iodock.store import Store
 
@@ -82,3 +83,31 @@ def test_an_offset_that_is_not_shown_is_not_the_position(run_of: Any) -> None:
         ("/in", 0, 50),
         ("/out", 100, 50),
     ]
+
+
+def test_an_open_without_its_name_gets_the_one_that_later_calls_show(run_of: Any) -> None:
+    run = run_of(
+        "openat(AT_FDCWD, 0x7ffd, O_RDONLY) = 3",
+        'read(3</data/x>, "", 4096) = 4096',
+        'read(3, "", 4096) = 4096',
+        "close(3</data/y>) = 0",
+        'openat(AT_FDCWD, "/data/z", O_RDONLY) = 3',
+        # What the log shows being opened is not called by what a tracer looked up, perhaps too late.
+        'read(3</data/x>, "", 4096) = 4096',
+    )
+    assert files(run, "read") == ["/data/x", "/data/x", "/data/z"]
+
+
+def test_perf_trace_without_bpf_has_the_names_that_later_calls_show(tmp_path: Path) -> None:
+    text = (
+        "     0.100 ( 0.012 ms): openat(dfd: CWD, filename: 0x7ffd, flags: RDONLY|CLOEXEC) = 3\n"
+        "     0.300 ( 0.006 ms): read(fd: 3</data/x>, buf: 0x7f12, count: 131072)          = 131072\n"
+        "     0.400 ( 0.006 ms): read(fd: 3</data/x>, buf: 0x7f12, count: 131072)          = 131072\n"
+        "     0.500 ( 0.006 ms): close(fd: 3</data/x>)                      = 0\n"
+    )
+    (tmp_path / "log").write_text(text)
+    import_logs([str(tmp_path / "log")], tmp_path / "run.iodock")
+    run = Run(Store.open(tmp_path / "run.iodock"))
+    assert files(run, "read") == ["/data/x", "/data/x"]
+    (row,) = [row for row in run.show("files").to_arrow().to_pylist() if row["file"] == "/data/x"]
+    assert row["read_bytes"] == 2 * 131072

@@ -2,6 +2,7 @@
 
 use crate::births::is_fork;
 use crate::descriptors::Description;
+use crate::paths::Note;
 use crate::tasks::{Descriptor, Pending};
 use crate::{text_of, Tracker};
 use iodock_event::constants::*;
@@ -268,7 +269,10 @@ impl Tracker {
     ) -> Subject {
         let slot = match descriptor {
             Descriptor::Absent => return Subject::NOTHING,
-            Descriptor::Open(slot) => slot,
+            Descriptor::Open(slot) => {
+                self.learn_name(slot, fd, note, batch);
+                slot
+            }
             Descriptor::Missing => match self.descriptor(live, fd) {
                 // It came to be while the call was under way, so it is another.
                 Descriptor::Open(_) => return self.unknown_subject(fd, note, batch),
@@ -278,6 +282,15 @@ impl Tracker {
         };
         let description = self.descriptions.get(slot);
         Subject { file: description.file, handle: description.handle, slot: Some(slot) }
+    }
+
+    /// Where an open did not show its name, the first call that shows it tells.
+    fn learn_name(&mut self, slot: u32, fd: i32, note: Text, batch: &Batch) {
+        let known = self.descriptions.get(slot).file;
+        if note.is_some() && self.names.table.entries[known as usize].kind == FileKind::Unknown {
+            let file = self.noted_file(Note::of(batch.text(note)), fd);
+            self.descriptions.get_mut(slot).file = file;
+        }
     }
 
     fn unknown_subject(&mut self, fd: i32, note: Text, batch: &Batch) -> Subject {
