@@ -107,7 +107,11 @@ def test_filters(site: Server) -> None:
     assert kinds(site, "/events?severity=warning&host=mds01") == ["path-lost"]
     assert "site-own" not in kinds(site, "/events?fs=lfs") and len(kinds(site, "/events?fs=lfs")) == 5
     assert kinds(site, "/events?q=SECTOR") == ["io-error"]
-    assert kinds(site, "/events?host=it%27s&kind=%27%3B--") == []
+    assert kinds(site, "/events?host=it%27s") == []
+    assert kinds(site, "/events?kind=disk-reset") == []
+    for unknown in ("foo", "%27%3B--", "IO-ERROR"):
+        status, page, _ = site.get(f"/events?kind={unknown}", "operator")
+        assert status == 400 and "io-error" in page
     assert kinds(site, "/events?end=2026-01-01T00:00") == []
     status, page, _ = site.get("/events?severity=fatal", "operator")
     assert status == 400 and "note, warning, error" in page

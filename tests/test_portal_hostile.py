@@ -123,7 +123,8 @@ def test_any_text_as_a_job_is_answered_with_a_page(site: Server, job: str) -> No
     "query",
     [
         "range=7x", "range=%00", "end=tomorrow", "end=99999999999999",
-        "end=0001-01-01T00:00", "end=2026-13-01T00:00",
+        "end=0001-01-01T00:00", "end=2026-13-01T00:00", "end=2026-05-28T20:00zzz", "end=2026-05-28T20:00:99",
+        "end=2026-05-28T20:00:", "end=2026-5-28T20:00",
         "sort=drop", "order=sideways", "top=0", "top=-1", "top=1e9", "top=%D9%A1", "at=nowhere", "format=exe",
         "lang=xx", "format=csv&table=nothing", "q=" + "x" * 20_001, "sort=job%27--",
         "colour=red", "Range=1h", "range=1h&range=6h", "top=5&drop=1", "%E2%80%AErange=1h",

@@ -16,6 +16,7 @@ import duckdb
 import pytest
 
 import iodock
+from iodock.cli.run import run as run_command
 from iodock.errors import IodockError, QueryError
 from iodock.run import Run
 from made_up import mixed_store
@@ -100,6 +101,15 @@ ATTEMPTS = [
     "SELECT * FROM which_secret('s3://bucket', 's3')",
     "SELECT * FROM duckdb_settings()",
     "SELECT * FROM duckdb_extensions()",
+    "SELECT * FROM pg_settings",
+    'SELECT name FROM "PG_Settings"',
+    "SELECT * FROM system.pg_catalog.pg_settings",
+    "FROM (SUMMARIZE pg_settings)",
+    "WITH a AS (SELECT * FROM pg_settings), pg_settings AS (SELECT 1 AS n) SELECT * FROM a",
+    "SELECT * FROM pragma_database_list",
+    "SELECT * FROM duckdb_databases",
+    "EXPLAIN ANALYZE (SELECT 1) UNION ALL SELECT getenv('HOME')",
+    "EXPLAIN ANALYZE (SELECT * FROM read_text('{file}'))",
     "SELECT * FROM duckdb_temporary_files()",
     "SELECT current_setting('temp_directory')",
     "SELECT getenv('HOME')",
@@ -130,6 +140,12 @@ WELCOME = [
     "FROM calls_seen LIMIT 1",
     "EXPLAIN SELECT count(*) FROM events",
     "EXPLAIN ANALYZE SELECT count(*) FROM events",
+    "EXPLAIN (SELECT 1)",
+    "EXPLAIN(SELECT count(*) FROM events)",
+    "EXPLAIN ANALYZE ((SELECT 1))",
+    "EXPLAIN (FORMAT json) SELECT 1",
+    "EXPLAIN (FORMAT json) (SELECT 1)",
+    "SELECT column_name FROM information_schema.columns",
     "DESCRIBE events",
     "SHOW TABLES",
     "SUMMARIZE files",
@@ -213,6 +229,34 @@ def test_a_refusal_says_what_and_what_to_do(run: Run, places: dict[str, str]) ->
         run.query("COPY events TO '{new}'".format(**places))
     with pytest.raises(QueryError, match=r"it may not use read_text\(\)"):
         run.query("FROM read_text('{file}')".format(**places))
+
+
+@pytest.mark.parametrize("question", ["", " ", ";", "; ;", "-- SELECT 1", "/* nothing */;"])
+@pytest.mark.parametrize("unsafe", [False, True])
+def test_a_question_without_a_statement_is_empty(run: Run, question: str, unsafe: bool) -> None:
+    with pytest.raises(IodockError, match="the question is empty"):
+        run.query(question, unsafe=unsafe)
+
+
+def test_sums_of_whole_numbers_are_numbers_in_json(
+    places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    numbers = f"sum(bytes) AS s, {2**127 - 1} AS h, 1.50 AS d, [sum(1)] AS l"
+    sql = f"SELECT {numbers} FROM events"
+    assert run_command(["query", places["store"], sql, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (row,) = found["rows"]
+    assert [column["type"] for column in found["columns"]] == ["int", "int", "float", "list"]
+    assert isinstance(row["s"], int) and row["h"] == 2**127 - 1 and row["d"] == 1.5
+    assert isinstance(row["l"][0], int)
+
+
+def test_names_of_columns_do_not_reach_the_terminal_raw(
+    places: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_command(["query", places["store"], 'SELECT 5 AS "\x1b[31mcol\u202e"']) == 0
+    said = capsys.readouterr().out
+    assert "\x1b" not in said and "\u202e" not in said and "31mcol" in said
 
 
 def test_unsafe_opens_it(run: Run, places: dict[str, str], tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ RANGES = {
 FORMATS = ("html", "csv", "json")
 LONGEST_TEXT = 20_000
 MOST_ROWS = 10_000
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-5][0-9])?")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_@,+=\[\]~-][A-Za-z0-9_.:@,+=\[\]~-]{0,200}")
 
 
@@ -154,8 +155,10 @@ def _moment(value: str) -> int:
     if value.isascii() and value.isdecimal() and len(value) <= 11:
         return int(value) * SECOND
     try:
-        found = time.strptime(value[:16], "%Y-%m-%dT%H:%M")
-        if len(value) > 19 or found.tm_year < 2000 or found.tm_year > 2200:
+        if not _MOMENT.fullmatch(value):
+            raise ValueError
+        found = time.strptime(value, "%Y-%m-%dT%H:%M:%S" if len(value) > 16 else "%Y-%m-%dT%H:%M")
+        if found.tm_year < 2000 or found.tm_year > 2200:
             raise ValueError
     except ValueError:
         raise RequestError(f"end: {shortened(value)}", "as 2026-11-22T05:00") from None

@@ -266,10 +266,11 @@ class Engine:
 
     def user_query(self, sql: str) -> pa.Table:
         """What a user asks: anything that gives rows. Raises QueryError and RequestError."""
-        if not sql.strip():
-            raise RequestError("the question is empty", "for example: SELECT count(*) FROM calls_seen")
         try:
-            if len(self._connection.extract_statements(sql)) > 1:
+            statements = len(self._connection.extract_statements(sql))
+            if not statements:
+                raise RequestError("the question is empty", "for example: SELECT count(*) FROM calls_seen")
+            if statements > 1:
                 raise RequestError("these are several questions", "ask one at a time, without a ; between")
             if not self._is_unsafe:
                 guard.check(self._connection, sql)

@@ -25,21 +25,48 @@ _TABLE_FUNCTIONS = frozenset(
     )
 )
 _FORBIDDEN_FUNCTIONS = frozenset(("current_setting", "getenv", "write_log", "setval", "nextval"))
-_EXPLAIN = re.compile(r"(?is)\s*EXPLAIN\s+(?:ANALY[ZS]E\s+)?(?:\([^()]*\)\s*)?")
+_SYSTEM_SCHEMAS = ("pg_catalog", "information_schema")
+_SYSTEM_TABLE = re.compile(r"(pg|duckdb|sqlite|pragma)_.*")
+_READABLE = frozenset(
+    (
+        *("information_schema.tables", "information_schema.columns", "information_schema.views"),
+        *("information_schema.schemata", "duckdb_tables", "duckdb_columns", "duckdb_views", "duckdb_types"),
+    )
+)
+"""Tables of the engine that say what there is to ask. Others have its settings."""
+_EXPLAIN = re.compile(r"(?is)\s*EXPLAIN\b\s*(?:ANALY[ZS]E\b\s*)?")
+_OPTIONS = re.compile(r"(?s)\s*\([^()]*\)\s*")
 _LIKE_A_FILE = re.compile(r"[/\\.:*]")
 
 
 def check(connection: duckdb.DuckDBPyConnection, sql: str) -> None:
     """Raises QueryError for a query that may do more than read the store, and duckdb.Error for one that is no
     SQL."""
-    (statement,) = connection.extract_statements(sql)
-    kind = statement.type.name
+    kind = _kind(connection, sql)
     if kind == "EXPLAIN":
-        sql = _EXPLAIN.sub("", sql, count=1)
-        (statement,) = connection.extract_statements(sql)
-    if statement.type.name != "SELECT":
+        sql = _explained(connection, sql)
+    if _kind(connection, sql) != "SELECT":
         raise _refused(f"this is {_article(kind)}", _instead(kind))
     _check_parts(_parsed(connection, sql))
+
+
+def _kind(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """Raises QueryError: there is no statement, or more than one."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        why = "it has no statement" if not statements else "it has several statements"
+        raise QueryError(f"a query is one statement, and {why}", "SELECT count(*) FROM events is one")
+    return statements[0].type.name
+
+
+def _explained(connection: duckdb.DuckDBPyConnection, sql: str) -> str:
+    """What an EXPLAIN is about. Options in brackets may follow the word, or a question in brackets."""
+    rest = _EXPLAIN.sub("", sql, count=1)
+    try:
+        connection.extract_statements(rest)
+    except duckdb.Error:
+        rest = _OPTIONS.sub("", rest, count=1)
+    return rest
 
 
 def closed(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
@@ -100,8 +127,20 @@ def _check_parts(parsed: Any) -> None:
         if str(part.get("function_name", "")).lower() in _FORBIDDEN_FUNCTIONS:
             raise _refused(f"it may not use {part['function_name']}()")
         table = str(part.get("table_name", ""))
-        if part.get("type") == "BASE_TABLE" and table not in named and _LIKE_A_FILE.search(table):
+        if part.get("type") != "BASE_TABLE":
+            continue
+        if table not in named and _LIKE_A_FILE.search(table):
             raise _refused(f"it may not open {table}")
+        if not _is_readable(str(part.get("schema_name", "")).lower(), table.lower()):
+            raise _refused(f"it may not read {table}")
+
+
+def _is_readable(schema: str, table: str) -> bool:
+    """Whether this is no table of the engine itself, or one without settings. Also a WITH may not give
+    another one the name of such a table: where it holds is not looked at."""
+    if schema not in _SYSTEM_SCHEMAS and not _SYSTEM_TABLE.fullmatch(table):
+        return True
+    return table in _READABLE or f"{schema}.{table}" in _READABLE
 
 
 def _entries(cte_map: Any) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from decimal import Decimal
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -71,7 +72,14 @@ def _around(answer: Answer) -> tuple[bytes, bytes]:
 
 
 def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json.dumps(value, ensure_ascii=False, default=_other)
+
+
+def _other(value: object) -> object:
+    """What Python's JSON does not know: decimals are numbers, all else is text."""
+    if isinstance(value, Decimal) and value.is_finite():
+        return int(value) if value == value.to_integral_value() else float(value)
+    return str(value)
 
 
 def _characters(texts: pa.Array) -> memoryview:

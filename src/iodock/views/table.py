@@ -139,7 +139,7 @@ def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mappi
         and column.name not in ("pid", "tid", "rank")
     )
     # Columns without a meaning of ours are called what the asker called them.
-    named = _HEADINGS.get(column.name, column.name.replace("_", " ")) if column.doc else column.name
+    named = _HEADINGS.get(column.name, column.name.replace("_", " ")) if column.doc else visible(column.name)
     return Shown(column, named, cells, numbers)
 
 

@@ -58,7 +58,8 @@ def _text(value: Any) -> str | None:
 
 
 def _type_name(kind: pa.DataType) -> str:
-    if pa.types.is_integer(kind):
+    # Sums of whole numbers are decimals without digits behind the point.
+    if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0):
         return "int"
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "float"

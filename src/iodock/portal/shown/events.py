@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from iodock.errors import RequestError
 from iodock.monitor.event_kinds import SEVERITY_TITLES, TITLES
 from iodock.monitor.notices import as_rows
 from iodock.monitor.questions import events as questions
 from iodock.monitor.questions import file_systems, losses
 from iodock.monitor.questions.events import SEVERITIES, WantedEvents
 from iodock.monitor.questions.spans import SECOND, Span
-from iodock.portal.forms import check_names
+from iodock.portal.forms import check_names, shortened
 from iodock.portal.shown.page import SPAN, Question, Shown
 from iodock.portal.tables import Column, Table
 
@@ -34,6 +35,8 @@ def shown(question: Question) -> Shown:
     rows = as_rows(
         questions.events(question.store, within.begin, end_of(question, within), served(question), wanted)
     )
+    if not rows:
+        _check_kind(question, wanted)
     tables = [happened(question, rows)]
     if sees_all:
         tables.append(_losses(question, within))
@@ -45,6 +48,17 @@ def shown(question: Question) -> Shown:
         "filtered": any(asked.values.get(name) for name in ("host", "kind", "severity", "fs", "q")),
     }  # fmt: skip
     return Shown("events.html", text.gettext("Events"), within.begin, within.end, tables, more=more)
+
+
+def _check_kind(question: Question, wanted: WantedEvents) -> None:
+    """A site may have kinds of its own: those that were ever sent. Raises RequestError, StoreError."""
+    if not wanted.kind or wanted.kind in TITLES:
+        return
+    ever = WantedEvents(kind=wanted.kind, with_file_system=wanted.with_file_system)
+    end = question.asked.now + 60 * SECOND
+    if not questions.events(question.store, 0, end, served(question), ever, most=1).num_rows:
+        hint = "io-error, or another kind of event, or one that this site's agents have sent"
+        raise RequestError(f"kind: {shortened(wanted.kind)}", hint)
 
 
 def served(question: Question) -> Mapping[str, str]:
