@@ -23,6 +23,7 @@ from recorded import (
     compiled,
     count,
     live,
+    losses,
     needs_gcc,
     needs_root,
     record,
@@ -228,3 +229,15 @@ def test_an_ordinary_user_is_refused_in_words(
     assert foreign.returncode == 1 and "may not be traced" in foreign.stderr and "hint: " in foreign.stderr
     elsewhere = as_nobody("record", "-o", "/root/a.iodock", "--", "true")
     assert elsewhere.returncode == 1 and "can't be made" in elsewhere.stderr and "-o" in elsewhere.stderr
+
+
+@needs_root
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="setpriv is not installed")
+def test_who_gives_up_rights_with_exec_is_told_nothing_of_us(tmp_path: Path) -> None:
+    # setpriv keeps root's rights as far as its exec: it could read the library, what it executes can't.
+    words = ["setpriv", "--reuid", "65534", "--clear-groups", "cat", "/etc/hostname"]
+    done = record(tmp_path, "--backend", "rewrite", "--", *words)
+    assert (done.returncode, done.stderr) == (0, "")
+    # It is traced instead.
+    assert "unreached-programs" not in losses(tmp_path / "run.iodock")
+    assert count(tmp_path / "run.iodock", "file = '/etc/hostname' AND call = 'read'") > 0

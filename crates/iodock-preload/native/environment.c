@@ -145,6 +145,16 @@ static int is_this_session(struct environment *environment, u64 variable)
 	return copy_path(text, (const u8 *)variable) && begins(text + 15, session->session) && !text[15 + count];
 }
 
+/* What opens files by rights that no longer belong to its user (setpriv --reuid) loses them by exec: access asks without them, but as the
+ * real user. */
+static int is_readable_behind_exec(void)
+{
+	long user = kernel1(SYS_getuid, 0);
+	if (!user || user != kernel1(SYS_geteuid, 0))
+		return 1;
+	return kernel3(SYS_access, session->library, R_OK, 0) != -EACCES;
+}
+
 /* The dynamic linker complains of a library that it can't open: behind chroot, in a sandbox of files, with fewer rights, or when the recorder
  * has gone. (Of the sandbox only the open tells.) */
 static int can_be_loaded(void)
@@ -155,7 +165,7 @@ static int can_be_loaded(void)
 	/* Where no descriptor is to be had it is but asked for. */
 	if (file == -EMFILE || file == -ENFILE)
 		file = kernel(SYS_faccessat2, AT_FDCWD, (long)session->library, R_OK, AT_EACCESS, 0, 0);
-	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM;
+	return file != -ENOENT && file != -EACCES && file != -ENOTDIR && file != -EPERM && is_readable_behind_exec();
 }
 
 /* `old`: the list of libraries, behind its name. */

@@ -27,6 +27,8 @@
 #define SYS_lseek 8
 #define SYS_readlink 89
 #define SYS_getrusage 98
+#define SYS_getuid 102
+#define SYS_geteuid 107
 #define SYS_getppid 110
 #define SYS_gettid 186
 #define SYS_munlock 150
