@@ -52,6 +52,7 @@ def import_logs(
     format: str | None = None,
     working_directories: list[bytes] = ...,
     rank_from: str | None = None,
+    lines: tuple[int, int | None] | None = None,
     force: bool = False,
     coverage_bytes: int | None = None,
     progress: Callable[[int, int | None, int], None] | None = None,

@@ -48,12 +48,13 @@ def import_logs(
     format: str | None = None,
     working_directories: Sequence[str] = (),
     rank_from: str | None = None,
+    lines: tuple[int, int | None] | None = None,
     force: bool = False,
     coverage_bytes: int | None = None,
     progress: Progress | None = None,
 ) -> Imported:
-    """Imports logs (`-` is standard input) into a new store. Raises IodockError; nothing of the store is
-    left then."""
+    """Imports logs (`-` is standard input) into a new store; of a single one `lines` (first, last) only.
+    Raises IodockError; nothing of the store is left then."""
     _each_once(logs)
     with native_errors():
         found = _native.import_logs(
@@ -62,6 +63,7 @@ def import_logs(
             format=format,
             working_directories=[os.fsencode(Path(name).absolute()) for name in working_directories],
             rank_from=rank_from,
+            lines=lines,
             force=force,
             coverage_bytes=coverage_bytes,
             progress=progress,

@@ -16,6 +16,16 @@ pub struct ReadOptions {
     /// Take the thread id of lines that show none from the numeric ending of the log's name (`log.1234`,
     /// as `strace -ff` names its files).
     pub tid_from_name: bool,
+    /// Only these lines, which are taken for one log. `None`: all, which must be one log.
+    pub lines: Option<LineRange>,
+}
+
+/// Lines of a log, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineRange {
+    pub first: u64,
+    /// `None`: to the end.
+    pub last: Option<u64>,
 }
 
 /// Parsed chunks of each thread that may wait for the caller: threads need not stand still while it is busy.
@@ -32,7 +42,13 @@ impl ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { workers: 2, chunk_size: 256 << 10, longest_line: 16 << 20, tid_from_name: true }
+        ReadOptions {
+            workers: 2,
+            chunk_size: 256 << 10,
+            longest_line: 16 << 20,
+            tid_from_name: true,
+            lines: None,
+        }
     }
 }
 
@@ -102,6 +118,11 @@ pub trait LogReader: Send + Sync + 'static {
     /// The in-order step: joins what crosses chunk borders (unfinished calls, midnights, sums of
     /// relative stamps). Called once for each chunk, in the log's order. Keep it short: it is serial.
     fn settle(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);
+
+    /// Lines at which other logs begin, behind the first one in the same file. Asked after the last chunk.
+    fn beginnings<'a>(&self, _state: &'a Self::State) -> &'a [u64] {
+        &[]
+    }
 
     /// After the last chunk: what is still unfinished. `chunk` is a new, empty one.
     fn finish(&self, state: &mut Self::State, chunk: &mut Chunk<Self::Notes>);

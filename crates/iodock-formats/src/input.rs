@@ -2,7 +2,9 @@
 //! first bytes, not by name).
 
 use crate::escapes::Escapes;
+use crate::line_range::LinesOf;
 use crate::pasted::{Cleaned, Pasted};
+use crate::LineRange;
 use iodock_event::{Losses, SourceError};
 use liblzma::stream::{Stream, CONCATENATED};
 use std::fs::{self, File};
@@ -32,6 +34,8 @@ pub struct Input {
     file: Arc<str>,
     compressed: bool,
     progress: Arc<Progress>,
+    /// Number of the first line of the head.
+    first_line: u64,
     /// Lines left out while reading.
     losses: Arc<Mutex<Losses>>,
 }
@@ -76,19 +80,32 @@ impl Input {
         let compressed = compression != Compression::Plain;
         let reader = Box::new(Escapes::new(reader));
         let losses = Arc::default();
-        let mut input = Input { reader, head: Vec::new(), file: name.into(), compressed, progress, losses };
+        let (file, first_line) = (name.into(), 1);
+        let mut input = Input { reader, head: Vec::new(), file, compressed, progress, first_line, losses };
         input.fill_head()?;
         Ok(input)
     }
 
     /// Reads from here on, the head included, as the log was before it was `pasted`.
     pub(crate) fn clean(&mut self, pasted: Pasted) -> Result<(), SourceError> {
+        let (file, losses) = (Arc::clone(&self.file), Arc::clone(&self.losses));
+        let cleaned = Cleaned::new(self.take_reader(), pasted, file, self.first_line, losses);
+        self.reader = Box::new(cleaned);
+        self.fill_head()
+    }
+
+    /// Reads these lines only.
+    pub(crate) fn take_lines(&mut self, lines: LineRange) -> Result<(), SourceError> {
+        self.reader = Box::new(LinesOf::new(self.take_reader(), lines));
+        self.first_line = lines.first;
+        self.fill_head()
+    }
+
+    /// All that is to be read, the head again included.
+    fn take_reader(&mut self) -> Box<dyn Read + Send> {
         let head = std::mem::take(&mut self.head);
         let reader = std::mem::replace(&mut self.reader, Box::new(io::empty()));
-        let raw = Cursor::new(head).chain(reader);
-        let (file, losses) = (Arc::clone(&self.file), Arc::clone(&self.losses));
-        self.reader = Box::new(Cleaned::new(raw, pasted, file, losses));
-        self.fill_head()
+        Box::new(Cursor::new(head).chain(reader))
     }
 
     fn fill_head(&mut self) -> Result<(), SourceError> {
@@ -135,13 +152,17 @@ impl Input {
         Arc::clone(&self.losses)
     }
 
+    pub(crate) fn first_line(&self) -> u64 {
+        self.first_line
+    }
+
     pub(crate) fn is_compressed(&self) -> bool {
         self.compressed
     }
 
     /// Everything from the first byte on, the head again included.
-    pub(crate) fn into_reader(self) -> Box<dyn Read + Send> {
-        Box::new(Cursor::new(self.head).chain(self.reader))
+    pub(crate) fn into_reader(mut self) -> Box<dyn Read + Send> {
+        self.take_reader()
     }
 }
 

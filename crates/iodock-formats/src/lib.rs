@@ -9,6 +9,7 @@
 mod escapes;
 mod format;
 mod input;
+mod line_range;
 mod pasted;
 mod places;
 mod sniff;
@@ -22,7 +23,7 @@ pub mod strace;
 pub mod strace_table;
 pub mod truss;
 
-pub use format::{Chunk, Head, Lines, LogFormat, LogReader, LogSource, ReadOptions};
+pub use format::{Chunk, Head, LineRange, Lines, LogFormat, LogReader, LogSource, ReadOptions};
 pub use input::Input;
 pub use sniff::{is_format, open_input, open_log};
 pub use stream::start;

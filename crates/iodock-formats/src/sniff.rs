@@ -33,9 +33,12 @@ pub fn open_input(
     options: &ReadOptions,
 ) -> Result<Box<dyn LogSource>, SourceError> {
     let file = Arc::clone(input.file());
+    if let Some(lines) = options.lines {
+        input.take_lines(lines)?;
+    }
     let named = format.map(|name| named(name, &file)).transpose()?;
     if input.head().is_empty() {
-        return Err(empty(&file));
+        return Err(options.lines.map_or_else(|| empty(&file), |lines| no_lines(&file, lines.first)));
     }
     refuse_other_tools(&input)?;
     let is_strace = |format: &dyn LogFormat| format.name() == strace::Strace.name();
@@ -119,9 +122,23 @@ fn empty(path: &str) -> SourceError {
     }
 }
 
+fn no_lines(path: &str, first: u64) -> SourceError {
+    SourceError {
+        file: path.into(),
+        line: None,
+        message: format!("has no line {first}"),
+        hint: "see where its logs begin: iodock import without --lines says it".into(),
+    }
+}
+
 fn unrecognised(head: &Head<'_>) -> SourceError {
     let (message, hint) = if looks_binary(head.bytes) {
         ("is a binary file, not a trace log", "give the text that strace -o or truss -o wrote")
+    } else if head.bytes.trim_ascii_start().starts_with(b"{\"") {
+        (
+            "is JSON, not a trace log",
+            "if it holds lines of strace, take them out first, for example: jq -rj .log LOG | iodock import - -o run.iodock",
+        )
     } else {
         (
             "is not a trace log: no line at its beginning looks like a system call",

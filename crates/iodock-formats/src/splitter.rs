@@ -53,9 +53,9 @@ impl Splitter {
         Splitter {
             file: Arc::clone(input.file()),
             compressed: input.is_compressed(),
+            next_line: input.first_line(),
             reader: input.into_reader(),
             rest: Vec::new(),
-            next_line: 1,
             next_sequence: 0,
             chunk_size: chunk_size.max(1),
             longest_line: longest_line.max(KEPT_OF_LONG_LINE),

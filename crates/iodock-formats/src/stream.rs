@@ -31,7 +31,17 @@ pub fn start<R: LogReader>(
     };
     let stage = if workers == 0 { Stage::Alone(Piece::default()) } else { Stage::Idle { workers } };
     let (state, shared) = (R::State::default(), Arc::new(shared));
-    Stream { format, shared, state, next: 0, records: 0, stage, progress, left_out }
+    Stream {
+        format,
+        shared,
+        state,
+        next: 0,
+        records: 0,
+        stage,
+        progress,
+        left_out,
+        whole: options.lines.is_none(),
+    }
 }
 
 struct Stream<R: LogReader> {
@@ -46,6 +56,8 @@ struct Stream<R: LogReader> {
     progress: Arc<Progress>,
     /// Lines that were left out before they came here.
     left_out: Arc<Mutex<Losses>>,
+    /// Must it be one log?
+    whole: bool,
 }
 
 enum Stage {
@@ -254,6 +266,10 @@ impl<R: LogReader> Stream<R> {
         let mut chunk = Chunk { batch: Batch::default(), notes: R::Notes::default() };
         self.shared.reader.finish(&mut self.state, &mut chunk);
         chunk.batch.losses.merge(&lock(&self.left_out));
+        let beginnings = self.shared.reader.beginnings(&self.state);
+        if self.whole && !beginnings.is_empty() {
+            return Err(several(&self.shared.file, beginnings));
+        }
         if self.records == 0 && chunk.batch.records.is_empty() {
             return Err(self.nothing_readable());
         }
@@ -267,6 +283,29 @@ impl<R: LogReader> Stream<R> {
             message: format!("no line of it can be read as {}", self.format),
             hint: "check that this is the whole log, and its format (--format)".into(),
         }
+    }
+}
+
+/// Lines of logs that a message names.
+const NAMED: usize = 6;
+
+fn several(file: &str, beginnings: &[u64]) -> SourceError {
+    let first = beginnings.first().copied().unwrap_or(1);
+    let named: Vec<String> = beginnings.iter().take(NAMED).map(u64::to_string).collect();
+    let more = if beginnings.len() > NAMED { " ..." } else { "" };
+    let lines = named.join(", ");
+    let second = match beginnings.get(1) {
+        Some(next) => format!("{first}-{} ...", next - 1),
+        None => format!("{first}-"),
+    };
+    SourceError {
+        file: file.into(),
+        line: Some(first),
+        message: format!("holds {} logs: others begin at lines {lines}{more}", beginnings.len() + 1),
+        hint: format!(
+            "import one at a time: --lines 1-{}, --lines {second}; or all as one run: --lines 1-",
+            first - 1,
+        ),
     }
 }
 

@@ -3,7 +3,7 @@
 mod support;
 
 use iodock_event::{LossKind, SourceError};
-use iodock_formats::{open_input, Input, ReadOptions};
+use iodock_formats::{open_input, Input, LineRange, ReadOptions};
 use std::io::Cursor;
 use support::{small_chunks, Tally};
 
@@ -56,6 +56,11 @@ fn read_with(log: &[u8], options: &ReadOptions) -> Result<Tally, SourceError> {
 fn read(log: &str) -> Tally {
     read_with(log.as_bytes(), &small_chunks(64))
         .unwrap_or_else(|error| panic!("{error}: {}\n{log}", error.hint))
+}
+
+/// A log of many calls: an end would be that of the first of several logs.
+fn long(times: usize) -> String {
+    BARE.lines().take(6).map(|line| format!("{line}\n")).collect::<String>().repeat(times)
 }
 
 fn with_leads(log: &str, lead: impl Fn(usize) -> String) -> String {
@@ -168,7 +173,7 @@ fn threads_behind_times() {
 
 #[test]
 fn lines_without_the_lead_are_counted() {
-    let mut pasted = with_leads(&BARE.repeat(60), |_| "app-1  | ".into());
+    let mut pasted = with_leads(&long(70), |_| "app-1  | ".into());
     pasted += "close(7) = 0\nelsewhere\n\nother-1  | close(8) = 0\napp-1  |\n";
     let tally = read(&pasted);
     assert_eq!(tally.losses.count(LossKind::UnprefixedLines), 2);
@@ -176,7 +181,7 @@ fn lines_without_the_lead_are_counted() {
     assert_eq!(tally.losses.first[&LossKind::UnprefixedLines].line, 421);
     assert_eq!(tally.losses.first[&LossKind::UnprefixedLines].sample, "close(7) = 0");
     assert_eq!(tally.losses.first[&LossKind::OtherSources].line, 424);
-    assert_eq!(tally.calls["close"].count, 60);
+    assert_eq!(tally.calls["close"].count, 70);
 }
 
 fn refused(log: &str) -> String {
@@ -203,6 +208,18 @@ fn leads_of_no_shape_are_named() {
     let leads = ["a.b: ", "[x] ", "{d-e} ", "f/g/h "];
     let said = refused(&with_leads(BARE, |i| leads[i % 4].into()));
     assert!(said.contains("differs from line to line") && said.contains("\"[x]\""), "{said}");
+}
+
+/// Strings in JSON have their own escapes: they are not to be half-read.
+#[test]
+fn lines_in_json_are_refused() {
+    let quoted = |line: &str| line.replace('"', "\\\"");
+    let log: String = BARE
+        .lines()
+        .map(|line| format!("{{\"log\":\"{}\\n\",\"stream\":\"stderr\"}}\n", quoted(line)))
+        .collect();
+    let said = refused(&log);
+    assert!(said.contains("is JSON") && said.contains("jq"), "{said}");
 }
 
 /// Each replacement, and what of a log it is for.
@@ -256,16 +273,15 @@ fn characters_in_strings_and_names_stay() {
 fn characters_that_come_late_are_counted() {
     let late = "openat(AT_FDCWD, “/data/z”, O_RDONLY) = 3\nunlink(&quot;/data/z&quot;) = 0\n\
                 access(\"/z\", F_OK) = –1 ENOENT (No such file or directory)\nread(0,  &lt;unfinished ...&gt;\n";
-    let tally = read(&(BARE.repeat(500) + late));
+    let tally = read(&(long(500) + late));
     assert_eq!(tally.losses.count(LossKind::GarbledNames), 2);
     assert_eq!(tally.losses.count(LossKind::UnreadableLines), 2);
 }
 
 #[test]
 fn colours_go_wherever_they_come() {
-    let plain = read(&BARE.repeat(300));
-    let coloured: String = BARE
-        .repeat(300)
+    let plain = read(&long(300));
+    let coloured: String = long(300)
         .lines()
         .map(|line| match line.split_once('(') {
             Some((name, rest)) => format!("\u{1b}[01;31m\u{1b}[K{name}\u{1b}[m\u{1b}[K({rest}\u{1b}[0m\r\n"),
@@ -273,20 +289,20 @@ fn colours_go_wherever_they_come() {
         })
         .collect();
     assert_eq!(read(&coloured).shown, plain.shown);
-    let late = BARE.repeat(300) + "\u{1b}[01;31mclose(3)\u{1b}[m = 0\n";
+    let late = long(300) + "\u{1b}[01;31mclose(3)\u{1b}[m = 0\n";
     assert_eq!(read(&late).calls["close"].count, 301);
-    let led = with_leads(&BARE.repeat(300), |_| "\u{1b}[36mapp-1  |\u{1b}[0m ".into());
+    let led = with_leads(&long(300), |_| "\u{1b}[36mapp-1  |\u{1b}[0m ".into());
     assert_eq!(read(&led).shown, plain.shown);
 }
 
 #[test]
 fn lines_longer_than_a_block() {
-    let long = format!("write(1, \"{}\", 9) = 9\n", "x“".repeat(400_000));
-    let log = BARE.replace('"', "&quot;") + &long.replace('"', "&quot;") + &BARE.replace('"', "&quot;");
+    let line = format!("write(1, \"{}\", 9) = 9\n", "x“".repeat(400_000));
+    let log = (long(1) + &line + &long(1)).replace('"', "&quot;");
     let options = ReadOptions { longest_line: 4 << 20, ..ReadOptions::default() };
     let tally = read_with(with_leads(&log, |_| "> ".into()).as_bytes(), &options).unwrap();
     assert_eq!((tally.calls["write"].count, tally.calls["close"].count), (1, 2));
-    let lacking = with_leads(&BARE.repeat(20), |_| "> ".into()) + &long + "> close(3) = 0\n";
+    let lacking = with_leads(&long(20), |_| "> ".into()) + &line + "> close(3) = 0\n";
     let tally = read_with(lacking.as_bytes(), &options).unwrap();
     assert_eq!((tally.losses.count(LossKind::UnprefixedLines), tally.calls["close"].count), (1, 21));
 }
@@ -327,4 +343,89 @@ fn damaged_logs_are_read_or_refused() {
             Err(error) => assert!(!error.message.contains("mistake"), "round {round}: {error}"),
         }
     }
+}
+
+/// Lines at which logs begin behind the first one, as the error names them.
+fn beginnings(log: &str) -> Vec<u64> {
+    match read_with(log.as_bytes(), &small_chunks(100)) {
+        Ok(_) => Vec::new(),
+        Err(error) => {
+            let named = error.message.split("begin at lines ").nth(1).unwrap_or_else(|| panic!("{error}"));
+            named.split(", ").map(|line| line.parse().unwrap()).collect()
+        }
+    }
+}
+
+const TREE: &str = r#"7 execve("/bin/sh", ["sh"], 0x7ffc0a0 /* 9 vars */) = 0
+7 clone(child_stack=NULL, flags=SIGCHLD) = 8
+8 execve("/bin/ls", ["ls"], 0x7ffc0a0 /* 9 vars */) = 0
+7 exit_group(0) = ?
+7 +++ exited with 0 +++
+8 exit_group(0) = ?
+8 +++ exited with 0 +++
+"#;
+
+#[test]
+fn several_logs_in_a_file_are_not_mixed() {
+    let text = "Then I tried:\n";
+    let old = "execve(\"/bin/ls\", [\"ls\"], [/* 9 vars */]) = 0\nexit_group(0) = ?\n";
+    for (log, expected) in [
+        (BARE.repeat(3), vec![8, 15]),
+        (old.repeat(2), vec![3]),
+        (format!("{BARE}\n\n{text}{BARE}"), vec![8]),
+        (format!("$ strace ls\n{BARE}$ strace ls\n{BARE}"), vec![9]),
+        (format!("```\n{0}```\n{text}```\n{0}```\n", long(1)), vec![8]),
+        (format!("[a@b ~]$ strace x\n{0}[a@b ~]$ strace -f y\n{0}[a@b ~]$ exit\n", long(1)), vec![8]),
+        (TREE.to_string() + &TREE.replace("7 ", "17 ").replace("8 ", "18 "), vec![8]),
+        (TREE.repeat(2), vec![8]),
+        (TREE.to_string(), vec![]),
+        (format!("```\n{BARE}```\n"), vec![]),
+        (
+            format!(
+                "Script started on 2026-03-01\nu@h:~$ strace ls\n{BARE}u@h:~$ exit\nScript done on 2026\n"
+            ),
+            vec![],
+        ),
+        // A process may execute programs.
+        (BARE.lines().next().unwrap().to_string() + "\n" + BARE, vec![]),
+        // With a filter forks are not shown.
+        (
+            TREE.lines()
+                .filter(|line| !line.contains("clone") && !line.contains("exit_group"))
+                .collect::<Vec<_>>()
+                .join("\n"),
+            vec![],
+        ),
+        (TERMINAL.to_string(), vec![]),
+        (THREADS.repeat(2), vec![]),
+        // What a program prints while it writes.
+        (
+            "write(1, \"```\\n$ strace ls\\n\", 16```\n```\n$ strace ls\n) = 16\nclose(1) = 0\n".to_string(),
+            vec![],
+        ),
+    ] {
+        assert_eq!(beginnings(&log), expected, "{log}");
+        let led = with_leads(&log, |_| "> ".into());
+        assert_eq!(beginnings(&led), expected, "{led}");
+    }
+}
+
+#[test]
+fn one_of_several_logs() {
+    let log = format!("$ strace x\n{BARE}$ strace -f y\n{THREADS}");
+    let of = |first, last| {
+        let lines = Some(LineRange { first, last });
+        read_with(log.as_bytes(), &ReadOptions { lines, ..small_chunks(50) })
+    };
+    assert_eq!(of(1, Some(8)).unwrap().shown, read(BARE).shown);
+    let second = of(9, None).unwrap();
+    assert_eq!((second.shown, second.counts.lines), (read(THREADS).shown, 9));
+    assert_eq!(of(1, None).unwrap().total(), 11);
+    let damaged = of(2, Some(7)).unwrap();
+    assert_eq!(damaged.counts.lines, 6);
+    assert!(of(18, None).unwrap_err().message.contains("has no line 18"));
+    let lacking = with_leads(&long(5), |i| if i == 4 { String::new() } else { "app | ".into() });
+    let lines = Some(LineRange { first: 2, last: None });
+    let tally = read_with(lacking.as_bytes(), &ReadOptions { lines, ..small_chunks(50) }).unwrap();
+    assert_eq!(tally.losses.first[&LossKind::UnprefixedLines].line, 5);
 }

@@ -19,6 +19,7 @@ mod tasks;
 
 pub use error::ImportError;
 pub use import::{import, ImportOptions, ImportSummary};
+pub use iodock_formats::LineRange;
 pub use logs::{format_names, open_logs, LogOptions, Opened};
 pub use merge::Stream;
 pub use pipeline::{run, EventSink, Imported, Progress};

@@ -5,7 +5,7 @@ use crate::merge::Stream;
 use crate::places::{place_logs, LogPlace};
 use crate::ImportError;
 use iodock_event::{Clock, LossKind, Losses};
-use iodock_formats::{is_format, open_log, ReadOptions, FORMATS};
+use iodock_formats::{is_format, open_log, LineRange, ReadOptions, FORMATS};
 use iodock_tracker::{SpaceOptions, Tracker, TrackerOptions};
 
 /// What to read, and what the logs themselves don't say.
@@ -19,6 +19,8 @@ pub struct LogOptions {
     pub working_directories: Vec<Vec<u8>>,
     /// Where a log's rank stands: see [`place_logs`].
     pub rank_from: Option<String>,
+    /// Of a single log these lines only.
+    pub lines: Option<LineRange>,
     /// Parsing threads for a single log, 0: as many as there are processors.
     pub threads: usize,
 }
@@ -101,6 +103,12 @@ fn check(options: &LogOptions) -> Result<(), ImportError> {
             hint: format!("formats: {}", format_names().join(", ")),
         });
     }
+    if options.lines.is_some() && logs > 1 {
+        return Err(ImportError::Usage {
+            message: format!("--lines is for one log, not for {logs}"),
+            hint: "import that log alone".into(),
+        });
+    }
     if directories > 1 && directories != logs {
         return Err(ImportError::Usage {
             message: format!("{directories} working directories for {logs} logs"),
@@ -122,7 +130,7 @@ fn read_options(options: &LogOptions) -> ReadOptions {
     };
     let read = ReadOptions { workers, ..ReadOptions::default() };
     let chunk_size = (READ_AHEAD / (logs * read.chunks_ahead())).clamp(LEAST_CHUNK, read.chunk_size);
-    ReadOptions { chunk_size, ..read }
+    ReadOptions { chunk_size, lines: options.lines, ..read }
 }
 
 fn space_number(place: &LogPlace) -> Result<u16, ImportError> {

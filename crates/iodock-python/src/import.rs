@@ -2,16 +2,16 @@
 
 use crate::doorway::through;
 use crate::errors::import_error;
-use iodock_import::{ImportOptions, ImportSummary, LogOptions};
+use iodock_import::{ImportOptions, ImportSummary, LineRange, LogOptions};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// Imports `logs` (paths; `-` is standard input) into a new store at `store`. `progress(bytes, total, calls)` is
+/// Imports `logs` (paths; `-` is standard input) into a new store at `store`; of a single one `lines` (first, last) only. `progress(bytes, total, calls)` is
 /// called about twenty times a second. Gives a dictionary: store, formats, lines, calls, files, processes, cut,
 /// losses [(name, count, cure)].
 #[pyfunction]
-#[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, force=false, coverage_bytes=None, progress=None))]
+#[pyo3(signature = (logs, store, *, format=None, working_directories=Vec::new(), rank_from=None, lines=None, force=false, coverage_bytes=None, progress=None))]
 #[allow(clippy::too_many_arguments)]
 fn import_logs<'py>(
     py: Python<'py>,
@@ -20,11 +20,13 @@ fn import_logs<'py>(
     format: Option<String>,
     working_directories: Vec<Vec<u8>>,
     rank_from: Option<String>,
+    lines: Option<(u64, Option<u64>)>,
     force: bool,
     coverage_bytes: Option<usize>,
     progress: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let logs = LogOptions { logs, format, working_directories, rank_from, ..LogOptions::default() };
+    let lines = lines.map(|(first, last)| LineRange { first, last });
+    let logs = LogOptions { logs, format, working_directories, rank_from, lines, ..LogOptions::default() };
     let mut options = ImportOptions::new(logs, store);
     options.force = force;
     options.coverage_bytes = coverage_bytes.unwrap_or(options.coverage_bytes);

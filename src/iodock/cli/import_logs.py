@@ -34,6 +34,18 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     return int(number) * _SIZES[unit]
 
 
+def _lines(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> tuple[int, int | None] | None:
+    if text is None:
+        return None
+    first, dash, last = text.replace(" ", "").partition("-")
+    numbers = first.isdecimal() and (last.isdecimal() or not last)
+    if not (dash and numbers and int(first) > 0 and (not last or int(last) >= int(first))):
+        raise RequestError(f"not a range of lines: {text}", "write 120-260, or 120- to the end")
+    return int(first), int(last) if last else None
+
+
 @click.command("import", epilog=examples(_EXAMPLES))
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True)
 @click.option(
@@ -55,6 +67,12 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
     help="each log is an MPI rank: name (the number that varies), order (as given), trace.{rank}.log, "
     "or a regular expression with a group named rank",
 )
+@click.option(
+    "--lines",
+    metavar="FIRST-LAST",
+    callback=_lines,
+    help="only these lines, as one log: of a file that holds several; 120- is to its end",
+)
 @click.option("--force", is_flag=True, help="replace a store of that name")
 @click.option(
     "--coverage-memory",
@@ -69,6 +87,7 @@ def command(
     form: str,
     cwd: tuple[str, ...],
     rank_from: str | None,
+    lines: tuple[int, int | None] | None,
     force: bool,
     coverage_memory: int | None,
     quiet: bool,
@@ -88,6 +107,7 @@ def command(
             format=None if form == "auto" else form,
             working_directories=cwd,
             rank_from=rank_from,
+            lines=lines,
             force=force,
             coverage_bytes=coverage_memory,
             progress=progress,

@@ -39,8 +39,8 @@ pub struct Cleaned<R> {
 }
 
 impl<R: Read> Cleaned<R> {
-    /// `losses` gets the lines that are left out.
-    pub fn new(inner: R, pasted: Pasted, file: Arc<str>, losses: Arc<Mutex<Losses>>) -> Self {
+    /// `line`: number of the first one. `losses` gets the lines that are left out.
+    pub fn new(inner: R, pasted: Pasted, file: Arc<str>, line: u64, losses: Arc<Mutex<Losses>>) -> Self {
         Cleaned {
             inner,
             pasted,
@@ -49,7 +49,7 @@ impl<R: Read> Cleaned<R> {
             raw: Vec::new(),
             out: Vec::new(),
             given: 0,
-            line: 1,
+            line,
             at: At::Start,
             ended: false,
             scratch: Vec::new(),

@@ -62,7 +62,9 @@ pub fn lead(lines: &[&[u8]]) -> Found {
             false => Found::Uncommon(examples(lines, &places)),
         };
     }
-    match key.tokens.is_empty() && !key.indented {
+    // Behind a quotation mark strace's own are escaped: the lines are in JSON or the like.
+    let is_quoted = key.tokens.contains(&Token::Byte(b'"'));
+    match is_quoted || (key.tokens.is_empty() && !key.indented) {
         true => Found::Nothing,
         false => Found::Shape(Shape { tokens: key.tokens, ..Shape::default() }),
     }

@@ -149,8 +149,15 @@ fn is_of_terminal(text: &[u8]) -> bool {
         || prompted(text).is_some()
 }
 
+/// Does such a line stand between two logs?
+#[cold]
+pub fn separates_logs(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    text.starts_with(b"Script started on ") || is_fence(text) || prompted(text).is_some_and(runs_strace)
+}
+
 /// ```` ``` ```` or `~~~`, with a language behind the first one of a pair.
-pub fn is_fence(text: &[u8]) -> bool {
+fn is_fence(text: &[u8]) -> bool {
     let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
     rest.is_some_and(|rest| rest.len() <= 20 && rest.iter().all(|&byte| byte != b' ' && byte != b'"'))
 }
@@ -160,7 +167,7 @@ const LONGEST_PROMPT: usize = 200;
 
 /// The command behind a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# strace -p 7`. Of a prompt
 /// without a name only strace shows that it is one.
-pub fn prompted(text: &[u8]) -> Option<&[u8]> {
+fn prompted(text: &[u8]) -> Option<&[u8]> {
     let near = &text[..text.len().min(LONGEST_PROMPT)];
     let ends = near.iter().enumerate().filter(|(_, byte)| matches!(byte, b'$' | b'#' | b'%' | b'>'));
     for (end, _) in ends {
@@ -176,7 +183,7 @@ pub fn prompted(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// `strace ls`, `sudo strace -p 7`, `FOO=1 /usr/bin/strace ls`.
-pub fn runs_strace(command: &[u8]) -> bool {
+fn runs_strace(command: &[u8]) -> bool {
     let words = command.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let is_strace = |word: &[u8]| word == b"strace" || word.ends_with(b"/strace");
     words.take(6).any(is_strace)

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod broken;
+mod divide;
 mod eights;
 mod ending;
 mod first;

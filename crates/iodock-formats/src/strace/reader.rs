@@ -1,5 +1,6 @@
 //! The parallel step: a chunk's lines to records.
 
+use super::divide::Mark;
 use super::join;
 use super::line::{self, Kind};
 use super::names::call_id;
@@ -65,7 +66,12 @@ impl LogReader for StraceReader {
     }
 
     fn settle(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
-        state.settle(&self.file, chunk);
+        let bare = self.layout.bare.then_some(self.layout.bare_tid);
+        state.settle(&self.file, bare, chunk);
+    }
+
+    fn beginnings<'a>(&self, state: &'a State) -> &'a [u64] {
+        state.beginnings()
     }
 
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
@@ -160,7 +166,13 @@ impl<'a> Pass<'a> {
                 }
                 true
             }
-            Kind::Noise => true,
+            Kind::Noise => {
+                // A program may write such lines, in the middle of a call.
+                if self.dangling.is_none() && line::separates_logs(line) {
+                    self.mark(true);
+                }
+                true
+            }
             Kind::Unknown => just_begun.is_some_and(|tid| self.end_of(tid, line)) || self.tail(line),
         }
     }
@@ -215,8 +227,18 @@ impl<'a> Pass<'a> {
             return false;
         }
         raw.start = self.time(tid, prefix.stamp);
+        if raw.outcome == Outcome::NoResult {
+            self.mark(false);
+        }
         self.whole(raw);
         true
+    }
+
+    /// Notes a place where another log may begin, before the next record is added.
+    #[cold]
+    fn mark(&mut self, separates: bool) {
+        let record = self.chunk.batch.records.len();
+        self.chunk.notes.marks.push(Mark { record, line: self.line, separates });
     }
 
     /// Does the log's last line, which has no newline, lack its duration?
@@ -328,6 +350,7 @@ impl<'a> Pass<'a> {
         let time = self.time(tid, prefix.stamp);
         let Some(end) = line::task_end(text, tid, time, &mut self.chunk.batch) else { return false };
         self.meet(tid);
+        self.mark(false);
         self.chunk.batch.records.push(Record::End(end));
         if let Some(from) = end.superseded_by {
             // The thread that called execve goes on under this one's id, and so does its call.

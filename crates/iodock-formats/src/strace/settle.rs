@@ -1,5 +1,6 @@
 //! The in-order step: joins calls that begin in one chunk and end in a later one.
 
+use super::divide::{Divider, Mark};
 use super::join;
 use super::refused::take_back;
 use super::threads::Span;
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub struct Notes {
     /// Whose the untagged lines are, for the parallel step.
     pub owners: Vec<Change>,
+    /// Where another log may begin.
+    pub marks: Vec<Mark>,
     pub times: Times,
     pub spans: Vec<Span>,
     /// The chunk's first line.
@@ -52,6 +55,7 @@ pub struct Open {
 #[derive(Debug, Default)]
 pub struct State {
     timeline: Timeline,
+    divider: Divider,
     open: FxHashMap<u32, Open>,
     scratch: Vec<u8>,
     timed: u64,
@@ -59,8 +63,15 @@ pub struct State {
 }
 
 impl State {
-    pub fn settle(&mut self, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
+    /// Lines at which further logs begin.
+    pub fn beginnings(&self) -> &[u64] {
+        &self.divider.beginnings
+    }
+
+    /// `bare`: the process of the log's lines, if none shows one.
+    pub fn settle(&mut self, file: &Arc<str>, bare: Option<u32>, chunk: &mut Chunk<Notes>) {
         let notes = std::mem::take(&mut chunk.notes);
+        self.divider.follow(&chunk.batch, &notes.marks, bare);
         let (moved_by, was_set_back) = self.timeline.settle(&notes.times, &notes.spans, &mut chunk.batch);
         if was_set_back {
             chunk.lose_at(LossKind::ClockSetBack, file, notes.first_line, b"");

@@ -23,6 +23,8 @@ pub struct Layout {
     pub durations: bool,
     /// The thread of lines that show none.
     pub bare_tid: u32,
+    /// Does no line show one?
+    pub bare: bool,
 }
 
 /// The first lines, counted.
@@ -168,6 +170,7 @@ impl Survey {
             resolution: self.resolution,
             durations: self.timed > 0,
             bare_tid: bare_tid.unwrap_or(0),
+            bare: self.with_tid == 0 && !self.is_tagged(),
         }
     }
 
