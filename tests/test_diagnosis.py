@@ -199,6 +199,7 @@ HIDING = [
     ("journal-cut", 1, None, "it is not known how many"),
     ("before-load", 100, 500, "it is not known how many"),
     ("too-many-requests", 3000, 1000, "3,000 of about 4,000 calls were not seen"),
+    ("unseen-calls", 3000, 1000, "3,000 of about 4,000 calls were not seen"),
     ("dropped-records", 100, 900, "100 of about 1,000 calls were not seen"),
     ("foreign-calls", 100, 900, "100 of about 1,000 calls were not seen"),
 ]

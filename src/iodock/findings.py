@@ -26,6 +26,7 @@ HIDES_CALLS = frozenset(
         "stopped-processes",
         "too-many-requests",
         "unreached-programs",
+        "unseen-calls",
     }
 )
 """Losses behind which there may be any number of calls: what was seen need not be the run's I/O."""

@@ -11,13 +11,13 @@ from iodock.store import Store
 
 SMALL_SHARE = 0.01
 """Up to this share of the calls may be missing from a judgement."""
-COUNTED_IN_CALLS = frozenset({"dropped-records", "foreign-calls", "too-many-requests"})
+COUNTED_IN_CALLS = frozenset({"dropped-records", "foreign-calls", "too-many-requests", "unseen-calls"})
 """Losses counted in calls; others that hide calls are counted in files, programs or processes."""
 CALLS_BEFORE_LOAD = 20
 """About what the dynamic linker makes for a small program, before a library is loaded that records."""
 MANY_PROGRAMS = 50
 
-_ANOTHER_WAY = frozenset({"own-system-calls", "stopped-processes", "unreached-programs"})
+_ANOTHER_WAY = frozenset({"own-system-calls", "stopped-processes", "unreached-programs", "unseen-calls"})
 """Losses of recording from inside, which other back ends don't have."""
 
 

@@ -59,6 +59,7 @@ losses! {
     UnreachedPrograms "unreached-programs" "these programs dropped LD_PRELOAD, gained privileges, or are static and could not be traced: --backend ptrace, or bpf as root, records them",
     StoppedProcesses "stopped-processes" "recording stopped in these processes, and what they forked, since they forbade themselves the clock (strict seccomp, PR_SET_TSC), made threads without a thread-local storage of their own, shared memory was full, or a container's filter forbids what recording needs: --backend ptrace records them",
     OwnSystemCalls "own-system-calls" "these programs or libraries make system calls of their own, past the C library: --backend ptrace, or bpf as root, records them",
+    UnseenCalls "unseen-calls" "so many more calls that read or write the kernel has counted: these programs or libraries make them past the C library; --backend ptrace, or bpf as root, records them",
     LostPageFaults "lost-page-faults" "page faults came faster than they could be read: pages that were touched are missing; give the recorder a free CPU",
     PageFaultsRefused "page-faults-refused" "files were mapped, but this system does not let page faults be sampled: ask for kernel.perf_event_paranoid = 2, and a container that allows perf_event_open",
     UnnamedPages "unnamed-pages" "these pages came into the page cache for files whose names are not known: no recorded process opened or mapped them, or it had ended before it was asked; start the recording with the program",

@@ -85,6 +85,8 @@ static void note_leaving(const struct state *state, u32 leaves);
 
 #include "sight.c"
 
+#include "counted.c"
+
 #include "environment.c"
 
 #include "untold.c"
@@ -102,8 +104,11 @@ static void write_beginning(struct state *state, const struct shape *shape, u64 
 	nothing_yet(&fields);
 	if (shape->kind == KIND_EXIT) {
 		/* (A parent's whose child is not told from it is not at its end.) */
-		if (!is_unasked(state))
+		if (!is_unasked(state)) {
 			write_usage(state, level, number == SYS_exit_group, now);
+			if (number == SYS_exit_group)
+				write_counted(state, level, now);
+		}
 		fields.more = MORE_ARGUMENT;
 		fields.argument = (s32)arguments[0];
 	} else if ((copy = room(state, level, 2 * PLAIN_LIMIT + 2 * PATH_LIMIT, now)) != 0) {
@@ -240,7 +245,7 @@ static inline ALWAYS void record_before(struct frame *frame)
 	}
 	struct environment *made = 0;
 	if (shape->kind == KIND_EXEC) {
-		made = prepare_exec(shape, frame, environment_at);
+		made = prepare_exec(state, shape, frame, environment_at, now);
 		before_exec(state, made);
 		/* In the child of a handler's fork this state is nobody's. */
 		if (!state->taken)

@@ -255,13 +255,15 @@ static void make_environment(struct environment *environment, u64 *argument)
 
 /* The program of an exec is looked at, and its environment, the argument `environment_at`, made. (Shells try one folder after
  * the other: where no program is, nothing is made.) It touches nothing of the thread's: a handler may execute or fork meanwhile. */
-static struct environment *prepare_exec(const struct shape *shape, struct frame *frame, u32 environment_at)
+static struct environment *prepare_exec(struct state *state, const struct shape *shape, struct frame *frame, u32 environment_at, u64 now)
 {
 	if (is_confined())
 		return 0;
 	struct program program = open_program(frame->arguments, shape->roles[0] == ROLE_PATH ? 0 : 1);
 	if (is_not_there(&program))
 		return 0;
+	/* (Before we read anything ourselves.) */
+	count_before_exec(state, now);
 	struct environment *environment = new_environment();
 	if (!environment) {
 		close_program(&program);

@@ -2,6 +2,7 @@
 #ifndef IODOCK_KERNEL_H
 #define IODOCK_KERNEL_H
 
+#define SYS_read 0
 #define SYS_open 2
 #define SYS_close 3
 #define SYS_stat 4

@@ -151,11 +151,7 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	u8 *begin = state ? room(state, 0, PLAIN_LIMIT + bytes + texts, now) : 0, *at = begin;
 	if (!begin)
 		return;
-	*at++ = CODE_CONTROL;
-	*at++ = CONTROL_PROCESS;
-	at = put_fixed(at, state->tid, 4);
-	at = put_fixed(at, state->pid, 4);
-	at = put_fixed(at, now, 8);
+	at = put_control(at, state, CONTROL_PROCESS, now);
 	at = put_fixed(at, (u64)kernel0(SYS_getppid), 4);
 	at = put_fixed(at, traced, 1);
 	at = put_bytes(put_fixed(at, bytes, 2), directory, bytes);
@@ -163,6 +159,7 @@ static void write_process(char **arguments, char **environment, u32 traced)
 	at = put_list(at, environment, RANKS_LIMIT, names_rank);
 	state->streams[0].last_end = now;
 	commit(&state->streams[0], begin, at);
+	write_counted(state, 0, now);
 }
 
 /* Valgrind runs a program on a machine of its own, and does not know what the kernel has written for us: it would take all that we make of

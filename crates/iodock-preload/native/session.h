@@ -122,6 +122,7 @@ struct header {
 	u64 id_space;     /* where its process id is one: the inode of /proc/self/ns/pid */
 	u64 head_bytes;   /* of the file, that every process maps */
 	u32 owner;	  /* the recorder's user, whose the texts' files are */
+	u32 counts;	  /* does the kernel count the calls that read and write, and no others? */
 	/* Chunks that are read, for the threads that filled them to use again: their numbers and one, each in the place of its number. */
 	u32 offered[OFFERED] __attribute__((aligned(64)));
 	struct shape shapes[CALL_NUMBERS] __attribute__((aligned(4096)));
@@ -183,7 +184,7 @@ struct chunk {
 
 /* First byte of a record: a call's code, one of the heads in hot.h, 255 for those that are no calls. */
 #define CODE_CONTROL 255
-enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4 };
+enum control { CONTROL_PROCESS = 1, CONTROL_TASK = 2, CONTROL_USAGE = 3, CONTROL_TRACED = 4, CONTROL_COUNTED = 5 };
 
 /* Second byte of a call's record, behind a code; its lowest bits are in hot.h. */
 #define HAS_OFFSET 8 /* less the end of the positioned call before */

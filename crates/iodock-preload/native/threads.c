@@ -103,17 +103,21 @@ static void give_state_back(struct state *state)
 	free_state(state);
 }
 
+/* How each of them begins. */
+static u8 *put_control(u8 *at, const struct state *state, enum control kind, u64 now)
+{
+	*at++ = CODE_CONTROL;
+	*at++ = (u8)kind;
+	return put_fixed(put_fixed(put_fixed(at, state->tid, 4), state->pid, 4), now, 8);
+}
+
 static void write_control(struct state *state, u32 level, enum control kind, u64 now)
 {
 	struct stream *stream = &state->streams[level];
-	u8 *begin = room(state, level, PLAIN_LIMIT, now), *at = begin;
+	u8 *begin = room(state, level, PLAIN_LIMIT, now);
 	if (!begin)
 		return;
-	*at++ = CODE_CONTROL;
-	*at++ = (u8)kind;
-	at = put_fixed(at, state->tid, 4);
-	at = put_fixed(at, state->pid, 4);
-	at = put_fixed(at, now, 8);
+	u8 *at = put_control(begin, state, kind, now);
 	stream->last_end = now;
 	commit(stream, begin, at);
 }
@@ -130,6 +134,7 @@ static void write_task(struct state *state, u32 level, u64 now)
 #define RUSAGE_WORDS 18
 #define RUSAGE_READ 11
 #define RUSAGE_WRITTEN 12
+#define RUSAGE_WAITS 16 /* times that a thread gave up its processor to wait for something */
 
 static u8 *put_times(u8 *at, const u64 *used)
 {
@@ -143,14 +148,10 @@ static void write_usage(struct state *state, u32 level, u32 ends_process, u64 no
 	struct stream *stream = &state->streams[level];
 	if (is_confined() || failed(kernel2(SYS_getrusage, RUSAGE_THREAD, used)))
 		return;
-	u8 *begin = room(state, level, PLAIN_LIMIT, now), *at = begin;
+	u8 *begin = room(state, level, PLAIN_LIMIT, now);
 	if (!begin)
 		return;
-	*at++ = CODE_CONTROL;
-	*at++ = CONTROL_USAGE;
-	at = put_fixed(at, state->tid, 4);
-	at = put_fixed(at, state->pid, 4);
-	at = put_times(put_fixed(at, now, 8), used);
+	u8 *at = put_times(put_control(begin, state, CONTROL_USAGE, now), used);
 	ends_process = ends_process && !failed(kernel2(SYS_getrusage, RUSAGE_SELF, used));
 	*at++ = (u8)ends_process;
 	if (ends_process)

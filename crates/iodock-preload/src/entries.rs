@@ -129,11 +129,26 @@ pub struct ProcessUsage {
     pub written_blocks: u64,
 }
 
+/// Reads and writes that the kernel has counted when a program began or ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountedRecord {
+    pub tid: u32,
+    pub pid: u32,
+    pub time: u64,
+    pub by_thread: u64,
+    /// Of all threads of the process, and of the children that it has waited for. The question before, for the
+    /// thread's, is among them.
+    pub by_process: u64,
+    /// How often its threads have waited for something.
+    pub waits: u64,
+}
+
 #[derive(Clone, Debug)]
 pub enum Entry {
     Call(Box<CallRecord>),
     Process(ProcessRecord),
     Usage(UsageRecord),
+    Counted(CountedRecord),
     /// From here on a process is traced: what it does is told elsewhere.
     Traced {
         tid: u32,

@@ -42,6 +42,7 @@ pub mod header {
     pub const ID_SPACE: usize = 160;
     pub const HEAD_BYTES: usize = 168;
     pub const OWNER: usize = 176;
+    pub const COUNTS: usize = 180;
     pub const OFFERED: usize = 192;
     pub const SHAPES: usize = 4096;
     pub const LIBRARY: usize = 8192;
@@ -170,6 +171,7 @@ pub const CONTROL_PROCESS: u8 = 1;
 pub const CONTROL_TASK: u8 = 2;
 pub const CONTROL_USAGE: u8 = 3;
 pub const CONTROL_TRACED: u8 = 4;
+pub const CONTROL_COUNTED: u8 = 5;
 
 /// First bytes of the records of read, write, pread64 and pwrite64: what is added says which fields are there.
 pub const HEADS: [u8; 4] = [192, 200, 208, 228];

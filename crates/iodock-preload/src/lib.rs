@@ -10,6 +10,7 @@
 pub mod asking;
 pub mod cache;
 pub mod calls;
+mod counts;
 mod cursor;
 pub mod elf;
 mod entries;

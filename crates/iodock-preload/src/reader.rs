@@ -197,6 +197,11 @@ impl ChunkReader {
                 }))
             }
             CONTROL_TRACED => Some(Entry::Traced { tid, pid, time }),
+            CONTROL_COUNTED => {
+                let [by_thread, by_process, waits] =
+                    [self.cursor.number()?, self.cursor.number()?, self.cursor.number()?];
+                Some(Entry::Counted(CountedRecord { tid, pid, time, by_thread, by_process, waits }))
+            }
             CONTROL_USAGE => {
                 let thread = self.cpu_time()?;
                 let process = if self.cursor.byte()? != 0 { Some(self.process_usage()?) } else { None };

@@ -1,6 +1,7 @@
 //! The session file: made by the recorder before the program starts, mapped by every process recorded.
 
 use crate::cache::{Cache, Library};
+use crate::counts;
 use crate::format::{chunk, header, BIRTHS, CHUNK_MAGIC, HEAD_LEAST, MAGIC, MODULES, VERSION};
 use crate::reader;
 use crate::shapes::Shapes;
@@ -77,6 +78,7 @@ impl Session {
         put(header::NUMBER, &number.to_le_bytes());
         put(header::RECORDER, &std::process::id().to_le_bytes());
         put(header::OWNER, &crate::own::user().to_le_bytes());
+        put(header::COUNTS, &u32::from(counts::are_told()).to_le_bytes());
         put(header::ID_SPACE, &crate::own::id_space().to_le_bytes());
         let library = folder.join(LIBRARY_NAME);
         let path = folder.join(SESSION_NAME);

@@ -5,7 +5,7 @@ mod common;
 
 use common::{compiled, counts, session, Counts, Folder};
 use iodock_event::CallId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -22,6 +22,7 @@ enum Loading {
 fn traced(log: &str) -> Counts {
     let mut loading: BTreeMap<&str, Loading> = BTreeMap::new();
     let mut made: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
+    let mut asking = BTreeSet::new();
     for (index, line) in log.lines().enumerate() {
         let (pid, rest) = line.split_once(' ').expect("pid first");
         let rest = rest.trim_start();
@@ -30,6 +31,15 @@ fn traced(log: &str) -> Counts {
             Some(resumed) => (resumed.split(' ').next().unwrap_or_default(), true),
             None => (rest.split('(').next().unwrap_or_default(), false),
         };
+        if asks_for_count(rest) {
+            asking.insert(pid);
+        }
+        if asking.contains(pid) {
+            if name == "close" {
+                asking.remove(pid);
+            }
+            continue;
+        }
         let recorded = CallId::intern(name.as_bytes()).is_some_and(|id| id.spec().is_recorded());
         let anonymous = name == "mmap" && rest.contains(", -1, ");
         let made = made.entry(pid).or_default();
@@ -48,7 +58,7 @@ fn traced(log: &str) -> Counts {
         }
         *loading = match (name, *loading) {
             ("getcwd", Loading::Begun) => Loading::Closes,
-            ("close", Loading::Closes) => Loading::Done,
+            ("close", Loading::Closes) if !resumed => Loading::Done,
             ("execve", _) if rest.ends_with("= 0") => Loading::Begun,
             (_, before) => before,
         };
@@ -56,6 +66,11 @@ fn traced(log: &str) -> Counts {
     let mut counts = Counts::new();
     made.into_values().flatten().for_each(|(name, _)| *counts.entry(name.to_string()).or_default() += 1);
     counts
+}
+
+/// The library opens, reads and closes what tells how many calls the kernel has counted.
+fn asks_for_count(rest: &str) -> bool {
+    ["open(\"/proc/self/io\"", "open(\"/proc/thread-self/io\""].iter().any(|open| rest.starts_with(open))
 }
 
 /// Of code that is loaded later the library asks for the name.

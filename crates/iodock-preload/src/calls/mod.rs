@@ -2,6 +2,7 @@
 //! and the reading of it afterwards, as records in the order in which calls ended.
 
 mod births;
+mod counted;
 mod file;
 mod keep;
 mod offers;

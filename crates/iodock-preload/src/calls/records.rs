@@ -1,6 +1,7 @@
 //! From the buffers' entries to records.
 
 use super::births::{fork_call, Birth, Births};
+use super::counted::Counted;
 use super::streams::Streams;
 use super::times::Times;
 use super::usages::Usages;
@@ -54,6 +55,7 @@ pub struct Records {
     entered: HashSet<(u32, u64)>,
     programs: u64,
     pub usages: Usages,
+    pub counted: Counted,
     /// When the last call ended, ns.
     last: i64,
 }
@@ -75,6 +77,7 @@ impl Records {
             entered: HashSet::new(),
             programs: 0,
             usages: Usages::default(),
+            counted: Counted::default(),
             last: UNKNOWN,
         }
     }
@@ -103,6 +106,7 @@ impl Records {
                 self.births.leave(pid);
             }
             Entry::Usage(usage) => self.usages.add(&usage, self.last),
+            Entry::Counted(counted) => self.counted.told(&counted),
             Entry::Call(call) => self.call(stream, *call, streams),
         }
     }
@@ -165,6 +169,7 @@ impl Records {
         if self.exits.contains_key(&process.pid) && !self.execs.contains_key(&process.pid) {
             self.end_former(process.pid, self.last);
         }
+        self.counted.begins(process.pid);
         if process.was_traced {
             self.handed_over.remove(&process.pid);
             return self.births.come_back(stream, process.tid, process.pid);
@@ -227,12 +232,14 @@ impl Records {
                     self.births.come_back(stream, call.tid, call.pid);
                     self.execs.extend(exec.map(|exec| (call.pid, exec)));
                 }
+                self.counted.failed_exec(call.pid);
                 let Some(begun) = self.execs.remove(&call.pid) else { return };
                 let failed = CallRecord { start: begun.start, path: begun.path, fd: begun.fd, ..call };
                 return self.push(&failed, Phase::Whole);
             }
             (Part::Whole | Part::NoReturn, _) => {}
         }
+        self.counted.call(&call, || self.times.ns(call.end) - self.times.ns(call.start));
         if let Some(fork) = fork_call(&call) {
             if self.births.is_used_again(fork) {
                 self.end_former(fork.fork.child_tid, self.last);
@@ -322,6 +329,7 @@ impl Records {
     }
 
     fn end_process(&mut self, pid: u32, now: i64) {
+        self.counted.ends(pid);
         let exit = self.exits.remove(&pid).unwrap_or(Exit { code: None, time: now });
         for tid in self.births.ended(pid) {
             self.end(tid, exit.code, exit.time);

@@ -26,6 +26,8 @@ pub struct CallsSource {
     length: u64,
     ending: Ending,
     over: bool,
+    /// Calls that are known to be missing in this file, of any process; `None` if it is not known how many.
+    missing: Option<u64>,
     spare: Vec<Batch>,
 }
 
@@ -42,9 +44,12 @@ impl CallsSource {
         records.batch.losses.add(LossKind::DroppedRecords, lost.calls + lost.streams + file.damaged);
         records.batch.losses.add(LossKind::StoppedProcesses, lost.stopped);
         records.batch.losses.add(LossKind::UnreadableMemory, lost.unread_paths);
+        let is_whole = file.damaged == 0 && lost.streams == 0 && session.is_none();
+        let missing = file.lost.filter(|_| is_whole).map(|lost| lost.calls);
         let streams = Streams::new(Chunks { file, session }).map_err(|error| refusal(&name, &error))?;
         let ending = Ending::default();
-        Ok(CallsSource { name, streams, records, root, length, ending, over: false, spare: Vec::new() })
+        let spare = Vec::new();
+        Ok(CallsSource { name, streams, records, root, length, ending, over: false, missing, spare })
     }
 
     /// Where what tasks have used is found while, and after, their calls are read.
@@ -55,6 +60,14 @@ impl CallsSource {
     /// To be told before the end is reached.
     pub fn set_ending(&mut self, ending: Ending) {
         self.ending = ending;
+    }
+
+    /// Where records are missing, what the kernel has counted says nothing of calls past libc.
+    fn tell_unseen(&mut self) {
+        let unseen = self.records.counted.unseen();
+        if let Some(missing) = self.missing.filter(|_| self.streams.damaged == 0) {
+            self.records.batch.losses.add(LossKind::UnseenCalls, unseen.saturating_sub(missing));
+        }
     }
 }
 
@@ -78,6 +91,7 @@ impl RecordSource for CallsSource {
                 self.over = true;
                 self.records.finish(self.root, &self.ending);
                 self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
+                self.tell_unseen();
                 break;
             };
             if let Entry::Task { tid, time, .. }

@@ -93,6 +93,7 @@ pub fn time_of(entry: &Entry) -> u64 {
         Entry::Call(call) => call.end,
         Entry::Process(process) => process.time,
         Entry::Usage(usage) => usage.time,
+        Entry::Counted(counted) => counted.time,
         Entry::Task { time, .. } | Entry::Traced { time, .. } => *time,
     }
 }

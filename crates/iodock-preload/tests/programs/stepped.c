@@ -130,7 +130,7 @@ int main(int count, char **arguments)
 	parent = (int)bare(SYS_getpid, 0, 0, 0, 0);
 	children = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	file = open("/etc/passwd", O_RDONLY);
-	status = open("/proc/self/io", O_RDONLY);
+	status = open("/proc/thread-self/io", O_RDONLY);
 	for (int i = 0; i < MOST; i++)
 		bare(SYS_dup2, file, FIRST + i, 0, 0);
 	sigaction(SIGTRAP, &action, 0);

@@ -1,0 +1,65 @@
+/* How many reads and writes the kernel has counted, from which a reader tells how many were not seen. A part of record.c, kept apart for
+ * reading. */
+
+#define COUNTED_BYTES 512 /* seven short lines */
+
+/* The number behind `name` in the line that begins so, added to *sum; 0 if there is none. */
+static int add_number(u64 *sum, const u8 *text, const char *name)
+{
+	while (*text && !begins(text, name))
+		while (*text && *text++ != '\n')
+			;
+	if (!*text)
+		return 0;
+	u64 number = 0;
+	for (text += length((const u8 *)name, COUNTED_BYTES); *text >= '0' && *text <= '9'; text++)
+		number = 10 * number + (*text - '0');
+	*sum += number;
+	return 1;
+}
+
+/* Reads and writes of which the file in /proc tells; this one is counted from the next time on. 0: it does not tell. */
+static int ask_for_count(u64 *count, const char *path)
+{
+	u8 text[COUNTED_BYTES];
+	long file = kernel3(SYS_open, path, O_CLOEXEC, 0);
+	if (failed(file))
+		return 0;
+	long bytes = kernel3(SYS_read, file, text, sizeof(text) - 1);
+	kernel1(SYS_close, file);
+	if (failed(bytes))
+		return 0;
+	text[bytes] = 0;
+	*count = 0;
+	return add_number(count, text, "syscr: ") && add_number(count, text, "syscw: ");
+}
+
+/* Those of this thread; and those of all threads of its process, of those too that have ended, and of the children that it has waited
+ * for; and how often its threads have waited. */
+static void write_counted(struct state *state, u32 level, u64 now)
+{
+	u64 by_thread, by_process, used[RUSAGE_WORDS];
+	if (!session->counts || is_confined() || failed(kernel2(SYS_getrusage, RUSAGE_SELF, used)) || !ask_for_count(&by_thread, "/proc/thread-self/io") ||
+	    !ask_for_count(&by_process, "/proc/self/io"))
+		return;
+	struct stream *stream = &state->streams[level];
+	u8 *begin = room(state, level, PLAIN_LIMIT, now);
+	if (!begin)
+		return;
+	u8 *at = put_control(begin, state, CONTROL_COUNTED, now);
+	at = put(put(put(at, by_thread), by_process), used[RUSAGE_WAITS]);
+	stream->last_end = now;
+	commit(stream, begin, at);
+}
+
+/* What executes a program goes on counting, where this library knows nothing of it. */
+static void count_before_exec(struct state *state, u64 now)
+{
+	/* (The child of a handler's fork: this state is nobody's.) */
+	if (!state->taken)
+		return;
+	struct place here;
+	u32 level = enter(state, &here);
+	write_counted(state, level, now);
+	leave(state, level, &here);
+}

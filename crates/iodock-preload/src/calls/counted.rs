@@ -1,0 +1,272 @@
+//! Reads and writes that the kernel has counted for a process, and that were not recorded: made past libc.
+//!
+//! It counts one for each call that reads or writes bytes of a file, socket or pipe, two for sendfile and copy_file_range, and none for
+//! other calls (send, splice, io_submit). It counts some of those that fail, of which all are taken to be counted; so none is told that was not
+//! made, and a few may be missing.
+
+use crate::entries::{CallRecord, CountedRecord};
+use iodock_event::{Action, CallSpec};
+use std::collections::HashMap;
+
+/// So many more a process may have by what the kernel does in its name, as a mount on demand: they are not told.
+const FEW: u64 = 16;
+/// For an exec that fails the kernel has read the beginnings of files, and so has the library.
+const READS_OF_EXEC: u64 = 64;
+/// A call that takes longer may be one that signals interrupt, and that the kernel begins anew and counts again: once, and once more in so many
+/// ns; but of those of a process not many more than it has waited.
+const SHORT: u64 = 256;
+const INTERRUPTED_NS: u64 = 10_000;
+const INTERRUPTED_A_WAIT: u64 = 2;
+
+#[derive(Default)]
+pub struct Counted {
+    processes: HashMap<u32, Process>,
+    unseen: u64,
+}
+
+/// Since its program began, or since it was made by fork.
+#[derive(Default)]
+struct Process {
+    first_thread: Tally,
+    all_threads: Tally,
+    waits: Tally,
+    /// More that the kernel may have counted, for calls that began anew, and for execs that failed.
+    begun_anew: u64,
+    by_execs: u64,
+    /// The kernel counts those of children that were waited for as the process's own.
+    has_children: bool,
+    /// The kernel counts what is not recorded as such calls.
+    uses_ring: bool,
+}
+
+#[derive(Default)]
+struct Tally {
+    from: From,
+    recorded: u64,
+    /// The library's own questions.
+    asked: u64,
+    /// What was told last, less the questions before it.
+    told: Option<u64>,
+}
+
+/// Where the kernel's count began.
+#[derive(Clone, Copy, Default)]
+enum From {
+    /// That of a child, at its fork.
+    #[default]
+    Zero,
+    /// A program has begun, and its first number is not told yet.
+    Unknown,
+    Number(u64),
+}
+
+impl Tally {
+    fn told(&mut self, count: u64, questions: u64) {
+        match self.from {
+            From::Unknown => self.from = From::Number(count),
+            From::Zero | From::Number(_) => self.told = Some(count.saturating_sub(self.asked)),
+        }
+        self.asked += questions;
+    }
+
+    /// More than are recorded.
+    fn excess(&self) -> Option<u64> {
+        let from = match self.from {
+            From::Zero => 0,
+            From::Number(number) => number,
+            From::Unknown => return None,
+        };
+        Some(self.told?.saturating_sub(from).saturating_sub(self.recorded))
+    }
+}
+
+impl Process {
+    fn unseen(&self) -> u64 {
+        let all = self.all_threads.excess().filter(|_| !self.has_children);
+        let count = all.or(self.first_thread.excess()).filter(|_| !self.uses_ring).unwrap_or(0);
+        let waits = self.waits.excess().unwrap_or(u64::MAX);
+        let begun_anew = self.begun_anew.min(waits.saturating_mul(INTERRUPTED_A_WAIT));
+        if count > begun_anew + self.by_execs + FEW {
+            count
+        } else {
+            0
+        }
+    }
+}
+
+impl Counted {
+    /// A program begins.
+    pub fn begins(&mut self, pid: u32) {
+        let had_children = self.processes.get(&pid).is_some_and(|process| process.has_children);
+        self.ends(pid);
+        let tally = || Tally { from: From::Unknown, ..Tally::default() };
+        let process = Process {
+            first_thread: tally(),
+            all_threads: tally(),
+            waits: tally(),
+            has_children: had_children,
+            ..Process::default()
+        };
+        self.processes.insert(pid, process);
+    }
+
+    pub fn ends(&mut self, pid: u32) {
+        let unseen = self.processes.remove(&pid).map_or(0, |process| process.unseen());
+        self.unseen = self.unseen.saturating_add(unseen);
+    }
+
+    pub fn told(&mut self, counted: &CountedRecord) {
+        let process = self.processes.entry(counted.pid).or_default();
+        let is_first = counted.tid == counted.pid;
+        if is_first {
+            process.first_thread.told(counted.by_thread, 2);
+        }
+        // (The question before, which was the thread's.)
+        process.all_threads.told(counted.by_process.saturating_sub(1), 2);
+        process.waits.told(counted.waits, 0);
+    }
+
+    /// `duration`: of the call, ns.
+    pub fn call(&mut self, call: &CallRecord, duration: impl FnOnce() -> i64) {
+        let spec = call.call.spec();
+        let count = times_counted(spec);
+        let is_ring = matches!(spec.action, Action::RingEnter | Action::NewIoUring);
+        let is_fork = spec.family == "fork";
+        if count == 0 && !is_ring && !is_fork {
+            return;
+        }
+        let process = self.processes.entry(call.pid).or_default();
+        process.uses_ring |= is_ring;
+        process.has_children |= is_fork && call.flags & iodock_event::constants::CLONE_THREAD == 0;
+        process.all_threads.recorded += count;
+        if call.tid == call.pid {
+            process.first_thread.recorded += count;
+        }
+        if count > 0 && call.end.saturating_sub(call.start) >= SHORT {
+            process.begun_anew += 1 + duration().max(0) as u64 / INTERRUPTED_NS;
+        }
+    }
+
+    pub fn failed_exec(&mut self, pid: u32) {
+        self.processes.entry(pid).or_default().by_execs += READS_OF_EXEC;
+    }
+
+    /// All that have ended, and those that were killed.
+    pub fn unseen(&mut self) -> u64 {
+        let left: Vec<u32> = self.processes.keys().copied().collect();
+        left.into_iter().for_each(|pid| self.ends(pid));
+        self.unseen
+    }
+}
+
+/// The most that the kernel counts for such a call.
+fn times_counted(spec: &CallSpec) -> u64 {
+    match (spec.action, spec.family) {
+        (Action::Read | Action::PositionedRead | Action::Write | Action::PositionedWrite, _) => 1,
+        (Action::Transfer, "sendfile" | "copy_file_range") => 2,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iodock_event::CallId;
+
+    const PID: u32 = 7;
+    const THREAD: u32 = 8;
+
+    fn told(tid: u32, by_thread: u64, by_process: u64) -> CountedRecord {
+        CountedRecord { tid, pid: PID, time: 0, by_thread, by_process, waits: 4 }
+    }
+
+    fn calls(counted: &mut Counted, name: &str, tid: u32, count: u32) {
+        let call = CallId::intern(name.as_bytes()).expect("a call");
+        for _ in 0..count {
+            counted.call(&CallRecord { result: 9, ..CallRecord::new(call, (tid, PID), (0, 0)) }, || 0);
+        }
+    }
+
+    /// A program that began with 30 reads, 5 of them of a child, and has made 40 more since.
+    fn program() -> Counted {
+        let mut counted = Counted::default();
+        counted.begins(PID);
+        counted.told(&told(PID, 25, 31));
+        calls(&mut counted, "read", PID, 20);
+        calls(&mut counted, "sendfile", PID, 5);
+        calls(&mut counted, "splice", PID, 5);
+        calls(&mut counted, "pwritev", THREAD, 10);
+        counted
+    }
+
+    #[test]
+    fn what_is_recorded_is_not_unseen() {
+        let mut counted = program();
+        counted.told(&told(PID, 25 + 2 + 30, 31 + 2 + 40));
+        assert_eq!(counted.unseen(), 0);
+    }
+
+    #[test]
+    fn what_is_more_is_unseen_to_the_last_call() {
+        let mut counted = program();
+        counted.told(&told(PID, 25 + 2 + 30 + 60, 31 + 2 + 40 + 100));
+        assert_eq!(counted.unseen(), 100);
+    }
+
+    #[test]
+    fn of_a_process_with_children_only_the_first_thread_is_looked_at() {
+        for fork in ["fork", "clone3", "vfork"] {
+            let mut counted = program();
+            calls(&mut counted, fork, THREAD, 1);
+            counted.told(&told(PID, 25 + 2 + 30 + 60, 31 + 2 + 40 + 1000));
+            assert_eq!(counted.unseen(), 60);
+            let mut counted = program();
+            calls(&mut counted, fork, THREAD, 1);
+            counted.told(&told(THREAD, 1000, 31 + 2 + 40 + 1000));
+            assert_eq!(counted.unseen(), 0);
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_process_whose_numbers_are_not_known() {
+        let mut killed = program();
+        assert_eq!(killed.unseen(), 0);
+        let mut late = Counted::default();
+        late.begins(PID);
+        late.told(&told(PID, 1000, 1000));
+        assert_eq!(late.unseen(), 0);
+        let mut with_ring = program();
+        calls(&mut with_ring, "io_uring_enter", PID, 1);
+        with_ring.told(&told(PID, 1000, 1000));
+        assert_eq!(with_ring.unseen(), 0);
+    }
+
+    #[test]
+    fn a_child_begins_at_nought_and_a_program_where_the_one_before_ended() {
+        let mut counted = Counted::default();
+        calls(&mut counted, "write", PID, 3);
+        counted.told(&told(PID, 3 + 50, 4 + 50));
+        counted.begins(PID);
+        counted.told(&told(PID, 500, 501));
+        counted.told(&told(PID, 502 + 40, 503 + 40));
+        // Its id is another's now, which is killed.
+        counted.ends(PID);
+        calls(&mut counted, "write", PID, 3);
+        assert_eq!(counted.unseen(), 90);
+    }
+
+    #[test]
+    fn calls_that_may_have_been_interrupted_are_doubtful() {
+        let call = CallId::intern(b"read").expect("a call");
+        let waited = CallRecord::new(call, (PID, PID), (0, SHORT));
+        let told_of = |count: u64, nanoseconds: i64| {
+            let mut counted = Counted::default();
+            counted.call(&waited, || nanoseconds);
+            counted.told(&told(PID, 1 + count, 2 + count));
+            counted.unseen()
+        };
+        assert_eq!((told_of(6 + FEW, 50_000), told_of(7 + FEW, 50_000)), (0, 7 + FEW));
+        // With four waits no more than eight times.
+        assert_eq!((told_of(8 + FEW, 1_000_000_000), told_of(9 + FEW, 1_000_000_000)), (0, 9 + FEW));
+    }
+}
