@@ -39,12 +39,18 @@ m = mmap.mmap(g, 100); m[0]; m.close(); os.write(g, b'end')
 /// Family, bytes, offset, error.
 type Row = (String, i64, i64, String);
 
+/// The interpreter itself: what stands first on the path may be a shell script, with processes of its own.
+fn python() -> Option<String> {
+    let asked = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+    Some(String::from_utf8(asked.stdout).ok()?.trim().to_string())
+}
+
 fn traced(tool: &str, arguments: &[&str], scratch: &Path) -> Option<Run> {
     let (folder, log) = (scratch.join("work"), scratch.join(format!("{tool}.log")));
     std::fs::remove_dir_all(&folder).ok();
     std::fs::create_dir_all(&folder).ok()?;
     let mut command = Command::new(tool);
-    command.args(arguments).arg(&log).args(["python3", "-S", "-c", PROGRAM]).current_dir(&folder);
+    command.args(arguments).arg(&log).arg(python()?).args(["-S", "-c", PROGRAM]).current_dir(&folder);
     let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output().ok()?;
     let text = std::fs::read_to_string(&log).unwrap_or_default();
     if !output.status.success() || !text.contains("getsid(") {
