@@ -67,7 +67,15 @@ def fill(collector: Collector) -> None:
         ]  # fmt: skip
         collector.push(frame(number + 1, parts, spool=b"O" * 16, host="oss01"))
         node = [
-            Part(at, [process("41", number), process("", number, SESSION)], "process_io", "", "", **more),
+            Part(
+                at,
+                [process("41", number), process("", number, SESSION)],
+                "process_io",
+                "",
+                "",
+                falls=True,
+                **more,
+            ),
             Part(at, [device("41", number)], "cgroup_io", "", "sda", **more),
         ]
         collector.push(frame(number + 1, node, spool=b"N" * 16, host="n1"))
