@@ -189,6 +189,22 @@ pub struct Start {
     pub rank: Option<i32>,
 }
 
+impl Start {
+    /// A thread of which a log shows its process only.
+    pub fn of_thread(tid: u32, tgid: u32) -> Start {
+        Start {
+            tid,
+            tgid,
+            parent_tid: None,
+            time: UNKNOWN,
+            working_directory: Text::NONE,
+            command: Text::NONE,
+            attached: false,
+            rank: None,
+        }
+    }
+}
+
 /// A descriptor that was open before recording began.
 #[derive(Clone, Copy, Debug)]
 pub struct DescriptorSnapshot {

@@ -74,6 +74,51 @@ pub struct Lines<'a> {
     pub at_end: bool,
 }
 
+impl<'a> Lines<'a> {
+    /// One after the other.
+    pub fn numbered(&self) -> impl Iterator<Item = NumberedLine<'a>> {
+        let (mut rest, mut number, at_end) = (self.bytes, self.first_line, self.at_end);
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            let end = memchr::memchr(b'\n', rest);
+            let line = &rest[..end.unwrap_or(rest.len())];
+            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
+            number += 1;
+            Some(NumberedLine {
+                number: number - 1,
+                text: line.strip_suffix(b"\r").unwrap_or(line),
+                is_cut: end.is_none() && at_end,
+            })
+        })
+    }
+}
+
+/// A line of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub struct NumberedLine<'a> {
+    /// Counted from 1, from the beginning of the log.
+    pub number: u64,
+    /// Without its newline.
+    pub text: &'a [u8],
+    /// Does the log end in this line, before its newline?
+    pub is_cut: bool,
+}
+
+impl NumberedLine<'_> {
+    /// What it is if it can't be read.
+    pub fn loss(&self) -> LossKind {
+        if self.is_cut {
+            LossKind::CutLines
+        } else if self.text.contains(&0) {
+            LossKind::NulBytes
+        } else {
+            LossKind::UnreadableLines
+        }
+    }
+}
+
 /// A chunk's records, and what the reader's own in-order step needs besides (`notes`).
 #[derive(Debug, Default)]
 pub struct Chunk<N> {

@@ -75,22 +75,10 @@ impl LogReader for FreebsdTrussReader {
     }
 
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
-        let mut rest = lines.bytes;
-        let mut number = lines.first_line;
-        while !rest.is_empty() {
-            let end = memchr::memchr(b'\n', rest);
-            let line = &rest[..end.unwrap_or(rest.len())];
-            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
-            let text = line.strip_suffix(b"\r").unwrap_or(line);
-            if text.contains(&0) || !self.line(text, chunk) {
-                let kind = match end {
-                    None if lines.at_end => LossKind::CutLines,
-                    _ if text.contains(&0) => LossKind::NulBytes,
-                    _ => LossKind::UnreadableLines,
-                };
-                chunk.lose_at(kind, lines.file, number, text);
+        for line in lines.numbered() {
+            if line.text.contains(&0) || !self.line(line.text, chunk) {
+                chunk.lose_at(line.loss(), lines.file, line.number, line.text);
             }
-            number += 1;
         }
     }
 

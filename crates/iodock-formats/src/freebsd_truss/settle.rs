@@ -1,6 +1,6 @@
 //! Threads, in the log's order. The first of a process that is seen has the process's number, as on Linux.
 
-use iodock_event::{Batch, Record, Start, Text, UNKNOWN};
+use iodock_event::{Batch, Record, Start};
 use rustc_hash::FxHashMap;
 
 /// A thread's first line of a chunk, or the end of a process.
@@ -61,7 +61,7 @@ impl State {
             renamed.insert(tid, one.pid);
         } else {
             renamed.remove(&tid);
-            records.push(start(tid, one.pid));
+            records.push(Record::Start(Start::of_thread(tid, one.pid)));
         }
     }
 }
@@ -76,17 +76,4 @@ fn with_number(record: Record, renamed: &FxHashMap<u32, u32>) -> Option<Record> 
         Record::End(end) if renamed.contains_key(&end.tid) => None,
         other => Some(other),
     }
-}
-
-fn start(tid: u32, tgid: u32) -> Record {
-    Record::Start(Start {
-        tid,
-        tgid,
-        parent_tid: None,
-        time: UNKNOWN,
-        working_directory: Text::NONE,
-        command: Text::NONE,
-        attached: false,
-        rank: None,
-    })
 }

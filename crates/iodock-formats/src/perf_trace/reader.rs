@@ -68,21 +68,11 @@ impl LogReader for PerfTraceReader {
     }
 
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
-        let mut rest = lines.bytes;
-        let mut number = lines.first_line;
-        while !rest.is_empty() {
-            let end = memchr::memchr(b'\n', rest);
-            let line = rest[..end.unwrap_or(rest.len())].trim_ascii_end();
-            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
-            if !take(line, number, lines, chunk) {
-                let kind = match end {
-                    None if lines.at_end => LossKind::CutLines,
-                    _ if line.contains(&0) => LossKind::NulBytes,
-                    _ => LossKind::UnreadableLines,
-                };
-                chunk.lose_at(kind, lines.file, number, line);
+        for line in lines.numbered() {
+            let text = line.text.trim_ascii_end();
+            if !take(text, line.number, lines, chunk) {
+                chunk.lose_at(line.loss(), lines.file, line.number, text);
             }
-            number += 1;
         }
     }
 

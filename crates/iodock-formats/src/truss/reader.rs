@@ -99,22 +99,10 @@ impl LogReader for TrussReader {
 
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
         let mut parser = Parser { reader: self, chunk, above: Above::default(), last_thread: ENDED };
-        let mut rest = lines.bytes;
-        let mut number = lines.first_line;
-        while !rest.is_empty() {
-            let end = memchr::memchr(b'\n', rest);
-            let line = &rest[..end.unwrap_or(rest.len())];
-            rest = &rest[end.map_or(rest.len(), |end| end + 1)..];
-            let text = line.strip_suffix(b"\r").unwrap_or(line);
-            if !parser.line(text) {
-                let kind = match end {
-                    None if lines.at_end => LossKind::CutLines,
-                    _ if text.contains(&0) => LossKind::NulBytes,
-                    _ => LossKind::UnreadableLines,
-                };
-                parser.chunk.lose_at(kind, lines.file, number, text);
+        for line in lines.numbered() {
+            if !parser.line(line.text) {
+                parser.chunk.lose_at(line.loss(), lines.file, line.number, line.text);
             }
-            number += 1;
         }
     }
 

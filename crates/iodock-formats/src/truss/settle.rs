@@ -1,6 +1,6 @@
 //! What crosses chunk borders, in the log's order.
 
-use iodock_event::{lwp, Batch, CallId, Phase, Record, Start, Text, UNKNOWN};
+use iodock_event::{lwp, Batch, CallId, Phase, Record, Start, UNKNOWN};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// In place of a thread: the process has ended, and its number may come again.
@@ -74,26 +74,13 @@ pub fn rebuilt(
     let mut appeared = appeared.iter().peekable();
     for (index, record) in records.iter().enumerate() {
         while let Some(&&(_, tid, tgid)) = appeared.peek().filter(|&&&(at, ..)| at <= index) {
-            out.push(thread_start(tid, tgid));
+            out.push(Record::Start(Start::of_thread(tid, tgid)));
             appeared.next();
         }
         if !dropped.contains(&index) {
             out.push(*record);
         }
     }
-    out.extend(appeared.map(|&(_, tid, tgid)| thread_start(tid, tgid)));
+    out.extend(appeared.map(|&(_, tid, tgid)| Record::Start(Start::of_thread(tid, tgid))));
     out
-}
-
-fn thread_start(tid: u32, tgid: u32) -> Record {
-    Record::Start(Start {
-        tid,
-        tgid,
-        parent_tid: None,
-        time: UNKNOWN,
-        working_directory: Text::NONE,
-        command: Text::NONE,
-        attached: false,
-        rank: None,
-    })
 }
