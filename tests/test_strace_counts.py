@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from in_process import shown
+from in_process import printed, shown
 from iodock.capture import import_logs
 from iodock.cli.run import run
 from iodock.errors import RequestError
@@ -126,6 +126,17 @@ def test_every_form_shows_counts(tmp_path: Path, form: str, capfd: pytest.Captur
     store = counts(tmp_path, TABLES / "default.table")
     assert run(["show", "summary", str(store), "--format", form, "-o", str(tmp_path / "out")]) == 0
     assert b"openat" in (tmp_path / "out").read_bytes()
+
+
+def test_counts_are_not_said_to_be_of_files(tmp_path: Path) -> None:
+    store = counts(tmp_path, TABLES / "default.table")
+    assert printed("show", "summary", store).startswith("Calls by call\n")
+
+
+def test_the_import_says_that_it_has_counts(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = tmp_path / "run.iodock"
+    assert run(["import", str(TABLES / "default.table"), "-o", str(store)]) == 0
+    assert "strace-c: counts of 354 calls in " in capfd.readouterr().err
 
 
 def test_a_log_and_a_table_are_not_one_run(tmp_path: Path) -> None:

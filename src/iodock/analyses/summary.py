@@ -47,7 +47,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     table = store.table(f"SELECT {names} FROM {GROUPS}{limit} ORDER BY place")
     return answer(
         "summary",
-        f"{_which(asked)} by {', '.join(key.name for key in keys)}",
+        f"{_which(store, asked)} by {', '.join(key.name for key in keys)}",
         store,
         asked,
         table,
@@ -58,10 +58,11 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     )
 
 
-def _which(asked: Request) -> str:
-    """As other places count calls without a file, too."""
+def _which(store: Store, asked: Request) -> str:
+    """As other places count calls without a file, too, and tables of counts don't tell files."""
     filters = asked.filters
-    return "Calls" if filters.kind or filters.file else "Calls on files with a path"
+    any_call = store.manifest.counts_only or filters.kind or filters.file
+    return "Calls" if any_call else "Calls on files with a path"
 
 
 def _totals(store: Store, grouping: Grouping, table: pa.Table) -> Totals:

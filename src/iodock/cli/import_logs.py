@@ -20,7 +20,6 @@ _EXAMPLES = (
     "iodock import trace.*.log.xz --rank-from 'trace.{rank}.log.xz' -o run.iodock",
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
 )
-_OF_COUNTS = ("strace-c", "strace-c-w")
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -97,6 +96,7 @@ def command(
     strace -c becomes a store of counts. Prints the store's name."""
     from iodock.capture import import_logs
     from iodock.cli.progress import ProgressBar
+    from iodock.store.manifest import read_manifest
 
     store = Path(output) if output else store_name(name_of_log(logs[0]), force=force)
     began = time.monotonic()
@@ -118,7 +118,7 @@ def command(
     seconds = time.monotonic() - began
     rate = f", {found.lines / seconds / 1e6:.1f} M lines/s" if seconds > 1 else ""
     counts = f"{found.calls:,} calls of {found.processes:,} processes and threads on {found.files:,} files"
-    if all(form in _OF_COUNTS for form in found.formats):
+    if read_manifest(found.store).counts_only:
         counts = f"counts of {found.calls:,} calls"
     print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
     for loss in found.losses:
