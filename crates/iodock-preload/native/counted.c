@@ -3,7 +3,7 @@
 
 #define COUNTED_BYTES 512 /* seven short lines */
 
-/* The number behind `name` in the line that begins so, added to *sum; 0 if there is none. */
+/* Adds the number after `name` to *sum. Returns 0 if no line begins with `name`. */
 static int add_number(u64 *sum, const u8 *text, const char *name)
 {
 	while (*text && !begins(text, name))
@@ -18,7 +18,8 @@ static int add_number(u64 *sum, const u8 *text, const char *name)
 	return 1;
 }
 
-/* Reads and writes of which the file in /proc tells; this one is counted from the next time on. 0: it does not tell. */
+/* Sets *count to syscr + syscw of an io file in /proc. This read itself is in the next answer, not in this one. Returns 0 if they can't
+ * be read. */
 static int ask_for_count(u64 *count, const char *path)
 {
 	u8 text[COUNTED_BYTES];
@@ -34,8 +35,8 @@ static int ask_for_count(u64 *count, const char *path)
 	return add_number(count, text, "syscr: ") && add_number(count, text, "syscw: ");
 }
 
-/* Those of this thread; and those of all threads of its process, of those too that have ended, and of the children that it has waited
- * for; and how often its threads have waited. */
+/* Records the counts of this thread and of its process, which include ended threads and the children that it has waited for; and how
+ * often its threads have waited. */
 static void write_counted(struct state *state, u32 level, u64 now)
 {
 	u64 by_thread, by_process, used[RUSAGE_WORDS];
@@ -52,7 +53,7 @@ static void write_counted(struct state *state, u32 level, u64 now)
 	commit(stream, begin, at);
 }
 
-/* What executes a program goes on counting, where this library knows nothing of it. */
+/* The kernel's counts go on after an exec, before this library is loaded again: so they are recorded here, too. */
 static void count_before_exec(struct state *state, u64 now)
 {
 	/* (The child of a handler's fork: this state is nobody's.) */

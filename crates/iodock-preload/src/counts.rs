@@ -1,4 +1,4 @@
-//! Does this kernel count the calls of a process, as Linux does by itself, and no others? Else nothing can be told by its numbers.
+//! Checks that this kernel counts the calls of a process as Linux does. Where it does not, its numbers are not used.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
-/// What makes a kernel read the files that programs open (IMA), in their names: these reads are counted as theirs.
+/// Boot options of IMA: with them the kernel itself reads the files that programs open, and counts these reads as the programs'.
 const READS_FILES: [&str; 3] = ["ima_policy=", "ima_tcb", "ima_appraise"];
 const POLICY: &str = "/etc/ima/ima-policy";
 
@@ -19,7 +19,7 @@ fn reads_files_itself() -> bool {
     READS_FILES.iter().any(|&option| options.contains(option)) || Path::new(POLICY).exists()
 }
 
-/// Others that look like it (a sandbox that is a kernel of its own) may count other calls.
+/// A sandbox with a kernel of its own may count other calls.
 fn counts_as_linux() -> io::Result<bool> {
     let (one, other) = UnixDatagram::pair()?;
     let (mut zeros, mut nothing) = (File::open("/dev/zero")?, File::create("/dev/null")?);

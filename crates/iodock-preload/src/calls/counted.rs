@@ -1,19 +1,20 @@
-//! Reads and writes that the kernel has counted for a process, and that were not recorded: made past libc.
+//! Calls that the kernel counted for a process (syscr and syscw) and that were not recorded, as they were made past libc.
 //!
-//! It counts one for each call that reads or writes bytes of a file, socket or pipe, two for sendfile and copy_file_range, and none for
-//! other calls (send, splice, io_submit). It counts some of those that fail, of which all are taken to be counted; so none is told that was not
-//! made, and a few may be missing.
+//! The kernel counts one for each call that reads or writes a file, socket or pipe, two for sendfile and copy_file_range, and none for other
+//! calls (send, splice, io_submit). It counts only some of the calls that fail. Here all of them are taken as counted, so the result may be
+//! too low, but not too high.
 
 use crate::entries::{CallRecord, CountedRecord};
 use iodock_event::{Action, CallSpec};
 use std::collections::HashMap;
 
-/// So many more a process may have by what the kernel does in its name, as a mount on demand: they are not told.
+/// The kernel makes some calls in a process's name, as for a mount on demand. Up to this difference nothing is reported.
 const FEW: u64 = 16;
-/// For an exec that fails the kernel has read the beginnings of files, and so has the library.
+/// For an exec that fails both the kernel and the library read the beginnings of files.
 const READS_OF_EXEC: u64 = 64;
-/// A call that takes longer may be one that signals interrupt, and that the kernel begins anew and counts again: once, and once more in so many
-/// ns; but of those of a process not many more than it has waited.
+/// A call that a signal interrupts is begun anew by the kernel and counted again. It is assumed that a call that takes longer than SHORT units
+/// of the session's clock (1 to 4 µs) was begun anew once, and once more every INTERRUPTED_NS; in a process at most INTERRUPTED_A_WAIT times
+/// as often as its threads waited.
 const SHORT: u64 = 256;
 const INTERRUPTED_NS: u64 = 10_000;
 const INTERRUPTED_A_WAIT: u64 = 2;
