@@ -5,7 +5,7 @@ mod support;
 use iodock_event::LossKind;
 use iodock_formats::ReadOptions;
 use std::io::Write;
-use support::{bytes_of, cases, read_file, read_strace, small_chunks, Tally};
+use support::{bytes_of, cases, read_file, read_strace, small_chunks, Random, Tally};
 
 fn log(name: &str) -> Vec<u8> {
     bytes_of(&cases().join("strace").join(name).join("log.xz"))
@@ -13,18 +13,6 @@ fn log(name: &str) -> Vec<u8> {
 
 fn read(log: &[u8]) -> Tally {
     read_strace(log, &small_chunks(5000)).unwrap()
-}
-
-/// xorshift64*: the same damage in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
-    }
 }
 
 #[test]

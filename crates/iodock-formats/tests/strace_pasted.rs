@@ -5,7 +5,7 @@ mod support;
 use iodock_event::{LossKind, SourceError};
 use iodock_formats::{open_input, Input, LineRange, ReadOptions};
 use std::io::Cursor;
-use support::{small_chunks, Tally};
+use support::{small_chunks, Random, Tally};
 
 const BARE: &str = r#"execve("/opt/app", ["app", "in.nml"], 0x7ffc0a0 /* 9 vars */) = 0
 openat(AT_FDCWD, "/data/a &amp; b", O_RDONLY|O_CLOEXEC) = 3
@@ -305,18 +305,6 @@ fn lines_longer_than_a_block() {
     let lacking = with_leads(&long(20), |_| "> ".into()) + &line + "> close(3) = 0\n";
     let tally = read_with(lacking.as_bytes(), &options).unwrap();
     assert_eq!((tally.losses.count(LossKind::UnprefixedLines), tally.calls["close"].count), (1, 21));
-}
-
-/// xorshift64*: the same damage in every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
-    }
 }
 
 #[test]

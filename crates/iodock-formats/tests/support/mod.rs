@@ -185,3 +185,15 @@ pub fn read_strace(log: &[u8], options: &ReadOptions) -> Result<Tally, SourceErr
 pub fn small_chunks(chunk_size: usize) -> ReadOptions {
     ReadOptions { chunk_size, ..ReadOptions::default() }
 }
+
+/// xorshift64*: the same damage in every run.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
+    }
+}
