@@ -35,12 +35,13 @@ def test_the_report_says_what_each_number_counts(tmp_path: Path, name: str) -> N
     shown = run([*IODOCK, "show", "summary", store, "--format", "json"], tmp_path)
     assert json.loads(shown.stdout)["totals"]["total"]["count"] == named
     with Store.open(store) as opened:
-        io = overview_of(opened).calls
+        overview = overview_of(opened)
         facts = dict(report_of(opened).facts)
         page = report_html(opened)
         stream = StringIO()
         print_checkup(checkup_of(opened, "run.iodock"), Console(file=stream, width=100))
         checkup = stream.getvalue()
+    io, waiting = overview.calls, sum(one.count for one in overview.parts if one.name == "waiting")
     assert [int(one.replace(",", "")) for one in re.findall(r"[0-9][0-9,]*", facts["calls"])] == [
         every, io, named
     ]  # fmt: skip
@@ -52,10 +53,7 @@ def test_the_report_says_what_each_number_counts(tmp_path: Path, name: str) -> N
     assert json.loads(every_kind.stdout)["totals"]["total"]["count"] == every
     compared = run([*IODOCK, "diff", store, store], tmp_path)
     (line,) = [line for line in compared.stdout.splitlines() if line.startswith("I/O calls, without waiting")]
-    waiting = rows(store, "SELECT count(*) AS n FROM calls_seen WHERE class = 'data' AND kind = 'pipe'")[0][
-        "n"
-    ]
     if name != "two ends":
         assert line.split()[4] == f"{io - waiting:,}"
     if name == "a pipe":
-        assert io >= named + 40
+        assert io >= named + 40 and waiting >= 40
