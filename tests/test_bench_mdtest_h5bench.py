@@ -13,6 +13,7 @@ import pytest
 from iodock.health import readers
 from iodock.health.measurements import MeasurementError, Measurements
 
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 MIB, GIB = 1 << 20, 1 << 30
 LAUNCH = """-- started at 02/11/2024 10:00:00 --
 
@@ -190,6 +191,18 @@ def test_a_rate_of_h5bench_that_is_too_small_for_its_digits_is_unknown(tmp_path:
     with pytest.raises(MeasurementError) as raised:
         read(tmp_path / "small.txt", text)
     assert "no number that can be measured" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["observed rate", "ranks", "metadata time"])
+def test_a_damaged_name_in_h5benchs_csv_is_counted(tmp_path: Path, name: str) -> None:
+    whole = (FIXTURES / "bench/h5bench-read.csv").read_text()
+    (tmp_path / "read.csv").write_text(whole)
+    assert not any(
+        "left out" in note for note in readers.read(tmp_path / "read.csv", "h5bench").protocol.notes
+    )
+    (tmp_path / "read.csv").write_text(whole.replace(f"{name},", f"{name[:-1]}%,"))
+    (said,) = readers.read(tmp_path / "read.csv", "h5bench").protocol.notes
+    assert "a line that h5bench does not write" in said and "read.csv:" in said
 
 
 def test_a_damaged_rate_of_h5bench_is_counted(tmp_path: Path) -> None:

@@ -34,6 +34,12 @@ _COLLECTIVE = re.compile(r"^Collective buffering for data operations: (YES|NO)\b
 _CSV_RATE = re.compile(rf"(raw|observed) (?:({_OPERATION}) )?rate$")
 _CSV_TIME = re.compile(rf"(raw|observed) (?:({_OPERATION}) )?(?:completion )?time$")
 _CSV_TOTAL = re.compile(rf"total (?:({_OPERATION}) )?size$")
+_CSV_OTHER = re.compile(
+    "metric|collective ?meta|subfiling|contig read|(?:core )?metadata time|total number of particles"
+    "|total particle number|final (?:mean particles|standard deviation)|total (?:emulated )?compute time"
+    "|total sleep time|h5f(?:lush|close)(?:\\(\\))? time|flush time|close time|"
+)
+"""Lines that the CSV has beside those that are read, of all versions."""
 _CSV_START = re.compile(
     rf"^(?:metric, value, unit|observed(?:[ _](?:{_OPERATION}))?[ _]rate, )", re.MULTILINE | re.IGNORECASE
 )
@@ -146,6 +152,8 @@ def _from_csv(source: Source) -> Iterator[_Run]:
                 source.doubts.count("a rate without its unit", name, source.at(line))
             else:
                 _add_rate(run, found[1], value, prefix[1], source, line)
+        elif not _CSV_OTHER.fullmatch(name):
+            source.doubts.count("a line that h5bench does not write", "a name", source.at(line))
     yield run
 
 
