@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name '*.[choS]' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CATALOGUES := $(patsubst %.po,%.mo,$(wildcard src/iodock/locale/*/LC_MESSAGES/iodock.po))
 
-.PHONY: setup demo test test-mutations test-prometheus test-slurm test-programs check reference messages bench bpf wheel clean
+.PHONY: setup demo test test-mutations test-prometheus test-slurm test-programs check reference messages bench pairs bpf wheel clean
 
 setup: $(VENV)/.built $(CATALOGUES)
 
@@ -89,6 +89,10 @@ bench: setup
 	$(BIN)/python benches/backends.py
 	$(BIN)/python benches/health_engine.py
 	cargo run --quiet --release -p iodock-agent --example job_stats_speed
+
+# Programs with an I/O fault and the same mended as the advice says: was it right, and did it bring what was promised?
+pairs: setup
+	$(BIN)/python benches/pairs.py
 
 # The bpf back end's programs from their C sources; the object is committed, so that nobody else needs the compiler.
 bpf: $(VENV)/.requirements

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,10 +122,12 @@ def prepare(label: Label, places: Places, folder: Path) -> None:
         checked([*started(script, places), *args], folder, "prepare")
 
 
-def checked(command: Sequence[str], folder: Path, what: str) -> str:
+def checked(
+    command: Sequence[str], folder: Path, what: str, variables: Mapping[str, str] | None = None
+) -> str:
     """Runs a command to its end and gives its output; a failure or a hang is an error that quotes it."""
     with subprocess.Popen(
-        command, cwd=folder, env=environment(), text=True, stdin=subprocess.DEVNULL,
+        command, cwd=folder, env={**environment(), **(variables or {})}, text=True, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
     ) as process:  # fmt: skip
         try:

@@ -1,0 +1,140 @@
+"""Builds a pair's two programs and runs them by turns, unrecorded and recorded."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labelled_runs import Failed, Unrunnable, checked
+from pair import FOLDER, Pair
+
+REQUIREMENTS = FOLDER / "requirements.txt"
+SIDES = ("before", "after")
+
+
+@dataclass
+class Measured:
+    """What the runs of one pair gave; seconds of wall time, a value for each turn."""
+
+    pair: Pair
+    alone: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    recorded: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    found: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    """Diagnoses, as `iodock diagnose --format json` gives them."""
+    skipped: str = ""
+    error: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """Whether there is something to judge."""
+        return not self.skipped and not self.error
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "iodock-pairs"
+
+
+def python_folder() -> Path:
+    """The folder of a Python that has the pairs' packages; made on first use. Raises Unrunnable."""
+    wanted = hashlib.sha256(REQUIREMENTS.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    folder = cache_folder() / wanted
+    if not (folder / "done").exists():
+        print(f"installing the pairs' Python packages into {folder}", file=sys.stderr)
+        venv.create(folder, clear=True, with_pip=True)
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(REQUIREMENTS)]
+        done = subprocess.run([str(folder / "bin" / "python"), *install], capture_output=True, text=True)
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise Unrunnable(f"Python packages can't be installed: {last}")
+        (folder / "done").touch()
+    return folder / "bin"
+
+
+def lacking(pair: Pair) -> list[str]:
+    """Programs that a pair needs and that are not here."""
+    versions = (pair.before, pair.after)
+    wanted = [*pair.needs, *(one.compile[0] for one in versions if one.compile)]
+    wanted += [one.run[0] for one in versions if not one.run[0].startswith("./")]
+    return [name for name in dict.fromkeys(wanted) if shutil.which(name) is None]
+
+
+def measure(pair: Pair, folder: Path, turns: int) -> Measured:
+    """Runs a pair in FOLDER, which is empty; what is missing or goes wrong stands in the answer."""
+    measured = Measured(pair)
+    try:
+        if missing := lacking(pair):
+            raise Unrunnable(f"no {', '.join(missing)}")
+        # `python3` is the one with the pairs' packages, also in scripts.
+        path = f"{python_folder()}:{os.environ['PATH']}" if pair.packages else os.environ["PATH"]
+        _measure(measured, folder, turns, {"PATH": path})
+    except Unrunnable as reason:
+        measured.skipped = str(reason)
+    except Failed as error:
+        measured.error = str(error)
+    return measured
+
+
+def _measure(measured: Measured, folder: Path, turns: int, variables: Mapping[str, str]) -> None:
+    pair, work = measured.pair, folder / "work"
+    shutil.copytree(pair.folder, work)
+    versions = {"before": pair.before, "after": pair.after}
+    if pair.input:
+        checked(pair.input, work, "input", variables)
+    for version in versions.values():
+        if version.compile:
+            checked(version.compile, work, "compile", variables)
+    made = _names(work)
+    # What is read for the first time (programs, libraries, input) is read before anything is measured.
+    printed = {side: _run(versions[side].run, side, work, made, variables)[1] for side in SIDES}
+    if printed["before"] != printed["after"]:
+        raise Failed("the two versions print different results")
+    for turn in range(1, turns + 1):
+        for side in SIDES if turn % 2 else SIDES[::-1]:
+            measured.alone[side].append(_run(versions[side].run, side, work, made, variables)[0])
+        for side in SIDES if turn % 2 else SIDES[::-1]:
+            store = folder / f"{side}-{turn}.iodock"
+            command = [iodock(), "record", "--quiet", "-o", str(store), "--", *versions[side].run]
+            _run(command, f"record {side}", work, made, variables)
+            found = _diagnosis(store)
+            measured.found[side].append(found)
+            measured.recorded[side].append(found["verdict"]["wall_seconds"])
+
+
+def _run(
+    command: Sequence[str], what: str, work: Path, made: frozenset[str], variables: Mapping[str, str]
+) -> tuple[float, str]:
+    """Seconds, and what it printed. Files that it made are gone afterwards."""
+    begun = time.monotonic()
+    printed = checked(command, work, what, variables)
+    seconds = time.monotonic() - begun
+    for name in _names(work) - made:
+        path = work / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    return seconds, printed
+
+
+def _names(work: Path) -> frozenset[str]:
+    return frozenset(path.name for path in work.iterdir())
+
+
+def iodock() -> str:
+    return str(Path(sys.executable).with_name("iodock"))
+
+
+def _diagnosis(store: Path) -> dict[str, Any]:
+    command = [iodock(), "diagnose", store.name, "--format", "json", "--lang", "en"]
+    found: dict[str, Any] = json.loads(checked(command, store.parent, "diagnose"))
+    return found

@@ -1,0 +1,130 @@
+"""Follows the diagnosis' advice: programs with an I/O fault and the same programs mended, recorded and timed.
+
+    .venv/bin/python benches/pairs.py
+    .venv/bin/python benches/pairs.py --only cpp-endl --runs 2
+
+A pair is a folder in benches/pairs; docs/explanation/pairs.md says what stands in it and what came out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
+
+import pair_score
+from labelled import as_markdown, as_text
+from pair import Pair, PairError, every
+from pair_runs import Measured, measure
+
+TURNS = 5
+
+
+@contextmanager
+def working_folder(wanted: Path | None) -> Iterator[Path]:
+    """A folder of this run's own, gone afterwards."""
+    if wanted:
+        wanted.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="iodock-pairs-", dir=wanted) as name:
+        yield Path(name)
+
+
+def measured(pairs: Sequence[Pair], options: argparse.Namespace) -> Iterator[Measured]:
+    """Measures one pair after the other, and says so on stderr."""
+    with working_folder(options.dir) as whole:
+        for pair in pairs:
+            folder = whole / pair.name
+            folder.mkdir()
+            one = measure(pair, folder, options.runs)
+            if options.keep:
+                keep(one, folder, options.keep)
+            shutil.rmtree(folder)
+            state = f"skipped: {one.skipped}" if one.skipped else one.error or _told(one)
+            print(f"{pair.name}: {state}", file=sys.stderr, flush=True)
+            yield one
+
+
+def _told(one: Measured) -> str:
+    judged = pair_score.judged(one)
+    promised = "nothing" if judged.promised is None else "{:.2f} to {:.2f} s".format(*judged.promised)
+    return f"{judged.before:.2f} -> {judged.after:.2f} s, promised {promised}; {', '.join(judged.found)}"
+
+
+def keep(one: Measured, folder: Path, into: Path) -> None:
+    """Stores and diagnoses, for who wants to look at them."""
+    target = into / one.pair.name
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    for store in folder.glob("*.iodock"):
+        shutil.move(store, target / store.name)
+    for side, diagnoses in one.found.items():
+        for number, found in enumerate(diagnoses, 1):
+            (target / f"{side}-{number}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def printed(all_measured: Sequence[Measured], form: str) -> str:
+    """The tables and the totals."""
+    table = as_markdown if form == "markdown" else as_text
+    judgements = [pair_score.judged(one) for one in all_measured if one.counts]
+    faults = [pair_score.fault_row(one) for one in judgements if one.pair.pays]
+    quiet = [pair_score.quiet_row(one) for one in judgements if not one.pair.pays]
+    parts = []
+    if faults:
+        parts.append(table([pair_score.FAULT_HEADER, *faults]))
+    if details := pair_score.details(judgements):
+        parts.append("\n".join(["What was found where something is not right:", "", *_listed(details)]))
+    if quiet:
+        parts.append(table([pair_score.QUIET_HEADER, *quiet]))
+    if judgements:
+        parts.append(table(pair_score.totals(judgements)))
+    not_run = [f"{one.pair.name}: {one.skipped or one.error}" for one in all_measured if not one.counts]
+    if not_run:
+        parts.append("\n".join(["Not measured:", "", *_listed(not_run)]))
+    return "\n\n".join(parts)
+
+
+def _listed(lines: Sequence[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description="Follow the diagnosis' advice, and measure whether it was right."
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="NAME", help="only this pair; may be repeated"
+    )
+    parser.add_argument("--runs", type=int, default=TURNS, help=f"alternations; default: {TURNS}")
+    parser.add_argument("--format", choices=["text", "markdown"], default="text")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stores and diagnoses in DIR/NAME")
+    parser.add_argument("--dir", type=Path, help="where the programs work; default: a temporary folder")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Prints the tables; 1 if a run failed, 2 for pairs that can't be meant, else 0, however good it was."""
+    options = arguments(argv)
+    try:
+        pairs = every()
+    except PairError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    unknown = set(options.only) - {pair.name for pair in pairs}
+    if unknown:
+        print(f"error: no pair is named {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    chosen = [pair for pair in pairs if not options.only or pair.name in options.only]
+    done = list(measured(chosen, options))
+    print(printed(done, options.format))
+    return int(any(one.error for one in done))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

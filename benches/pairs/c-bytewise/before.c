@@ -1,0 +1,40 @@
+/* GC content of each contig of a FASTA file. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static void report(const char *name, long gc, long bases)
+{
+    if (bases)
+        printf("%s %.4f\n", name, (double)gc / bases);
+}
+
+int main(void)
+{
+    int file = open("genome.fa", O_RDONLY);
+    char name[64] = "", c;
+    long gc = 0, bases = 0;
+    int in_name = 0, length = 0;
+    if (file < 0)
+        return 1;
+    while (read(file, &c, 1) == 1) {
+        if (c == '>') {
+            report(name, gc, bases);
+            in_name = 1;
+            length = 0;
+            gc = bases = 0;
+        } else if (c == '\n') {
+            in_name = 0;
+        } else if (in_name) {
+            if (length < 63)
+                name[length++] = c;
+            name[length] = 0;
+        } else {
+            bases++;
+            gc += c == 'G' || c == 'C';
+        }
+    }
+    report(name, gc, bases);
+    close(file);
+    return 0;
+}
