@@ -389,9 +389,41 @@ def test_a_second_backup_copies_damaged_files_again(
     backup(tmp_path / "store", tmp_path / "backup")
     damage(tmp_path / "backup")
     second = backup(tmp_path / "store", tmp_path / "backup")
-    assert second.copied == 1 and second.notes[0].startswith("1 file of the backup was damaged and copied")
+    assert second.copied == 1 and second.notes[0].startswith("damaged: 1 file of the backup, copied again")
     restore(tmp_path / "backup", tmp_path / "again")
     assert counts(MonitorStore(tmp_path / "again")) == counts(collector.store)
+
+
+def damaged(collector: Collector, folder: Path) -> str:
+    """A file of rows with one bit flipped, as a disk or a copy may do it; its name."""
+    (entry, *_) = collector.store.catalogue.of("job_io", "fine")
+    path = folder / entry.name
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(content)
+    return entry.name
+
+
+def test_the_whole_copy_in_a_backup_is_kept(collector: Collector, tmp_path: Path) -> None:
+    backup(tmp_path / "store", tmp_path / "backup")
+    rows = counts(collector.store)
+    name = damaged(collector, tmp_path / "store")
+    second = backup(tmp_path / "store", tmp_path / "backup")
+    assert second.copied == 0
+    assert second.notes == (
+        f"damaged: 1 file of the store, kept as the backup had it, such as {name}: restore this backup",
+    )
+    assert restore(tmp_path / "backup", tmp_path / "again").notes == ()
+    assert counts(MonitorStore(tmp_path / "again")) == rows
+
+
+def test_a_damaged_file_without_a_whole_copy_is_said(collector: Collector, tmp_path: Path) -> None:
+    name = damaged(collector, tmp_path / "store")
+    said = (f"damaged: 1 file of the store, copied as it is, such as {name}: queries of its time will fail",)
+    assert backup(tmp_path / "store", tmp_path / "backup").notes == said
+    assert restore(tmp_path / "backup", tmp_path / "again").notes == said
+    with pytest.raises(StoreError, match="is damaged"):
+        counts(MonitorStore(tmp_path / "again"))
 
 
 def test_a_file_that_is_damaged_in_store_and_backup_stays_as_it_is(

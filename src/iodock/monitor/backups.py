@@ -28,8 +28,10 @@ from iodock.bounded.documents import from_json
 from iodock.bounded.limits import CATALOGUE
 from iodock.errors import RequestError, StoreError
 from iodock.monitor import backup_manifest
+from iodock.monitor.backup_damage import Damage, checksums_in
 from iodock.monitor.backup_manifest import MANIFEST, Kept, Manifest, replace_file
 from iodock.monitor.own_files import check_name, foreign, is_rows
+from iodock.store.checksums import is_damaged
 from iodock.store.monitored import catalogue_of
 
 _UNSEALED = "an older iodock made this backup without a checksum of its list: make a new one"
@@ -79,16 +81,21 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
     catalogue = _catalogue(folder)
     names = _named(folder, catalogue)
     sizes = {name: _size(folder / name) for name in names}
-    kept, copied, mended, done = [], 0, [], 0
+    checksums, said = checksums_in(catalogue), Damage()
+    kept, copied, done = [], 0, 0
     run = f"{time.time_ns()}"
     for name in names:
         old = before.get(name)
         is_unchanged = old is not None and _is_unchanged(folder / name, old)
-        if old is None or not is_unchanged or not _is_whole(to / old.stored, old):
+        is_wanted = old is None or not is_unchanged or not _is_whole(to / old.stored, old)
+        checksum = checksums.get(name)
+        if is_wanted and is_damaged(folder / name, checksum):
+            is_wanted = not said.is_spared(name, None if old is None else to / old.stored, checksum)
+        if old is None or is_wanted:
             # What changes under its name has a place of its own: the backup before stays whole.
             stored = f"data/{name}" if is_rows(name) else f"live-{run}/{name}"
             if is_unchanged:
-                mended.append(name)
+                said.mended.append(name)
             before[name] = old = _copied(folder / name, to, name, stored, old, is_unchanged)
             written.add(stored)
             copied += 1
@@ -101,7 +108,7 @@ def _backup(folder: Path, to: Path, before: dict[str, Kept], written: set[str], 
     backup_manifest.write(to, Manifest(_identity(folder), catalogue, tuple(kept)))
     _remove(to, written - {one.stored for one in kept})
     rows = _rows_of(catalogue, to)
-    return Done(len(kept), sum(one.size for one in kept), rows, copied, _mended(mended))
+    return Done(len(kept), sum(one.size for one in kept), rows, copied, said.notes())
 
 
 def _begins(catalogue: bytes) -> tuple[object, object]:
@@ -153,13 +160,6 @@ def _is_unchanged(source: Path, old: Kept) -> bool:
 
 def _is_whole(stored: Path, old: Kept) -> bool:
     return stored.is_file() and stored.stat().st_size == old.size and _sha256(stored) == old.sha256
-
-
-def _mended(names: list[str]) -> tuple[str, ...]:
-    if not names:
-        return ()
-    what = "1 file of the backup was" if len(names) == 1 else f"{len(names):,} files of the backup were"
-    return (f"{what} damaged and copied again, such as {names[0]}: check its disk",)
 
 
 def _copied(source: Path, to: Path, name: str, stored: str, old: Kept | None, is_unchanged: bool) -> Kept:
@@ -285,13 +285,15 @@ def restore(folder: Path, to: Path, force: bool = False, tell: Tell = lambda don
             done += one.size
             tell(done, manifest.size_bytes)
         rows = _checked(begun, manifest.catalogue, folder)
+        checksums = checksums_in(manifest.catalogue)
+        said = Damage(damaged=[name for name, sum in checksums.items() if is_damaged(begun / name, sum)])
         replace_file(begun / "catalogue.json", manifest.catalogue)
         _exchange(begun, to)
     except OSError as error:
         raise StoreError(f"restore to {to}: {error}") from error
     finally:
         shutil.rmtree(begun, ignore_errors=True)
-    notes = () if manifest.has_checksum else (_UNSEALED,)
+    notes = said.notes() + (() if manifest.has_checksum else (_UNSEALED,))
     return Done(len(manifest.files), manifest.size_bytes, rows, len(manifest.files), notes)
 
 

@@ -58,10 +58,11 @@ def is_as_written(path: Path, checksum: str) -> bool:
         return False
 
 
-def is_damaged(path: Path, checksum: str) -> bool:
-    """Whether the file has other bytes than those that were written; not if it can't be read."""
+def is_damaged(path: Path, checksum: str | None) -> bool:
+    """Whether the file has other bytes than those that were written; not if it can't be read, or was written
+    without a checksum."""
     try:
-        return _computed.of(path) != checksum
+        return checksum is not None and _computed.of(path) != checksum
     except OSError:
         return False
 
