@@ -205,6 +205,30 @@ def test_a_damaged_name_in_h5benchs_csv_is_counted(tmp_path: Path, name: str) ->
     assert "a line that h5bench does not write" in said and "read.csv:" in said
 
 
+@pytest.mark.parametrize(
+    "right, wrong",
+    [
+        ("operation, read", "operation, reae"),
+        ("ranks, 4", "ranks, t"),
+        ("data, YES", "data, YEC"),
+        ("5.000, GB", "5.000, GR"),
+        ("1.155, seconds", "1.1%5, seconds"),
+        ("6.349, seconds", "6.349, secondr"),
+    ],
+)
+def test_a_damaged_value_in_h5benchs_csv_is_unknown_and_counted(
+    tmp_path: Path, right: str, wrong: str
+) -> None:
+    whole = (FIXTURES / "bench/h5bench-read.csv").read_text()
+    assert right in whole
+    (tmp_path / "read.csv").write_text(whole.replace(right, wrong))
+    measured = readers.read(tmp_path / "read.csv", "h5bench")
+    (said,) = measured.protocol.notes
+    assert "a line that h5bench does not write" in said and "read.csv:" in said
+    assert [one.value for one in measured.cells] == [4.33 * GIB, 2.126 * GIB]
+    assert {one.operation for one in measured.cells} == {"unknown" if "reae" in wrong else "read"}
+
+
 def test_a_damaged_rate_of_h5bench_is_counted(tmp_path: Path) -> None:
     whole = OLD.format(ranks=4, observed="1280.000")
     for right, wrong in (("Observed write", "Observef write"), ("1280.000 MB/sec", "1280.000 MB/{")):

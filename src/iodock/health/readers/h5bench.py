@@ -135,26 +135,37 @@ def _from_csv(source: Source) -> Iterator[_Run]:
             yield run
             run, seen = _Run(), set()
         seen.add(name)
-        if name in ("ranks", "num ranks"):
-            run.ranks = whole(value) or None
-        elif name == "operation":
-            run.operation = value.split("_")[0] or None
-        elif name in ("collective data", "collectivewrite"):
-            run.collective = value.lower()
-        elif found := _CSV_TOTAL.match(name):
-            run.operation, run.volume = run.operation or found[1], size(f"{value} {unit}")
-        elif found := _CSV_TIME.match(name):
-            run.seconds[found[1]] = duration(value)
-        elif found := _CSV_RATE.match(name):
+        if found := _CSV_RATE.match(name):
             run.operation = run.operation or found[2]
             prefix = re.match(r"([KMGTP]?)B/s(?:ec)?$", unit)
             if prefix is None:
                 source.doubts.count("a rate without its unit", name, source.at(line))
             else:
                 _add_rate(run, found[1], value, prefix[1], source, line)
-        elif not _CSV_OTHER.fullmatch(name):
-            source.doubts.count("a line that h5bench does not write", "a name", source.at(line))
+        elif not _has_setting(run, name, value, unit):
+            source.doubts.count("a line that h5bench does not write", "its name or value", source.at(line))
     yield run
+
+
+def _has_setting(run: _Run, name: str, value: str, unit: str) -> bool:
+    """Adds what a line of a CSV says beside the rates. False for what h5bench does not write there."""
+    if name in ("ranks", "num ranks"):
+        run.ranks = whole(value) or None
+        return run.ranks is not None
+    if name == "operation":
+        operation = value.split("_")[0]
+        run.operation = operation if re.fullmatch(_OPERATION, operation) else "unknown"
+        return run.operation != "unknown"
+    if name in ("collective data", "collectivewrite"):
+        run.collective = value.lower() if value in ("YES", "NO") else None
+        return run.collective is not None
+    if found := _CSV_TOTAL.match(name):
+        run.operation, run.volume = run.operation or found[1], size(f"{value} {unit}")
+        return run.volume is not None
+    if found := _CSV_TIME.match(name):
+        run.seconds[found[1]] = duration(value) if unit in ("sec", "seconds") else None
+        return run.seconds[found[1]] is not None
+    return _CSV_OTHER.fullmatch(name) is not None
 
 
 def _cell(run: _Run, kind: str, rate: float, source: str) -> Cell:
