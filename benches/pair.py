@@ -12,7 +12,7 @@ from iodock.casebook.case import Version
 FOLDER = Path(__file__).parent / "pairs"
 ALWAYS = frozenset({"any", "administrator"})
 """Languages of advice that fit every program."""
-KEYS = {"title", "languages", "first", "pays", "needs", "packages", "input", "before", "after", "why"}
+KEYS = {"title", "languages", "first", "pays", "needs", "packages", "input", "before", "after", "why", "cold"}
 
 
 class PairError(Exception):
@@ -41,6 +41,8 @@ class Pair:
     """Python packages, pinned in requirements.txt."""
     input: tuple[str, ...] | None = None
     """Command that makes the input, in the working folder."""
+    cold: tuple[str, ...] = ()
+    """Input that is not in the page cache when a run begins."""
 
 
 def every() -> list[Pair]:
@@ -77,6 +79,7 @@ def _pair(folder: Path, raw: dict[str, Any]) -> Pair:
         needs=tuple(raw.get("needs", ())),
         packages=tuple(raw.get("packages", ())),
         input=tuple(raw["input"]) if "input" in raw else None,
+        cold=tuple(raw.get("cold", ())),
     )
 
 

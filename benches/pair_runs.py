@@ -18,6 +18,12 @@ from typing import Any
 from labelled_runs import Failed, Unrunnable, checked
 from pair import FOLDER, Pair
 
+from iodock.diagnosis import diagnose
+from iodock.language import language_in
+from iodock.settings import Settings
+from iodock.store import Store
+from iodock.views.diagnosis_json import diagnosis_json
+
 REQUIREMENTS = FOLDER / "requirements.txt"
 SIDES = ("before", "after")
 
@@ -74,9 +80,9 @@ def measure(pair: Pair, folder: Path, turns: int) -> Measured:
     try:
         if missing := lacking(pair):
             raise Unrunnable(f"no {', '.join(missing)}")
-        # `python3` is the one with the pairs' packages, also in scripts.
-        path = f"{python_folder()}:{os.environ['PATH']}" if pair.packages else os.environ["PATH"]
-        _measure(measured, folder, turns, {"PATH": path})
+        # In scripts, too, `python3` is the one with the pairs' packages, or else the one that runs this.
+        python = python_folder() if pair.packages else Path(sys.executable).parent
+        _measure(measured, folder, turns, {"PATH": f"{python}:{os.environ['PATH']}"})
     except Unrunnable as reason:
         measured.skipped = str(reason)
     except Failed as error:
@@ -93,41 +99,49 @@ def _measure(measured: Measured, folder: Path, turns: int, variables: Mapping[st
     for version in versions.values():
         if version.compile:
             checked(version.compile, work, "compile", variables)
-    made = _names(work)
+    place = Place(work, frozenset(path.name for path in work.iterdir()), pair.cold, variables)
     # What is read for the first time (programs, libraries, input) is read before anything is measured.
-    printed = {side: _run(versions[side].run, side, work, made, variables)[1] for side in SIDES}
+    printed = {side: place.run(versions[side].run, side)[1] for side in SIDES}
     if printed["before"] != printed["after"]:
         raise Failed("the two versions print different results")
     for turn in range(1, turns + 1):
         for side in SIDES if turn % 2 else SIDES[::-1]:
-            measured.alone[side].append(_run(versions[side].run, side, work, made, variables)[0])
-        for side in SIDES if turn % 2 else SIDES[::-1]:
+            measured.alone[side].append(place.run(versions[side].run, side)[0])
             store = folder / f"{side}-{turn}.iodock"
             command = [iodock(), "record", "--quiet", "-o", str(store), "--", *versions[side].run]
-            _run(command, f"record {side}", work, made, variables)
+            place.run(command, f"record {side}")
             found = _diagnosis(store)
             measured.found[side].append(found)
             measured.recorded[side].append(found["verdict"]["wall_seconds"])
 
 
-def _run(
-    command: Sequence[str], what: str, work: Path, made: frozenset[str], variables: Mapping[str, str]
-) -> tuple[float, str]:
-    """Seconds, and what it printed. Files that it made are gone afterwards."""
-    begun = time.monotonic()
-    printed = checked(command, work, what, variables)
-    seconds = time.monotonic() - begun
-    for name in _names(work) - made:
-        path = work / name
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    return seconds, printed
+@dataclass(frozen=True)
+class Place:
+    """Where a pair's programs run, and in what state each of them finds it."""
 
+    work: Path
+    made: frozenset[str]
+    """What lay there at first: all else is taken away after each run."""
+    cold: tuple[str, ...]
+    variables: Mapping[str, str]
 
-def _names(work: Path) -> frozenset[str]:
-    return frozenset(path.name for path in work.iterdir())
+    def run(self, command: Sequence[str], what: str) -> tuple[float, str]:
+        """Seconds, and what it printed. Raises Failed."""
+        for name in self.cold:
+            with (self.work / name).open("rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        begun = time.monotonic()
+        printed = checked(command, self.work, what, self.variables)
+        seconds = time.monotonic() - begun
+        for path in self.work.iterdir():
+            if path.name in self.made:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        return seconds, printed
 
 
 def iodock() -> str:
@@ -135,6 +149,8 @@ def iodock() -> str:
 
 
 def _diagnosis(store: Path) -> dict[str, Any]:
-    command = [iodock(), "diagnose", store.name, "--format", "json", "--lang", "en"]
-    found: dict[str, Any] = json.loads(checked(command, store.parent, "diagnose"))
+    """What `iodock diagnose --format json` says, without the seconds that another start of Python takes."""
+    with Store.open(store) as opened:
+        text = diagnosis_json(diagnose(opened, Settings()), language_in("en"))
+    found: dict[str, Any] = json.loads(text)
     return found

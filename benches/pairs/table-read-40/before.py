@@ -3,7 +3,7 @@
 import numpy as np
 
 rng = np.random.default_rng(17)
-np.savetxt("catalogue.txt", np.column_stack([rng.uniform(0, 2, 20000), rng.normal(22, 1, 20000)]), fmt="%.5f")
+np.savetxt("catalogue.txt", np.column_stack([rng.uniform(0, 2, 15000), rng.normal(22, 1, 15000)]), fmt="%.5f")
 
 for number in range(40):
     low, high = 0.05 * number, 0.05 * (number + 1)

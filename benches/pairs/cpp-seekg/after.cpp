@@ -1,0 +1,36 @@
+// Charge in the inner volume: a class that gives one hit after the other.
+#include <cstdint>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+struct Hit { std::int64_t number; double x, y, z, charge; };
+
+class HitFile {
+public:
+    explicit HitFile(const std::string &name) : in(name, std::ios::binary) {
+        in.seekg(0, std::ios::end);
+        count = static_cast<long>(in.tellg()) / static_cast<long>(sizeof(Hit));
+        in.seekg(0);
+    }
+    long size() const { return count; }
+    Hit next() {
+        Hit hit;
+        in.read(reinterpret_cast<char *>(&hit), sizeof hit);
+        return hit;
+    }
+
+private:
+    std::ifstream in;
+    long count;
+};
+
+int main() {
+    HitFile hits("hits.raw");
+    double inner = 0;
+    for (long n = 0; n < hits.size(); ++n) {
+        const Hit hit = hits.next();
+        if (hit.x * hit.x + hit.y * hit.y < 100 * 100) inner += hit.charge;
+    }
+    std::cout << inner << "\n";
+}

@@ -1,0 +1,20 @@
+"""Parameter scan of a logistic map, split among ranks: a file for each rank."""
+
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+total = 0.0
+orbits = []
+for number in range(comm.rank, 3000, comm.size):
+    r, x = 2.8 + 1.2 * number / 3000, 0.4
+    orbit = np.empty(64)
+    for step in range(64):
+        x = r * x * (1 - x)
+        orbit[step] = x
+    orbits.append(orbit)
+    total += orbit[-1]
+np.save(f"scan{comm.rank}.npy", orbits)
+total = comm.reduce(total)
+if comm.rank == 0:
+    print(f"{total:.6f}")

@@ -1,0 +1,15 @@
+"""Brightness of all frames: the folder is listed again when what was there is done."""
+
+import os
+
+done = set()
+total = 0
+while True:
+    waiting = [name for name in sorted(os.listdir("frames")) if name not in done]
+    if not waiting:
+        break
+    for name in waiting:
+        with open(os.path.join("frames", name), "rb") as frame:
+            total += sum(frame.read())
+        done.add(name)
+print(total, len(done))

@@ -1,0 +1,8 @@
+"""A catalogue of 200 MB in pages of 32 kB: a star's spectrum each."""
+
+import numpy as np
+
+rng = np.random.default_rng(6)
+with open("spectra.bin", "wb") as out:
+    for _ in range(6000):
+        rng.random(8192, dtype="f4").tofile(out)
