@@ -38,11 +38,16 @@ class Pair:
     needs: tuple[str, ...] = ()
     """Programs that must be there, beside compilers and what is run."""
     packages: tuple[str, ...] = ()
-    """Python packages, pinned in requirements.txt."""
+    """Python packages, pinned in requirements.txt: advice may be for these, too."""
     input: tuple[str, ...] | None = None
     """Command that makes the input, in the working folder."""
     cold: tuple[str, ...] = ()
     """Input that is not in the page cache when a run begins."""
+
+    @property
+    def fitting(self) -> frozenset[str]:
+        """Languages and libraries that advice may be for."""
+        return self.languages | ALWAYS | frozenset(self.packages)
 
 
 def every() -> list[Pair]:

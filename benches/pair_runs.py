@@ -26,6 +26,8 @@ from iodock.views.diagnosis_json import diagnosis_json
 
 REQUIREMENTS = FOLDER / "requirements.txt"
 SIDES = ("before", "after")
+TIMES = "times.json"
+"""Seconds of the unrecorded runs, beside the stores of the recorded ones."""
 
 
 @dataclass
@@ -74,15 +76,15 @@ def lacking(pair: Pair) -> list[str]:
     return [name for name in dict.fromkeys(wanted) if shutil.which(name) is None]
 
 
-def measure(pair: Pair, folder: Path, turns: int) -> Measured:
-    """Runs a pair in FOLDER, which is empty; what is missing or goes wrong stands in the answer."""
+def measure(pair: Pair, folder: Path, stores: Path, turns: int) -> Measured:
+    """Runs a pair in FOLDER, records it into STORES (both new); the answer says what is missing or failed."""
     measured = Measured(pair)
     try:
         if missing := lacking(pair):
             raise Unrunnable(f"no {', '.join(missing)}")
         # In scripts, too, `python3` is the one with the pairs' packages, or else the one that runs this.
         python = python_folder() if pair.packages else Path(sys.executable).parent
-        _measure(measured, folder, turns, {"PATH": f"{python}:{os.environ['PATH']}"})
+        _measure(measured, folder / "work", stores, turns, {"PATH": f"{python}:{os.environ['PATH']}"})
     except Unrunnable as reason:
         measured.skipped = str(reason)
     except Failed as error:
@@ -90,8 +92,19 @@ def measure(pair: Pair, folder: Path, turns: int) -> Measured:
     return measured
 
 
-def _measure(measured: Measured, folder: Path, turns: int, variables: Mapping[str, str]) -> None:
-    pair, work = measured.pair, folder / "work"
+def diagnosed_again(pair: Pair, stores: Path) -> Measured:
+    """What was measured and recorded into STORES before, with diagnoses of now."""
+    measured = Measured(pair)
+    if (stores / TIMES).exists():
+        measured.alone = json.loads((stores / TIMES).read_text(encoding="utf-8"))
+        _diagnose(measured, stores)
+    else:
+        measured.skipped = "nothing was kept of it"
+    return measured
+
+
+def _measure(measured: Measured, work: Path, stores: Path, turns: int, variables: Mapping[str, str]) -> None:
+    pair = measured.pair
     shutil.copytree(pair.folder, work)
     versions = {"before": pair.before, "after": pair.after}
     if pair.input:
@@ -107,10 +120,17 @@ def _measure(measured: Measured, folder: Path, turns: int, variables: Mapping[st
     for turn in range(1, turns + 1):
         for side in SIDES if turn % 2 else SIDES[::-1]:
             measured.alone[side].append(place.run(versions[side].run, side)[0])
-            store = folder / f"{side}-{turn}.iodock"
+            store = stores / f"{side}-{turn}.iodock"
             command = [iodock(), "record", "--quiet", "-o", str(store), "--", *versions[side].run]
             place.run(command, f"record {side}")
-            found = _diagnosis(store)
+    (stores / TIMES).write_text(json.dumps(measured.alone), encoding="utf-8")
+    _diagnose(measured, stores)
+
+
+def _diagnose(measured: Measured, stores: Path) -> None:
+    for side in SIDES:
+        for turn in range(1, len(measured.alone[side]) + 1):
+            found = _diagnosis(stores / f"{side}-{turn}.iodock")
             measured.found[side].append(found)
             measured.recorded[side].append(found["verdict"]["wall_seconds"])
 

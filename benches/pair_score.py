@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pair import ALWAYS, Pair
+from pair import Pair
 from pair_runs import Measured
 
 WIDER = 1.5
@@ -16,7 +16,6 @@ WIDER = 1.5
 GONE = 0.5
 """A finding has been mended if less than this part of its cost is left."""
 RANKS = ("note", "low", "medium", "high")
-GOALS = {"first": "22 of 24", "languages": "all", "inside": "20 of 24", "time": "all", "silent": "9 of 10"}
 
 Finding = dict[str, Any]
 
@@ -29,7 +28,7 @@ class Judgement:
     first: str
     """Rule of the first finding above a note, of most runs; empty: there was none."""
     wrong_languages: tuple[str, ...]
-    """`rule: language` of advice that does not fit the program."""
+    """`language (rule)` of advice that does not fit the program."""
     before: float
     after: float
     gain: float
@@ -39,7 +38,9 @@ class Judgement:
     """Least and most, summed over the findings that mending removed; None: nothing was promised."""
     io_seconds: float
     """Of the recorded version before."""
-    most: float | None
+    work_seconds: float
+    """Work of program and libraries around the calls, which the findings say goes with them."""
+    most: float
     """The upper ends of all findings' gains together."""
     severity: str
     """The highest that any run gave."""
@@ -59,7 +60,12 @@ class Judgement:
     @property
     def within_io_time(self) -> bool:
         """Whether no more is promised than the time that the run spent in I/O."""
-        return self.most is None or self.most <= self.io_seconds
+        return self.most <= self.io_seconds
+
+    @property
+    def within_what_could_go(self) -> bool:
+        """The same, with the work around the calls."""
+        return self.most <= self.io_seconds + self.work_seconds
 
     @property
     def is_silent(self) -> bool:
@@ -88,6 +94,7 @@ def judged(measured: Measured) -> Judgement:
         if is_promised
         else None,
         io_seconds=_median(found["verdict"]["io_seconds"] or 0.0 for found in befores),
+        work_seconds=_median(_work(found) for found in befores),
         most=_median(_most(found) for found in befores),
         severity=max(severities, key=RANKS.index, default=""),
         found=tuple(_told(one) for one in befores[0]["findings"]),
@@ -109,10 +116,10 @@ def _first(found: dict[str, Any]) -> str:
 
 def _wrong(found: dict[str, Any], pair: Pair) -> set[str]:
     return {
-        f"{one['rule']}: {advice['language']}"
+        f"{advice['language']} ({one['rule']})"
         for one in found["findings"]
         for advice in one["advice"]
-        if advice["language"] not in pair.languages | ALWAYS
+        if advice["language"] not in pair.fitting
     }
 
 
@@ -135,6 +142,10 @@ def _most(found: dict[str, Any]) -> float:
     return sum(one["gain"][1] for one in _worth(found) if one["gain"])
 
 
+def _work(found: dict[str, Any]) -> float:
+    return sum(one.get("work_seconds") or 0.0 for one in _worth(found))
+
+
 def _told(one: Finding) -> str:
     gain = f" {one['gain'][0]:.2f}-{one['gain'][1]:.2f} s" if one["gain"] else ""
     return f"{one['rule']} ({one['severity']}{gain})"
@@ -149,8 +160,8 @@ FAULT_HEADER = [
     "recorded",
     "promised",
     "inside",
-    "I/O",
-    "no more than it",
+    "I/O + work",
+    "promised at most",
 ]
 QUIET_HEADER = ["program", "before -> after", "gain", "recorded", "highest severity", "found"]
 
@@ -168,8 +179,8 @@ def fault_row(one: Judgement) -> list[str]:
         f"{one.recorded_gain:.2f} s",
         "-" if one.promised is None else f"{one.promised[0]:.2f} to {one.promised[1]:.2f} s",
         _yes(one.inside),
-        f"{one.io_seconds:.2f} s",
-        _yes(one.within_io_time) if one.within_io_time else f"no: {one.most:.2f} s",
+        f"{one.io_seconds:.2f} + {one.work_seconds:.2f} s",
+        f"{one.most:.2f} s{'' if one.within_what_could_go else ': too much'}",
     ]
 
 
@@ -194,11 +205,16 @@ def totals(judgements: Sequence[Judgement]) -> list[list[str]]:
     faults = [one for one in judgements if one.pair.pays]
     quiet = [one for one in judgements if not one.pair.pays]
     asked = [
-        ("first finding right", [one.first_right for one in faults], GOALS["first"]),
+        ("first finding right", [one.first_right for one in faults], "22 of 24"),
         ("advice in the program's languages only", [not one.wrong_languages for one in judgements], "all"),
-        (f"gain inside the range, widened by {WIDER}", [one.inside for one in faults], GOALS["inside"]),
-        ("no more promised than I/O time", [one.within_io_time for one in faults], GOALS["time"]),
-        ("nothing above a note where it does not pay", [one.is_silent for one in quiet], GOALS["silent"]),
+        (f"gain inside the range, widened by {WIDER}", [one.inside for one in faults], "20 of 24"),
+        (
+            "no more promised than I/O and its work",
+            [one.within_what_could_go for one in faults],
+            "all",
+        ),
+        ("no more promised than I/O alone", [one.within_io_time for one in faults], "-"),
+        ("nothing above a note where it does not pay", [one.is_silent for one in quiet], "9 of 10"),
     ]
     rows = [["what", "reached", "goal"]]
     return rows + [[what, f"{sum(values)} of {len(values)}", goal] for what, values, goal in asked]

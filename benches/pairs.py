@@ -9,7 +9,6 @@ A pair is a folder in benches/pairs; docs/explanation/pairs.md says what stands 
 from __future__ import annotations
 
 import argparse
-import json
 import shutil
 import sys
 import tempfile
@@ -22,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tools"))
 import pair_score
 from labelled import as_markdown, as_text
 from pair import Pair, PairError, every
-from pair_runs import Measured, measure
+from pair_runs import Measured, diagnosed_again, measure
 
 TURNS = 5
 
@@ -40,33 +39,28 @@ def measured(pairs: Sequence[Pair], options: argparse.Namespace) -> Iterator[Mea
     """Measures one pair after the other, and says so on stderr."""
     with working_folder(options.dir) as whole:
         for pair in pairs:
-            folder = whole / pair.name
-            folder.mkdir()
-            one = measure(pair, folder, options.runs)
-            if options.keep:
-                keep(one, folder, options.keep)
-            shutil.rmtree(folder)
+            if options.again:
+                one = diagnosed_again(pair, options.keep / pair.name)
+            else:
+                one = _measured_in(whole / pair.name, pair, options)
             state = f"skipped: {one.skipped}" if one.skipped else one.error or _told(one)
             print(f"{pair.name}: {state}", file=sys.stderr, flush=True)
             yield one
+
+
+def _measured_in(folder: Path, pair: Pair, options: argparse.Namespace) -> Measured:
+    stores = (options.keep.resolve() / pair.name) if options.keep else folder / "stores"
+    shutil.rmtree(stores, ignore_errors=True)
+    stores.mkdir(parents=True)
+    one = measure(pair, folder, stores, options.runs)
+    shutil.rmtree(folder, ignore_errors=True)
+    return one
 
 
 def _told(one: Measured) -> str:
     judged = pair_score.judged(one)
     promised = "nothing" if judged.promised is None else "{:.2f} to {:.2f} s".format(*judged.promised)
     return f"{judged.before:.2f} -> {judged.after:.2f} s, promised {promised}; {', '.join(judged.found)}"
-
-
-def keep(one: Measured, folder: Path, into: Path) -> None:
-    """Stores and diagnoses, for who wants to look at them."""
-    target = into / one.pair.name
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
-    for store in folder.glob("*.iodock"):
-        shutil.move(store, target / store.name)
-    for side, diagnoses in one.found.items():
-        for number, found in enumerate(diagnoses, 1):
-            (target / f"{side}-{number}.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def printed(all_measured: Sequence[Measured], form: str) -> str:
@@ -103,7 +97,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--runs", type=int, default=TURNS, help=f"alternations; default: {TURNS}")
     parser.add_argument("--format", choices=["text", "markdown"], default="text")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep stores and diagnoses in DIR/NAME")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the stores in DIR/NAME")
+    parser.add_argument("--again", action="store_true", help="diagnose what --keep kept, and run nothing")
     parser.add_argument("--dir", type=Path, help="where the programs work; default: a temporary folder")
     return parser.parse_args(argv)
 
@@ -119,6 +114,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = set(options.only) - {pair.name for pair in pairs}
     if unknown:
         print(f"error: no pair is named {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    if options.again and not options.keep:
+        print("error: --again needs --keep DIR", file=sys.stderr)
         return 2
     chosen = [pair for pair in pairs if not options.only or pair.name in options.only]
     done = list(measured(chosen, options))

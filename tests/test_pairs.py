@@ -70,6 +70,13 @@ def test_right_advice() -> None:
     assert one.first_right and one.inside and one.within_io_time and not one.wrong_languages
 
 
+def test_work_around_the_calls_could_go_too() -> None:
+    more = finding("bytewise-read", "high", (0.8, 1.8), "C")
+    assert not judged(measured(more)).within_what_could_go
+    one = judged(measured(more | {"work_seconds": 0.4}))
+    assert one.within_what_could_go and not one.within_io_time
+
+
 def test_wrong_advice() -> None:
     right, left = (
         finding("seek-storm", "low", (0.1, 1.6), "C++"),
@@ -77,9 +84,16 @@ def test_wrong_advice() -> None:
     )
     one = judged(measured(left, right, after=(left,)))
     assert one.promised == (0.1, 1.6)
-    assert one.wrong_languages == ("seek-storm: C++",)
+    assert one.wrong_languages == ("C++ (seek-storm)",)
     assert not one.first_right and not one.within_io_time
-    assert [row[1] for row in totals([one])[1:]] == ["0 of 1", "0 of 1", "1 of 1", "0 of 1", "0 of 0"]
+    assert [row[1] for row in totals([one])[1:]] == [
+        "0 of 1",
+        "0 of 1",
+        "1 of 1",
+        "0 of 1",
+        "0 of 1",
+        "0 of 0",
+    ]
 
 
 def test_notes_promise_nothing() -> None:
@@ -93,6 +107,9 @@ def test_the_command_runs_a_pair(tmp_path: Path, capsys: pytest.CaptureFixture[s
     options = ["--runs", "1", "--dir", str(tmp_path / "work"), "--keep", str(keep), "--format", "markdown"]
     assert pairs.main(["--only", "c-bytewise", *options]) == 0
     assert "| c-bytewise | " in capsys.readouterr().out
-    assert (keep / "c-bytewise" / "before-1.json").is_file()
+    assert (keep / "c-bytewise" / "before-1.iodock").is_dir()
     assert not list((tmp_path / "work").iterdir())
+    assert pairs.main(["--only", "c-bytewise", "--again", "--keep", str(keep)]) == 0
+    assert "c-bytewise" in capsys.readouterr().out
     assert pairs.main(["--only", "nothing"]) == 2
+    assert pairs.main(["--again"]) == 2
