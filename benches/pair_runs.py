@@ -11,6 +11,7 @@ import sys
 import time
 import venv
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from iodock.diagnosis import diagnose
 from iodock.language import language_in
 from iodock.settings import Settings
 from iodock.store import Store
+from iodock.store.manifest import read_manifest
 from iodock.views.diagnosis_json import diagnosis_json
 
 REQUIREMENTS = FOLDER / "requirements.txt"
@@ -38,7 +40,7 @@ class Measured:
     alone: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     recorded: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     found: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {side: [] for side in SIDES})
-    """Diagnoses, as `iodock diagnose --format json` gives them."""
+    """Diagnoses, as `iodock diagnose --format json` gives them; of the mended version one."""
     skipped: str = ""
     error: str = ""
 
@@ -130,9 +132,11 @@ def _measure(measured: Measured, work: Path, stores: Path, turns: int, variables
 def _diagnose(measured: Measured, stores: Path) -> None:
     for side in SIDES:
         for turn in range(1, len(measured.alone[side]) + 1):
-            found = _diagnosis(stores / f"{side}-{turn}.iodock")
-            measured.found[side].append(found)
-            measured.recorded[side].append(found["verdict"]["wall_seconds"])
+            store = stores / f"{side}-{turn}.iodock"
+            measured.recorded[side].append((read_manifest(store).wall_ns or 0) / 1e9)
+            # Of the mended version only what is left is wanted, which is the same each time.
+            if side == "before" or turn == 1:
+                measured.found[side].append(_diagnosis(store))
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,7 @@ class Place:
                 os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         begun = time.monotonic()
-        printed = checked(command, self.work, what, self.variables)
+        printed = checked(command, self.work, what, self.variables, _at_highest_priority)
         seconds = time.monotonic() - begun
         for path in self.work.iterdir():
             if path.name in self.made:
@@ -162,6 +166,14 @@ class Place:
             else:
                 path.unlink()
         return seconds, printed
+
+
+def _at_highest_priority() -> None:
+    """Where that is allowed, as root: other users' programs then take next to nothing of a run's time."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -20)
+        # Where sessions share the processors, priority counts only within one of them: sched(7), autogroup.
+        Path("/proc/self/autogroup").write_text("-20", encoding="ascii")
 
 
 def iodock() -> str:

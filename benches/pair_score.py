@@ -73,9 +73,9 @@ class Judgement:
 
 
 def judged(measured: Measured) -> Judgement:
-    befores, afters = measured.found["before"], measured.found["after"]
+    befores, (after,) = measured.found["before"], measured.found["after"]
     firsts = Counter(_first(found) for found in befores)
-    ranges = [_promised(before, after) for before, after in zip(befores, afters, strict=True)]
+    ranges = [_promised(before, after) for before in befores]
     known = [one for one in ranges if one is not None]
     # Where most runs promise nothing, nothing was promised.
     is_promised = len(known) * 2 > len(ranges)

@@ -59,7 +59,7 @@ def measured(*findings: dict[str, Any], after: tuple[dict[str, Any], ...] = ()) 
     verdict = {"wall_seconds": 2.2, "io_seconds": 1.5}
     one.found = {
         "before": [{"findings": findings, "verdict": verdict}] * 3,
-        "after": [{"findings": after, "verdict": verdict}] * 3,
+        "after": [{"findings": after, "verdict": verdict}],
     }
     return one
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,12 +123,17 @@ def prepare(label: Label, places: Places, folder: Path) -> None:
 
 
 def checked(
-    command: Sequence[str], folder: Path, what: str, variables: Mapping[str, str] | None = None
+    command: Sequence[str],
+    folder: Path,
+    what: str,
+    variables: Mapping[str, str] | None = None,
+    begin: Callable[[], None] | None = None,
 ) -> str:
-    """Runs a command to its end and gives its output; a failure or a hang is an error that quotes it."""
+    """Runs a command to its end and gives its output; a failure or a hang is an error that quotes it. Its
+    process calls `begin` first."""
     with subprocess.Popen(
         command, cwd=folder, env={**environment(), **(variables or {})}, text=True, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=begin,
     ) as process:  # fmt: skip
         try:
             output, errors = process.communicate(timeout=PATIENCE_SECONDS)

@@ -7,9 +7,9 @@ program chain
   integer :: i, t
   x = [(i * 1.0d0 + 0.05d0 * sin(1.7d0 * i), i = 1, n)]
   v = 0.0d0
-  allocate(history(5, 60000))
+  allocate(history(5, 12000))
   open(40, file='chain.dat', form='unformatted', status='replace')
-  do t = 1, 60000
+  do t = 1, 240000
     f = 0.0d0
     do i = 2, n
       f(i) = f(i) - tanh(x(i) - x(i-1) - 1.0d0)
@@ -17,7 +17,7 @@ program chain
     end do
     v = v + 0.01d0 * f
     x = x + 0.01d0 * v
-    history(:, t) = x(1:5)
+    if (mod(t, 20) == 0) history(:, t / 20) = x(1:5)
   end do
   write(40) history
   close(40)
