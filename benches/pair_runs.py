@@ -110,10 +110,10 @@ def _measure(measured: Measured, work: Path, stores: Path, turns: int, variables
     shutil.copytree(pair.folder, work)
     versions = {"before": pair.before, "after": pair.after}
     if pair.input:
-        checked(pair.input, work, "input", variables)
+        checked(pair.input, work, "input", variables, _at_highest_priority)
     for version in versions.values():
         if version.compile:
-            checked(version.compile, work, "compile", variables)
+            checked(version.compile, work, "compile", variables, _at_highest_priority)
     place = Place(work, frozenset(path.name for path in work.iterdir()), pair.cold, variables)
     # What is read for the first time (programs, libraries, input) is read before anything is measured.
     printed = {side: place.run(versions[side].run, side)[1] for side in SIDES}

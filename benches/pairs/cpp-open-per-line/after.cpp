@@ -12,7 +12,7 @@ static void log_line(const std::string &line) {
 }
 
 int main() {
-    const int n = 64, sweeps = 60000;
+    const int n = 64, sweeps = 200000;
     std::mt19937 engine(99);
     std::normal_distribution<double> normal;
     std::uniform_real_distribution<double> uniform(0, 1);

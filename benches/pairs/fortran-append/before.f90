@@ -1,7 +1,7 @@
 ! Zonal means of a shallow water model: the series is opened, appended to and closed each step.
 program shallow
   implicit none
-  integer, parameter :: n = 64, steps = 40000
+  integer, parameter :: n = 64, steps = 120000
   real(8) :: h(n), u(n), c
   integer :: i, t
   h = [(1.0d0 + 0.1d0 * exp(-((i - 32) / 5.0d0)**2), i = 1, n)]

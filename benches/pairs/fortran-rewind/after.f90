@@ -1,7 +1,7 @@
 ! Optical depth along a ray: the table is read once, and searched in memory.
 program ray
   implicit none
-  integer, parameter :: cells = 250, entries = 20000
+  integer, parameter :: cells = 700, entries = 20000
   real(8) :: temperature, depth, t(entries), k(entries)
   integer :: i, n
   depth = 0.0d0

@@ -1,7 +1,7 @@
 ! Optical depth along a ray: the opacity of each cell is looked up in the table's file.
 program ray
   implicit none
-  integer, parameter :: cells = 250
+  integer, parameter :: cells = 700
   real(8) :: temperature, depth, t, k
   integer :: i, status
   depth = 0.0d0

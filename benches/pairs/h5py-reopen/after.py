@@ -3,7 +3,7 @@
 import h5py
 import numpy as np
 
-steps, modes = 600, 64
+steps, modes = 1500, 64
 amplitude = np.full(modes, 1e-6)
 rates = np.linspace(-0.01, 0.02, modes)
 with h5py.File("modes.h5", "w") as out:

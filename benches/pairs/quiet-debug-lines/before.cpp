@@ -9,12 +9,12 @@ int main() {
     for (int n = 0; n < 400; ++n) {
         const double r = 3.5 + 0.5 * n / 400;
         double x = 0.3, exponent = 0;
-        for (int step = 0; step < 100000; ++step) {
+        for (int step = 0; step < 200000; ++step) {
             x = r * x * (1 - x);
             exponent += std::log(std::fabs(r * (1 - 2 * x)) + 1e-300);
         }
-        out << r << " " << exponent / 100000 << std::endl;
-        sum += exponent / 100000;
+        out << r << " " << exponent / 200000 << std::endl;
+        sum += exponent / 200000;
     }
     std::cout << sum << "\n";
 }
