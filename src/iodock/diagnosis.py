@@ -11,7 +11,6 @@ from iodock.errors import RequestError
 from iodock.findings import (
     IO_FINE,
     MOST_FILES,
-    Advice,
     Diagnosis,
     Finding,
     Gain,
@@ -28,6 +27,7 @@ from iodock.relations.selection import select
 from iodock.rules import costs, slow_call, tracing, typical
 from iodock.rules.asking import candidates_of
 from iodock.rules.base import Candidate, Facts, Rule
+from iodock.rules.languages import advice_for
 from iodock.settings import Settings, SeverityLimits, load
 from iodock.store import Store
 from iodock.unseen import Unseen, says, unseen_of
@@ -160,7 +160,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         call=candidate.call,
         evidence=candidate.evidence,
         query=candidate.query,
-        advice=_advice(candidate.advice or rule.advice, facts),
+        advice=advice_for(candidate.advice or rule.advice, candidate, facts),
         fine_when=Message(rule.fine_when),
         case=rule.case,
     )
@@ -230,12 +230,6 @@ def _by_calls(candidate: Candidate, facts: Facts) -> Severity:
     if share >= 0.3:
         return Severity.MEDIUM
     return Severity.LOW if share >= 0.05 else Severity.NOTE
-
-
-def _advice(advice: Sequence[Advice], facts: Facts) -> tuple[Advice, ...]:
-    """What fits the languages that the run shows signs of; C for a program that shows none."""
-    seen = facts.languages or frozenset({"C"})
-    return tuple(one for one in advice if one.language in seen | {"any", "administrator"})
 
 
 def _without_symptoms(found: Sequence[tuple[Finding, frozenset[str]]]) -> list[Finding]:

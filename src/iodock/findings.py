@@ -68,6 +68,17 @@ class Advice:
     language: str
     """`any`, `C`, `C++`, `Fortran`, `Python`, `shell`, `MPI-IO`, `HDF5` or `administrator`."""
     message: Message
+    library: str | None = None
+    """Of the language, which it is about: only for programs that use it."""
+    program: str | None = None
+    """Where programs of several languages share a fault: the one that this is for."""
+
+    @property
+    def heading(self) -> str:
+        """`C++`; `Python, pandas`; empty where it is for all."""
+        if self.language == "any":
+            return ""
+        return self.language if self.library is None else f"{self.language}, {self.library}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +176,10 @@ class Diagnosis:
         def message(one: Message) -> Message:
             return replace(one, values=scalars(one.values))
 
+        def advice(one: Advice) -> Advice:
+            program = None if one.program is None else change(one.program)
+            return replace(one, message=message(one.message), program=program)
+
         def finding(one: Finding) -> Finding:
             return replace(
                 one,
@@ -173,7 +188,7 @@ class Diagnosis:
                 files=tuple(map(change, one.files)),
                 evidence=scalars(one.evidence),
                 query=change(one.query),
-                advice=tuple(replace(advice, message=message(advice.message)) for advice in one.advice),
+                advice=tuple(map(advice, one.advice)),
                 fine_when=message(one.fine_when),
             )
 

@@ -47,7 +47,7 @@ def explanations() -> list[Explanation]:
 
 def rule_page(rule: Rule) -> list[tuple[str, str]]:
     """The manual page of a rule: heading (empty for the advice of any language) and text, English."""
-    advice = [("" if one.language == "any" else one.language, one.message.text) for one in rule.advice]
+    advice = [(one.heading, one.message.text) for one in rule.advice]
     return [
         ("What it looks for", rule.looks_for),
         ("Why it hurts", rule.why),

@@ -285,6 +285,10 @@ impl CommandTable {
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
+    /// The task and the path of each exec, in order.
+    pub fn paths(&self) -> impl Iterator<Item = (u32, &[u8])> {
+        self.entries.iter().map(|entry| (entry.utid, self.texts.get(entry.path)))
+    }
     /// Keeps a text for [`CommandTable::push`]; callers share equal texts.
     pub fn add_text(&mut self, text: &[u8]) -> u32 {
         self.texts.push(text)

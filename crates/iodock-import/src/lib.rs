@@ -5,6 +5,7 @@
 
 mod beside;
 mod error;
+mod executables;
 mod faults;
 mod import;
 mod logs;

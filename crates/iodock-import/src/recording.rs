@@ -8,7 +8,7 @@ use crate::merge::Stream;
 use crate::mounts::place_files;
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
-use crate::{pages, ImportError};
+use crate::{executables, pages, ImportError};
 use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
 use iodock_journal::JournalReader;
 use iodock_preload::calls::Usages;
@@ -64,6 +64,7 @@ pub fn finish_recording(
             pages::write(&calls, space as u16, known, &mut writer, &mut imported.losses)?;
         }
     }
+    writer.write_executables(&executables::rows(&imported.tracked.tables))?;
     let mut manifest = manifest;
     complete(&mut manifest, &parts, hosts, &mut imported);
     let mut summary = summary_of(&imported);

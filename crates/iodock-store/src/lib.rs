@@ -31,5 +31,5 @@ pub use manifest::{
     SCHEMA_VERSION,
 };
 pub use table::{Cell, TableWriter, Written};
-pub use tables::{FaultRow, PagesRow};
+pub use tables::{ExecutableRow, FaultRow, PagesRow};
 pub use writer::{StoreOptions, StoreWriter};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Result<T> = std::result::Result<T, StoreError>;
 
 /// What a finished store consists of, besides manifest and journal.
-pub(crate) const TABLES: [&str; 11] = [
+pub(crate) const TABLES: [&str; 12] = [
     "events",
     "faults",
     "pages",
@@ -21,6 +21,7 @@ pub(crate) const TABLES: [&str; 11] = [
     "calls.parquet",
     "errnos.parquet",
     "mounts.parquet",
+    "executables.parquet",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

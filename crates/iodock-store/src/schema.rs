@@ -110,6 +110,15 @@ pub const MOUNTS: &str = "message mounts {
     optional binary host (STRING);
 }";
 
+pub const EXECUTABLES: &str = "message executables {
+    required binary path (STRING);
+    optional binary real_path (STRING);
+    required binary kind (STRING);
+    optional binary interpreter (STRING);
+    required group languages (LIST) { repeated group list { required binary element (STRING); } }
+    required group libraries (LIST) { repeated group list { required binary element (STRING); } }
+}";
+
 pub const SAMPLES: &str = "message samples {
     required int64 ts;
     optional binary host (STRING);

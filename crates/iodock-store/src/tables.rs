@@ -5,6 +5,7 @@ use crate::error::StoreError;
 use crate::schema;
 use crate::table::{Cell, TableWriter, Written};
 use iodock_event::{CallId, CallTotal, ErrnoId, FaultKind, Mount, PageCause, Sample, Tables, NONE};
+use std::borrow::Cow;
 use std::path::Path;
 
 type Result<T> = std::result::Result<T, StoreError>;
@@ -124,6 +125,39 @@ pub fn write_total(table: &mut TableWriter, total: &CallTotal) -> Result<()> {
         quantity(total.sys_cpu),
         quantity(total.least_sys_cpu),
         quantity(total.most_sys_cpu),
+    ])
+}
+
+/// What can be told of a program's file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExecutableRow {
+    /// As in the commands.
+    pub path: String,
+    /// Without symbolic links.
+    pub real_path: Option<String>,
+    /// `elf`, `script` or `other`.
+    pub kind: &'static str,
+    /// Of a script: what follows `#!` in its first line.
+    pub interpreter: Option<String>,
+    /// Of an ELF file; none: not known.
+    pub languages: Vec<String>,
+    /// That the file itself needs, not those that they need.
+    pub libraries: Vec<String>,
+}
+
+pub fn create_executables(folder: &Path) -> Result<TableWriter> {
+    TableWriter::create(&folder.join("executables.parquet"), schema::EXECUTABLES)
+}
+
+pub fn write_executable(table: &mut TableWriter, row: &ExecutableRow) -> Result<()> {
+    let texts = |list: &[String]| list.iter().map(|text| Cow::Owned(text.clone())).collect::<Vec<_>>();
+    table.row([
+        Cell::text(&row.path),
+        Cell::optional(row.real_path.as_deref()),
+        Cell::text(row.kind),
+        Cell::optional(row.interpreter.as_deref()),
+        Cell::List(&texts(&row.languages)),
+        Cell::List(&texts(&row.libraries)),
     ])
 }
 

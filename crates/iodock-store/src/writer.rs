@@ -5,9 +5,13 @@ use crate::events::{EventTotals, EventWriter, Limits};
 use crate::manifest::Manifest;
 use crate::place::Place;
 use crate::table::TableWriter;
-use crate::tables::{create_faults, create_mounts, create_pages, create_samples, create_totals};
-use crate::tables::{write_fault, write_mount, write_pages, write_sample, write_tables, write_total};
-use crate::tables::{FaultRow, PagesRow};
+use crate::tables::{
+    create_executables, create_faults, create_mounts, create_pages, create_samples, create_totals,
+};
+use crate::tables::{
+    write_executable, write_fault, write_mount, write_pages, write_sample, write_tables, write_total,
+};
+use crate::tables::{ExecutableRow, FaultRow, PagesRow};
 use iodock_event::{CallTotal, EventColumns, Mount, Sample, Tables};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{channel, sync_channel, Receiver, SyncSender};
@@ -35,6 +39,7 @@ pub struct StoreWriter {
     faults: Option<TableWriter>,
     pages: Option<TableWriter>,
     totals: Option<TableWriter>,
+    executables: Option<TableWriter>,
     // Last, so that its folder goes after everything in it was closed.
     place: Place,
 }
@@ -59,6 +64,7 @@ impl StoreWriter {
             faults: None,
             pages: None,
             totals: None,
+            executables: None,
             place,
         })
     }
@@ -113,6 +119,18 @@ impl StoreWriter {
         pages.iter().try_for_each(|pages| write_pages(table, pages))
     }
 
+    /// Appends to the table of programs' files.
+    pub fn write_executables(&mut self, rows: &[ExecutableRow]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let table = match &mut self.executables {
+            Some(table) => table,
+            None => self.executables.insert(create_executables(self.place.folder())?),
+        };
+        rows.iter().try_for_each(|row| write_executable(table, row))
+    }
+
     /// Appends to the table of calls that are known only in sum.
     pub fn write_totals(&mut self, totals: &[CallTotal]) -> Result<()> {
         if totals.is_empty() {
@@ -139,6 +157,7 @@ impl StoreWriter {
             ("faults", &mut self.faults),
             ("pages", &mut self.pages),
             ("call_totals", &mut self.totals),
+            ("executables", &mut self.executables),
         ];
         for (name, table) in own.map(|(name, table)| (name, table.take())) {
             if let Some(table) = table {

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from iodock.relations.derived import Derived
+from iodock.relations.images import AUTHORS, IMAGE_LIBRARIES, IMAGE_USES, IMAGES, WRITTEN_IN
 from iodock.relations.processes import FILE_WORK, PROGRAMS, SIBLINGS, THREAD_IO, WORKER_IO, WORKERS
 from iodock.store import Store
 from iodock.store.folds import EventFold
@@ -293,6 +294,11 @@ DERIVED: Mapping[str, Derived] = {
     "workers": WORKERS,
     "worker_io": WORKER_IO,
     "thread_io": THREAD_IO,
+    "written_in": WRITTEN_IN,
+    "images": IMAGES,
+    "image_uses": IMAGE_USES,
+    "image_libraries": IMAGE_LIBRARIES,
+    "authors": AUTHORS,
 }
 """Name -> table."""
 

@@ -17,6 +17,7 @@ _NOT_RULES = {
     "base",
     "costs",
     "facts",
+    "languages",
     "phases",
     "places",
     "programs",

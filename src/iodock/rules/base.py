@@ -44,6 +44,9 @@ class Candidate:
     title: str | None = None
     advice: tuple[Advice, ...] | None = None
     """Both in place of the rule's own."""
+    authors: str | None = None
+    """SQL for `upid` and `count` of the processes whose programs are to be changed; None: those that made
+    such calls on these files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class Rule:
     why: str
     """Why it hurts."""
     advice: tuple[Advice, ...]
-    """What to do, in the caller's language; those of languages that the run shows no sign of are left out."""
+    """What to do, by language and library: what fits the programs that made the calls is shown."""
     fine_when: str
     """When it is fine."""
     settings: type[Any]
@@ -79,8 +82,14 @@ class Rule:
 
 
 def advise(**texts: str) -> tuple[Advice, ...]:
-    """Advice by language: `advise(any=N_("..."), c=N_("..."), python=N_("..."))`."""
-    return tuple(Advice(LANGUAGES[name], Message(text)) for name, text in texts.items())
+    """Advice by language and library: `advise(any=N_("..."), c=N_("..."), pandas=N_("..."))`."""
+    return tuple(_advice(name, Message(text)) for name, text in texts.items())
+
+
+def _advice(name: str, message: Message) -> Advice:
+    if name in LIBRARIES:
+        return Advice(LIBRARIES[name], message, name)
+    return Advice(LANGUAGES[name], message)
 
 
 LANGUAGES = {
@@ -94,3 +103,5 @@ LANGUAGES = {
     "hdf5": "HDF5",
     "administrator": "administrator",
 }
+LIBRARIES = {"numpy": "Python", "pandas": "Python", "zarr": "Python"}
+"""Libraries with advice of their own -> their language."""

@@ -176,25 +176,9 @@ FROM processes"""
             return known.kind
         return kind_of(fs_type)
 
-    @cached_property
-    def languages(self) -> frozenset[str]:
-        """Languages and interfaces that the run shows signs of, named as in `Advice.language`."""
-        return frozenset(row["language"] for row in self.rows(_LANGUAGES_SQL) if row["language"] is not None)
-
 
 _WORK_SQL = f"""WITH own AS (SELECT upid, sum(cpu_user_ns) AS cpu_ns FROM processes GROUP BY upid),
 made AS (SELECT p.upid, sum(u.count) AS calls FROM uses u JOIN processes p ON p.utid = u.utid
   WHERE u.side IN (0, 1, 3) GROUP BY p.upid)
 SELECT sum(least(o.cpu_ns, {MOST_WORK_NS} * m.calls)) / nullif(sum(m.calls), 0) AS work
 FROM made m JOIN own o ON o.upid = m.upid"""
-
-# Of what a program is made shows in the interpreters it runs and the libraries it opens.
-_LANGUAGES_SQL = r"""SELECT DISTINCT language FROM (
-SELECT CASE WHEN regexp_matches(name, '/libgfortran\.so|/libifcore|/libflang|/libfj90') THEN 'Fortran'
-  WHEN regexp_matches(name, '/libstdc\+\+\.so|/libc\+\+\.so') THEN 'C++'
-  WHEN regexp_matches(name, '/libpython|/python3?(\.[0-9]+)?/|/site-packages/') THEN 'Python'
-  WHEN regexp_matches(name, '/libhdf5') THEN 'HDF5'
-  WHEN regexp_matches(name, '/libmpi|/libfmpi|/libmpich') THEN 'MPI-IO' END AS language FROM files
-UNION ALL
-SELECT CASE WHEN regexp_matches(path, '/(ba|da|z|k|c|tc)?sh$') THEN 'shell'
-  WHEN regexp_matches(path, '/python[0-9.]*$') THEN 'Python' END AS language FROM commands)"""

@@ -109,6 +109,12 @@ RULE = Rule(
             "OPEN once before the time loop and use FLUSH(unit) in place of CLOSE and OPEN with APPEND."
         ),
         python=N_("Put the with open(...) around the loop; logging handlers keep their file open, too."),
+        numpy=N_("Give numpy.save or numpy.savetxt a file that was opened before the loop, not its name."),
+        pandas=N_(
+            "Collect the tables in a list and call pandas.concat(tables).to_csv(...) once, in place of "
+            "to_csv(mode='a') in the loop; or hand to_csv a file that is open."
+        ),
+        zarr=N_("Call zarr.open_array once before the loop, and keep the array."),
         shell=N_("Redirect the whole loop (done >> file) in place of each command in it."),
         mpi_io=N_("MPI_File_open once; MPI_File_sync where the others must see the data."),
         hdf5=N_("Keep the file open with H5Fflush, or SWMR for readers, in place of H5Fopen in each step."),

@@ -76,6 +76,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         confidence=0.85,
         wall_seconds=lived,
         gain=costs.CALLS_GO,
+        authors=_STARTED_BY,
     )
 
 
@@ -171,6 +172,8 @@ _USED_SQL = f"""SELECT f.name, count(DISTINCT p.upid) AS users FROM uses u
   JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid JOIN files f ON f.file_id = u.file_id
 WHERE f.kind IN ('file', 'regular') GROUP BY f.name ORDER BY users DESC, sum(u.count) DESC, f.name
 LIMIT {MOST_FILES}"""
+_STARTED_BY = """SELECT s.owner AS upid, count(*) AS count FROM siblings s
+WHERE s.upid IN (SELECT upid FROM storm) GROUP BY s.owner"""
 _QUERY = """SELECT c.path, count(*) AS processes, median(p.end_ts - p.start_ts) AS lifetime_ns
 FROM processes p JOIN commands c ON c.utid = p.utid GROUP BY c.path ORDER BY processes DESC"""
 _MESSAGE = N_(

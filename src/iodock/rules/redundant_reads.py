@@ -228,8 +228,14 @@ RULE = Rule(
         ),
         fortran=N_("Take REWIND and repeated OPEN out of the loop: read the arrays once and keep them."),
         python=N_("Move the reading out of the loop, or keep its result: functools.cache, a dict, an array."),
+        numpy=N_("Keep the array, or read only what is needed through numpy.load(file, mmap_mode='r')."),
+        pandas=N_("Keep the table; read_csv(usecols=[...]) and read_parquet(columns=[...]) read less."),
+        zarr=N_("Read by whole chunks: each selection reads and unpacks every chunk that it touches."),
         shell=N_("Handle all records in one awk command, in place of reading the file for each of them."),
-        hdf5=N_("Raise the chunk cache (H5Pset_chunk_cache), so that a chunk is read and unpacked once."),
+        hdf5=N_(
+            "Raise the chunk cache (H5Pset_chunk_cache; in h5py File(..., rdcc_nbytes=...)), so that a chunk "
+            "is read and unpacked once."
+        ),
     ),
     fine_when=N_(
         "The data don't fit into memory and several passes over them are needed, or a small file is looked "

@@ -259,6 +259,8 @@ RULE = Rule(
             "write every hundredth step."
         ),
         shell=N_("Don't rewrite the file in the loop; redirect the whole loop: `done > file`."),
+        pandas=N_("Collect the new rows, and write the table once or every hundredth step."),
+        zarr=N_("Write by whole chunks: a part of a chunk makes zarr read and write all of it."),
         hdf5=N_("Call H5Fflush and attribute updates rarely; extend a data set by many rows at a time."),
     ),
     fine_when=N_("A checkpoint replaces the one before it, at intervals that a lost run is worth."),

@@ -97,9 +97,13 @@ RULE = Rule(
         ),
         fortran=N_("Write whole arrays in one WRITE statement; raise the run-time library's buffer size."),
         python=N_("Open with buffering=1 << 20, don't flush each record, and don't use os.read/os.write."),
+        numpy=N_("Use array.tofile(file) or numpy.save on whole arrays, not on one row or value at a time."),
+        pandas=N_("Collect the pieces in a list, and write pandas.concat(pieces).to_csv(...) once."),
         shell=N_("Let one command handle the whole file: awk, sort or sed in place of a loop over lines."),
         mpi_io=N_("Use collective calls (MPI_File_write_all): they put the ranks' small pieces together."),
-        hdf5=N_("Write whole hyperslabs, and choose chunks of 1 MiB or more."),
+        hdf5=N_(
+            "Read and write whole hyperslabs (in h5py dataset[i:i + 1000]); choose chunks of 1 MiB or more."
+        ),
     ),
     fine_when=N_("A program answers requests one by one (a database, a log that must be complete at once)."),
     settings=Settings,

@@ -123,6 +123,12 @@ RULE = Rule(
         python=N_(
             "Use h5py, zarr with large chunks, numpy.savez or SQLite; read training data from shards (tar)."
         ),
+        numpy=N_("numpy.save one stack of all arrays; numpy.load(file, mmap_mode='r') reads parts of it."),
+        pandas=N_("Write pandas.concat(tables).to_parquet(...), with a column for each table's name."),
+        zarr=N_(
+            "Each chunk is a file: give zarr.create_array chunks= of 1 MiB or more or, in zarr 3, shards= "
+            "that hold many chunks."
+        ),
         shell=N_("Let one command write one file, with the record's name in a column."),
         mpi_io=N_("Write all ranks' pieces into one shared file with MPI_File_write_at_all."),
         hdf5=N_("One file with many datasets, or one dataset that can grow (H5Dset_extent)."),

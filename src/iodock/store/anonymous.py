@@ -255,6 +255,10 @@ def anonymous_copy(store: Path, into: Path, anonymiser: Anonymiser | None = None
                                             "name_raw": _nothing, "host": _host(names)})  # fmt: skip
     _rewrite(store, into, "processes.parquet", {"host": _host(names)})
     _rewrite(store, into, "commands.parquet", {"path": names.path, "argv": _nothing})
+    _rewrite(store, into, "executables.parquet", {
+        "path": names.path, "real_path": names.path, "interpreter": _each(names.path, str.split, " ".join),
+        "libraries": _each(names.component, list, list),
+    })  # fmt: skip
     _rewrite(store, into, "mounts.parquet", {"source": _nothing, "options": _nothing, "host": _host(names)})
     for part in sorted((store / "samples").glob("*.parquet")):
         _rewrite(store, into, f"samples/{part.name}", {"host": _host(names)})
@@ -274,6 +278,13 @@ def _mount_points(store: Path) -> set[str]:
 
 def _host(names: Anonymiser) -> Callable[[str], str]:
     return lambda text: names.word(text, "host")
+
+
+def _each(
+    change: Callable[[str], str], parts: Callable[[Any], list[str]], whole: Callable[[list[str]], Any]
+) -> Callable[[Any], Any]:
+    """Changes each part of a value."""
+    return lambda value: whole([change(part) for part in parts(value)])
 
 
 def _nothing(text: object) -> None:

@@ -121,6 +121,19 @@ COMMANDS = StoreTable(
     argv VARCHAR[] its arguments
     """),
 )
+EXECUTABLES = StoreTable(
+    "executables",
+    "executables.parquet",
+    "what the programs' files tell, where recorded live",
+    _columns("""
+    path VARCHAR the program: commands.path
+    real_path VARCHAR the same without symbolic links
+    kind VARCHAR elf, script or other
+    interpreter VARCHAR of a script: what follows #! in its first line
+    languages VARCHAR[] that an ELF file is written in, empty if it does not tell
+    libraries VARCHAR[] that an ELF file itself needs, not those that its libraries need
+    """),
+)
 CALLS = StoreTable(
     "calls",
     "calls.parquet",
@@ -209,7 +222,10 @@ PAGES = StoreTable(
     is_written BOOLEAN whether a write made them; false: they were brought in to be read; null: not known
     """),
 )
-TABLES = (EVENTS, FILES, PROCESSES, COMMANDS, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES, CALL_TOTALS)
+TABLES = (
+    *(EVENTS, FILES, PROCESSES, COMMANDS, EXECUTABLES, CALLS, ERRNOS, MOUNTS, SAMPLES, FAULTS, PAGES),
+    CALL_TOTALS,
+)
 
 STORED_DURATIONS = StoreTable(
     "stored_durations",

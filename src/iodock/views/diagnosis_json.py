@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from iodock.findings import Diagnosis, Finding
+from iodock.findings import Advice, Diagnosis, Finding
 from iodock.language import Language
 from iodock.views.diagnosis_words import say
 
@@ -56,7 +56,12 @@ def _finding(finding: Finding, text: Language) -> dict[str, Any]:
         "call": finding.call,
         "evidence": dict(finding.evidence),
         "query": finding.query,
-        "advice": [{"language": one.language, "text": say(one.message, text)} for one in finding.advice],
+        "advice": [_advice(one, text) for one in finding.advice],
         "fine_when": say(finding.fine_when, text),
         "case": finding.case,
     }
+
+
+def _advice(one: Advice, text: Language) -> dict[str, Any]:
+    said = say(one.message, text)
+    return {"language": one.language, "library": one.library, "program": one.program, "text": said}

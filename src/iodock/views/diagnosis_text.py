@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
 from iodock.views.charts.words import shorten, visible
-from iodock.views.diagnosis_words import SEVERITIES, cost_text, say
+from iodock.views.diagnosis_words import SEVERITIES, cost_text, say, whose_advice
 from iodock.views.lines import print_sentence
 from iodock.views.losses import print_losses
 
@@ -79,9 +79,8 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
         print_sentence(console, _files(finding, console.width, text), indent=3)
     for advice in finding.advice:
         said = say(advice.message, text)
-        print_sentence(
-            console, f"-> {said}" if advice.language == "any" else f"-> {advice.language}: {said}", indent=3
-        )
+        whose = whose_advice(advice, text)
+        print_sentence(console, f"-> {whose}: {said}" if whose else f"-> {said}", indent=3)
 
 
 def _files(finding: Finding, width: int, text: Language) -> str:

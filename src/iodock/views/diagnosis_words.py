@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iodock.findings import Finding, Message, Scalar, Severity
+from iodock.findings import Advice, Finding, Message, Scalar, Severity
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import visible
@@ -22,6 +22,14 @@ SEVERITIES = {
 def say(message: Message, text: Language) -> str:
     """The whole sentence."""
     return text.gettext(message.text, **shown(message.values))
+
+
+def whose_advice(advice: Advice, text: Language) -> str:
+    """`C++`; `in reduce.py (Python)` where programs of several languages share a fault; empty for all."""
+    if advice.program is None:
+        return advice.heading
+    program = visible(advice.program)
+    return text.gettext(N_("in {program} ({language})"), program=program, language=advice.heading)
 
 
 def shown(values: Mapping[str, Scalar]) -> dict[str, str]:

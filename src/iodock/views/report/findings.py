@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
-from iodock.views.diagnosis_words import SEVERITIES, cost_text, say
+from iodock.views.diagnosis_words import SEVERITIES, cost_text, say, whose_advice
 from iodock.views.report.markup import Markup, file_name, join, tag
 
 MOST_IN_FULL = 10
@@ -36,10 +36,8 @@ def _finding(finding: Finding, text: Language) -> Markup:
     )
     head = tag("h3", say(finding.title, text), " ", severity, " ", tag("code", finding.rule))
     cost = cost_text(finding, text)
-    advice = [
-        tag("li", None if one.language == "any" else tag("b", f"{one.language}: "), say(one.message, text))
-        for one in finding.advice
-    ]
+    named = [(whose_advice(one, text), say(one.message, text)) for one in finding.advice]
+    advice = [tag("li", tag("b", f"{whose}: ") if whose else None, said) for whose, said in named]
     return tag(
         "li",
         head,

@@ -1,0 +1,81 @@
+//! What the programs that were executed are made of: read from their files when a recording ends, as a recorder
+//! that is loaded into a program does not see what was mapped before.
+
+mod elf;
+
+use iodock_event::{shown, Tables};
+use iodock_store::ExecutableRow;
+use rustc_hash::FxHashSet;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// So many different programs are looked at: a build that runs its tests has fewer.
+const MOST: usize = 4096;
+/// What the kernel reads of a file to know what it is (BINPRM_BUF_SIZE).
+const HEAD_BYTES: usize = 256;
+/// O_NONBLOCK | O_NOCTTY | O_CLOEXEC: a pipe or a terminal that has taken the name is not waited for.
+const CAUTIOUS: i32 = 0o4000 | 0o400 | 0o2_000_000;
+
+/// What can be told of each program that was executed on this machine, by its path. Those that are gone or can't be
+/// read are left out.
+pub fn rows(tables: &Tables) -> Vec<ExecutableRow> {
+    let (here, mut seen) = (this_host(), FxHashSet::default());
+    let host = |utid: u32| tables.tasks.get(utid as usize).and_then(|task| tables.host(task.host));
+    let is_here = |utid: u32| host(utid).is_none_or(|host| host == here);
+    let paths = tables.commands.paths().filter(|&(utid, path)| is_here(utid) && seen.insert(path));
+    paths.take(MOST).filter_map(|(_, path)| row(path)).collect()
+}
+
+/// This machine's name, as recorders note it.
+fn this_host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim_end().to_string()
+}
+
+fn row(path: &[u8]) -> Option<ExecutableRow> {
+    // Names there are of whoever asks, or of devices.
+    if !path.starts_with(b"/") || path.starts_with(b"/proc/") || path.starts_with(b"/dev/") {
+        return None;
+    }
+    let name = Path::new(std::ffi::OsStr::from_bytes(path));
+    let mut file = OpenOptions::new().read(true).custom_flags(CAUTIOUS).open(name).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let head = head(&mut file)?;
+    let mut row = ExecutableRow {
+        path: shown(path).into_owned(),
+        real_path: std::fs::canonicalize(name)
+            .ok()
+            .map(|real| shown(real.as_os_str().as_bytes()).into_owned()),
+        ..ExecutableRow::default()
+    };
+    if let Some(line) = head.strip_prefix(b"#!") {
+        row.kind = "script";
+        row.interpreter = Some(shown(first_line(line)).into_owned());
+    } else if head.starts_with(b"\x7fELF") {
+        row.kind = "elf";
+        let found = elf::read(file).unwrap_or_default();
+        row.languages = found.languages.into_iter().map(str::to_string).collect();
+        row.libraries = found.libraries.iter().map(|name| shown(name).into_owned()).collect();
+    } else {
+        row.kind = "other";
+    }
+    Some(row)
+}
+
+fn head(file: &mut File) -> Option<Vec<u8>> {
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    file.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+fn first_line(text: &[u8]) -> &[u8] {
+    text.split(|&byte| byte == b'\n' || byte == 0).next().unwrap_or_default().trim_ascii()
+}
+
+#[cfg(test)]
+mod tests;
