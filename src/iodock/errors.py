@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+"""As typing's, whose import takes as long as Python's own start."""
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 
 class IodockError(Exception):
     """Something the user can act on. `str()` says what happened; `hint` says what to do."""
@@ -27,3 +33,12 @@ class RequestError(IodockError):
 
 class QueryError(IodockError):
     """SQL that the engine refuses."""
+
+
+def meant(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint at what was meant by NAME: the nearest of the KNOWN names, or OTHERWISE."""
+    # Recording imports this module, and its start shall cost little.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.lower(), list(known), 1)
+    return f"did you mean {near[0]}" if near else otherwise

@@ -46,9 +46,19 @@ def record(
             list(command), store, backend=backend, force=force, page_faults=page_faults, complete=complete
         )
     except _native.NativeError as error:
-        raise RecordRefused(str(error), error.hint, error.exit_status) from None
+        hint = _is_store(command[0]) or error.hint
+        raise RecordRefused(str(error), hint, error.exit_status) from None
     _holds[store] = recorded["hold"]
     return recorded
+
+
+def _is_store(program: str) -> str | None:
+    """What to do where a store was given in place of a program."""
+    from pathlib import Path
+
+    if not (Path(program) / "manifest.json").is_file():
+        return None
+    return f"it is a store: iodock diagnose {program}; record runs a program, and -o names its store"
 
 
 def attach(

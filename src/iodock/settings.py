@@ -25,7 +25,6 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
 from types import UnionType
@@ -34,7 +33,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from iodock.bounded import files
 from iodock.bounded.documents import DocumentError, from_toml
 from iodock.bounded.limits import SETTINGS
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 
 T = TypeVar("T")
 FileSystemKind = Literal["local", "network", "parallel"]
@@ -317,6 +316,6 @@ _KINDS = {
 
 
 def _unknown(what: str, name: str, known: set[str], source: Path | None) -> RequestError:
-    near = get_close_matches(name, known, 1)
-    hint = f"did you mean {near[0]}" if near else f"known: {', '.join(sorted(known))}"
-    return RequestError(f"{source}: {what} is not known", hint)
+    return RequestError(
+        f"{source}: {what} is not known", meant(name, known, f"known: {', '.join(sorted(known))}")
+    )

@@ -11,7 +11,7 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from iodock.analyses.base import Analysis, Request
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 from iodock.store import Store
 
 Answered = TypeVar("Answered")
@@ -55,7 +55,7 @@ def find(name: str) -> Analysis:
     for point in entry_points(group="iodock.analyses", name=name):
         loaded: Analysis = point.load()
         return _of_calls(loaded)
-    raise RequestError(f"no such analysis: {name}", f"analyses: {', '.join(listed())}")
+    raise RequestError(f"no such analysis: {name}", meant(name, listed(), f"analyses: {', '.join(listed())}"))
 
 
 def _of_calls(analysis: Analysis) -> Analysis:

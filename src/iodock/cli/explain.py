@@ -39,12 +39,22 @@ def command(name: str | None, quiet: bool) -> None:
             click.echo(line)
         return
     found = [entry for entry in entries if entry.name == name]
+    found = found or [entry for entry in entries if entry.name in _with_heading(name)]
     if not found:
         raise _unknown(name, [entry.name for entry in entries])
     for entry in found:
         click.echo(f"{entry.name}  ({entry.what})")
         for line in entry.text.splitlines():
             click.echo(_wrapped(line))
+
+
+def _with_heading(heading: str) -> set[str]:
+    """The columns that tables, the report and the check-up show under this heading."""
+    from iodock.language import LANGUAGES, language_in
+    from iodock.views.labels import COLUMNS
+
+    spoken = [language_in(one) for one in LANGUAGES]
+    return {name for name, label in COLUMNS.items() for one in spoken if one.gettext(label) == heading}
 
 
 def _listed(entries: list[Explanation]) -> Iterator[str]:

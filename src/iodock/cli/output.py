@@ -13,6 +13,7 @@ from iodock.errors import IodockError, RequestError
 
 DATA_FORMATS = ("table", "csv", "json", "parquet")
 CHART_FORMATS = ("png", "svg", "pdf", "html")
+_TEXTS = ("txt", "text", "out", "log")
 BINARY_FORMATS = ("parquet", "png", "pdf")
 _ELSEWHERE = "name a file elsewhere with -o"
 
@@ -23,6 +24,9 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
         chosen = wanted
     else:
         ending = Path(output).suffix.lstrip(".").lower() if output else ""
+        if ending and ending not in (*DATA_FORMATS, *CHART_FORMATS, *_TEXTS):
+            known = ", ".join((*DATA_FORMATS, *CHART_FORMATS, *_TEXTS))
+            raise RequestError(f"{output}: no format is called {ending}", f"endings: {known}; or --format")
         chosen = ending if ending in (*DATA_FORMATS, *CHART_FORMATS) else "table"
     if chosen in BINARY_FORMATS and output is None and sys.stdout.isatty():
         raise RequestError(f"{chosen} is no text for a terminal", f"-o FILE.{chosen}, or a pipe")

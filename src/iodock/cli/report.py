@@ -8,7 +8,7 @@ import click
 
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
-from iodock.errors import IodockError
+from iodock.errors import IodockError, RequestError
 
 _EXAMPLES = ("iodock report run.iodock", "iodock report run.iodock -o run.html --lang ja")
 _MARK = b'<meta name="generator" content="iodock">'
@@ -30,6 +30,7 @@ def command(store: str, output: str | None, force: bool, lang: str | None, quiet
 
     with Store.open(store) as opened:
         target = output or f"{opened.name.removesuffix('.iodock')}.html"
+        _check_ending(target)
         _spare_other_files(target)
         check_folder(target)
         page = report_html(opened, language=spoken(lang))
@@ -37,6 +38,14 @@ def command(store: str, output: str | None, force: bool, lang: str | None, quiet
         out.write(page.encode("utf-8", "backslashreplace"))
     if target != "-" and not quiet:
         click.echo(str(Path(target)))
+
+
+def _check_ending(target: str) -> None:
+    """Raises RequestError where the name says that another format is wanted."""
+    if target != "-" and Path(target).suffix.lower() not in ("", ".html", ".htm"):
+        raise RequestError(
+            f"{target}: a report is one HTML page", "-o NAME.html; iodock show makes charts and tables"
+        )
 
 
 def _spare_other_files(target: str) -> None:

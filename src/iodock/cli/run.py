@@ -13,7 +13,7 @@ import click
 
 from iodock.cli.registry import VERBS
 from iodock.cli.streams import say
-from iodock.errors import IodockError, RequestError
+from iodock.errors import IodockError, RequestError, meant
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -37,6 +37,13 @@ class Verbs(click.Group):
             return None
         found: click.Command = import_module(VERBS[name][0]).command
         return found
+
+    def resolve_command(self, context: click.Context, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            raise RequestError(
+                f"no such command: {args[0]}", meant(args[0], VERBS, "iodock --help lists them")
+            )
+        return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -11,7 +11,7 @@ import click
 from iodock.cli.options import examples, filter_arguments, filters, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
 from iodock.cli.streams import say
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 
 _TYPES: dict[str, dict[str, Any]] = {
     "int": {"type": int, "metavar": "N"},
@@ -39,7 +39,9 @@ class Analyses(click.Group):
         from iodock import analyses
 
         if args and not args[0].startswith("-") and args[0] not in analyses.names():
-            raise RequestError(f"no such analysis: {args[0]}", f"analyses: {', '.join(analyses.listed())}")
+            listed = analyses.listed()
+            hint = meant(args[0], listed, f"analyses: {', '.join(listed)}")
+            raise RequestError(f"no such analysis: {args[0]}", hint)
         return super().resolve_command(context, args)
 
 

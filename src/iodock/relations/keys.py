@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iodock.answer import Column
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 
 Origin = Literal["call", "file", "task", "errno", "constant"]
 
@@ -102,7 +102,7 @@ def find_keys(names: tuple[str, ...]) -> tuple[Key, ...]:
     """The keys of these names. Raises RequestError."""
     for name in names:
         if name not in KEYS:
-            raise RequestError(f"no such key: {name}", f"keys: {', '.join(KEYS)}")
+            raise RequestError(f"no such key: {name}", meant(name, KEYS, f"keys: {', '.join(KEYS)}"))
     return tuple(KEYS[name] for name in dict.fromkeys(names))
 
 

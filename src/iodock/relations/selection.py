@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from iodock.errors import RequestError
+from iodock import _native
+from iodock.errors import RequestError, meant
 from iodock.relations.filters import PATH_KINDS, Filters
 from iodock.relations.globs import glob_expression, is_glob
 from iodock.relations.times import instant_ns
@@ -137,9 +139,20 @@ def _call_condition(store: Store, wanted: tuple[str, ...], notes: list[str]) -> 
             condition = f"regexp_full_match(name, {quoted(glob_expression('/' + value).replace('/', '', 1))})"
         found = {row["id"] for row in store.rows(f"SELECT id FROM calls WHERE {condition}")}
         if not found:
+            _check_call(column, value, calls)
             notes.append(f"no call {one} in this store")
         ids |= found
     return _among("e.call_id", ids)
+
+
+def _check_call(column: str, value: str, stored: list[dict[str, Any]]) -> None:
+    """Raises RequestError for a name, family or class of which there is none anywhere."""
+    at = ("name", "family", "class").index(column)
+    known = {row[at] for row in _native.known_calls()} | {one[column] for one in stored}
+    if value not in known and not is_glob(value):
+        what = "call" if column == "name" else f"{column} of calls"
+        hint = meant(value, sorted(filter(None, known)), "iodock explain lists calls, families and classes")
+        raise RequestError(f"no such {what}: {value}", hint)
 
 
 def _among(column: str, ids: Iterable[int]) -> str:

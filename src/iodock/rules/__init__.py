@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pkgutil
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 from iodock.rules.base import Rule
 
 _NOT_RULES = {
@@ -49,7 +48,4 @@ def find(name: str) -> Rule:
     for rule in every():
         if rule.name == name:
             return rule
-    near = get_close_matches(name, names(), 1)
-    raise RequestError(
-        f"no such rule: {name}", f"did you mean {near[0]}" if near else f"rules: {', '.join(names())}"
-    )
+    raise RequestError(f"no such rule: {name}", meant(name, names(), f"rules: {', '.join(names())}"))

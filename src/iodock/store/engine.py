@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -312,8 +313,19 @@ class Engine:
                 where = self._stored.folder
             if where is not None:
                 return QueryError(f"{where}: is damaged: {self._named(error)}", AGAIN)
-        return QueryError(self._named(error), "tables: " + ", ".join(one.name for one in (*TABLES, *VIEWS)))
+        return QueryError(self._named(error), _meant(error))
 
     def _named(self, error: Exception) -> str:
         said = first_line(error)
         return said if self._stored is None else self._stored.named(said)
+
+
+_NEAR = re.compile(r'^(?:Candidate bindings|Did you mean)[: ]*("[^"]*"(?:, "[^"]*")*)', re.MULTILINE)
+
+
+def _meant(error: Exception) -> str:
+    """What the engine takes to be meant, else the tables there are."""
+    near = _NEAR.search(str(error))
+    if near is not None:
+        return f"did you mean {near[1].replace(chr(34), '').replace(', ', ' or ')}"
+    return "tables: " + ", ".join(one.name for one in (*TABLES, *VIEWS))
