@@ -206,7 +206,7 @@ CASES = [
     Case("failed-xattr", asks_for_attributes, 3000, 0.3, ("/data/f0",), gets_attributes),
     Case("stat-storm", stats_again, 1000, 0.3, ("/data/in",), stats_each_once),
     Case("stat-storm", waits_for_a_file, 1000, 0.3, ("/data/ready",), stats_each_once, "of-nothing"),
-    Case("open-close-loop", reopens, 500, 0.25, ("/data/log",), keeps_open),
+    Case("open-close-loop", reopens, 500, 0.26, ("/data/log",), keeps_open),
     Case("directory-scan-storm", lists_again, 100, 0.33, ("/data/in",), lists_many_once),
     Case("tiny-file-flood", creates_many, 1200, 0.24, (), creates_few),
     Case("sync-heavy", syncs_each, 101, 0.5, ("/data/journal",), syncs_checkpoints),

@@ -22,7 +22,7 @@ from iodock.settings import Settings
 from iodock.store import Store
 from iodock.views.diagnosis_json import diagnosis_json
 from iodock.views.diagnosis_text import diagnosis_text
-from iodock.views.diagnosis_words import say
+from iodock.views.diagnosis_words import headline, say
 from iodock.views.overview import overview_of
 from iodock.views.verdict import judge
 from synthetic import event_row, file_row, process_row, write_store
@@ -99,9 +99,9 @@ def only(found: diagnosis.Diagnosis) -> Finding:
 
 @pytest.mark.parametrize(
     ("seconds", "severity"),
-    [(2.5, Severity.HIGH), (0.8, Severity.MEDIUM), (0.2, Severity.LOW), (0.05, Severity.NOTE)],
+    [(3.0, Severity.HIGH), (1.0, Severity.MEDIUM), (0.2, Severity.LOW), (0.05, Severity.NOTE)],
 )
-def test_severity_follows_the_share_of_the_run(
+def test_severity_follows_the_share_of_the_run_that_is_saved(
     store: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, severity: Severity
 ) -> None:
     found = only(findings(store, monkeypatch, rule("a-rule", candidate(time_ns=int(seconds * SECOND)))))
@@ -111,9 +111,9 @@ def test_severity_follows_the_share_of_the_run(
 
 
 def test_gain_is_a_share_of_the_cost(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = only(findings(store, monkeypatch, rule("a-rule", candidate(gain=(-0.1, 0.5)))))
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate(gain=(0.2, 0.5)))))
     assert found.gain is not None
-    assert (found.gain.low_seconds, found.gain.high_seconds) == (pytest.approx(-0.3), pytest.approx(1.5))
+    assert (found.gain.low_seconds, found.gain.high_seconds) == (pytest.approx(0.6), pytest.approx(1.5))
 
 
 def test_a_cap_holds(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_cap_holds(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not found.worth_changing
 
 
-def test_the_costliest_comes_first_and_notes_last(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_saves_most_comes_first_and_notes_last(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = findings(
         store,
         monkeypatch,
@@ -276,17 +276,22 @@ def test_fail_on(
     assert json.loads(Path(target).read_text())["findings"][0]["severity"] == "low"
 
 
-def test_a_live_recording_says_what_tracing_adds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_traced_run_is_told_first_what_it_takes_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = made_store(tmp_path)
     manifest = json.loads((store / "manifest.json").read_text())
     manifest["captured"]["how"] = "ptrace"
     (store / "manifest.json").write_text(json.dumps(manifest))
     found = findings(store, monkeypatch, rule("a-rule", candidate(count=10)))
-    # Calls take 50 ms and begin every 100 ms.
-    assert found.remarks[0].values == {"pause_ns": SECOND // 20}
+    # Calls take 50 ms and begin every 100 ms: tracing may be all there is.
+    (told,) = found.verdict.before
+    assert told.values == {"alone_s": pytest.approx(0.2), "wall_s": 10.0}
+    assert headline(found.verdict, language_in("en"))[0].startswith("Without the tracer this run takes about")
+    gain = only(found).gain
+    assert gain is not None and gain.of_seconds == pytest.approx(0.2) and gain.high_seconds <= 0.2
+    # The cost is evidence, and as recorded.
     assert only(found).cost_seconds == pytest.approx(3 + 10 * 0.05)
-    noted = rule("a-rule", candidate(count=10, at_most=Severity.NOTE))
-    assert not findings(store, monkeypatch, noted).remarks
 
 
 def test_what_only_tracing_makes_dear_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,7 +306,7 @@ def test_what_only_tracing_makes_dear_is_a_note(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_log_does_not(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert not findings(store, monkeypatch, rule("a-rule", candidate())).remarks
+    assert not findings(store, monkeypatch, rule("a-rule", candidate())).verdict.before
 
 
 def test_from_python(store: Path) -> None:

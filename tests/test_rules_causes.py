@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iodock.diagnosis import _without_symptoms
+from iodock.diagnosis import _Found, _without_symptoms
 from iodock.findings import Diagnosis, Finding, Message, Severity
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 
@@ -55,7 +55,7 @@ def on_the_way(come: bool, opens: bool) -> Callable[[Trace], None]:
                 log.read(100, 20)
                 log.close(10)
             elif opens:
-                log.open_missing(name, 20)
+                log.open_missing(name, 40)
 
     return write
 
@@ -190,7 +190,7 @@ def test_sockets_between_processes_are_pipes(tmp_path: Path, inside: bool, found
     assert len(of_rule(of_log(tmp_path, write), "pipe-bound")) == found
 
 
-def found_by(rule: str, cost: float) -> tuple[Finding, frozenset[str]]:
+def found_by(rule: str, cost: float) -> _Found:
     nothing = Message("")
     finding = Finding(
         rule=rule,
@@ -211,7 +211,7 @@ def found_by(rule: str, cost: float) -> tuple[Finding, frozenset[str]]:
         fine_when=nothing,
         case=None,
     )
-    return finding, frozenset(finding.files)
+    return _Found(finding, frozenset(finding.files), True)
 
 
 @pytest.mark.parametrize(
@@ -227,4 +227,4 @@ def test_what_is_left_out_itself_explains_as_much_as_what_is_shown_for_it(
 ) -> None:
     rules = ("small-requests", "write-in-compute-loop", "open-close-loop")
     found = [found_by(*one) for one in zip(rules, costs, strict=True)]
-    assert [one.rule for one in _without_symptoms(found)] == kept
+    assert [one.finding.rule for one in _without_symptoms(found)] == kept

@@ -100,7 +100,7 @@ def test_one_rank_that_writes_what_all_have_open_may_do_it_for_them(tmp_path: Pa
     assert found.severity is Severity.NOTE
 
 
-@pytest.mark.parametrize("asked, severity", [("/data", Severity.NOTE), ("/dev/shm", Severity.HIGH)])
+@pytest.mark.parametrize("asked, severity", [("/data", Severity.NOTE), ("/dev/shm", Severity.MEDIUM)])
 def test_mpi_io_asks_for_the_type_of_the_file_system(tmp_path: Path, asked: str, severity: Severity) -> None:
     def work(log: Trace, number: int, pid: int) -> None:
         log.call(f'statfs("{asked}", {{f_type=EXT2_SUPER_MAGIC, ...}})', pid=pid)

@@ -32,7 +32,7 @@ def of_seeks(folder: Path, seeks: int, took_us: int, trivial: int = 40) -> Diagn
     ("seeks", "took_us", "trivial", "severity"),
     [
         (2000, STOP_US, 40, Severity.NOTE),
-        (20000, STOP_US, 40, Severity.MEDIUM),
+        (20000, STOP_US, 40, Severity.LOW),
         (2000, 50 * STOP_US, 40, Severity.HIGH),
         (2000, STOP_US, 10, Severity.LOW),
     ],

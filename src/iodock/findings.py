@@ -33,7 +33,7 @@ HIDES_CALLS = frozenset(
 
 
 class Severity(enum.Enum):
-    """How much of the run a finding costs; the limits are settings (`[severity]`)."""
+    """How much of the run its change saves; the limits are settings (`[severity]`)."""
 
     HIGH = "high"
     MEDIUM = "medium"
@@ -87,6 +87,13 @@ class Gain:
 
     low_seconds: float
     high_seconds: float
+    of_seconds: float | None = None
+    """How long the run takes: without the tracer, where one stopped it at each call."""
+
+    @property
+    def middle_seconds(self) -> float:
+        """The one number by which findings are ranked."""
+        return (self.low_seconds + self.high_seconds) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +129,9 @@ class Finding:
     fine_when: Message
     case: str | None
     """The casebook's page that it resembles."""
+    work_seconds: float = 0.0
+    """What of `gain` can at most pass outside of calls: work of the program and its libraries around them,
+    which goes with them, or processes that are not started. All else is time inside calls."""
 
 
 MOST_FILES = 5
@@ -150,11 +160,18 @@ class Verdict:
     judges: bool
     """Whether enough was seen to say that the I/O is fine."""
     text: Message
+    alone_seconds: float | None = None
+    """The run's length without a tracer that stops it at each call, estimated; `wall_seconds` where none
+    did."""
+    gain: Gain | None = None
+    """What all changes that are worth it save together."""
+    before: tuple[Message, ...] = ()
+    """What must be known first: that the program failed, what the tracer took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that `iodock diagnose` says, findings by falling cost and notes last."""
+    """Everything that `iodock diagnose` says, findings by what mending them brings and notes last."""
 
     store: str
     verdict: Verdict
@@ -195,7 +212,11 @@ class Diagnosis:
         return replace(
             self,
             store=store,
-            verdict=replace(self.verdict, text=message(self.verdict.text)),
+            verdict=replace(
+                self.verdict,
+                text=message(self.verdict.text),
+                before=tuple(map(message, self.verdict.before)),
+            ),
             findings=tuple(map(finding, self.findings)),
             silent=tuple(replace(one, why=message(one.why)) for one in self.silent),
             remarks=tuple(map(message, self.remarks)),

@@ -37,8 +37,8 @@ def command(
     settings: str | None,
     quiet: bool,
 ) -> int:
-    """Say what is wrong with a run's I/O, what it costs, and what to change: few findings, the costliest
-    first, or that nothing is worth changing."""
+    """Say what is wrong with a run's I/O, what to change and what that saves: few findings, those that save
+    most first, or that nothing is worth changing."""
     from iodock.diagnosis import diagnose
     from iodock.findings import Severity
     from iodock.language import language_in

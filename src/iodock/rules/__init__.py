@@ -16,6 +16,8 @@ _NOT_RULES = {
     "base",
     "costs",
     "facts",
+    "gains",
+    "headline",
     "languages",
     "phases",
     "places",
@@ -25,6 +27,7 @@ _NOT_RULES = {
     "tracing",
     "transfers",
     "typical",
+    "work",
     "workers",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,17 @@ from typing import Any
 from iodock.findings import Advice, Message, Scalar, Severity
 from iodock.rules.facts import Facts, Need
 
-__all__ = ["Candidate", "Facts", "Need", "Rule", "advise"]
+__all__ = ["Candidate", "Facts", "Need", "Pieces", "Rule", "advise"]
+
+
+class Pieces(enum.Enum):
+    """What the pieces at fault are. The work of the program's libraries for each goes with them, and counts
+    towards the gain (`iodock.rules.work`)."""
+
+    CALLS = "calls"
+    """Single calls."""
+    OPENS = "opens"
+    """Files that are opened, used and closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +46,14 @@ class Candidate:
     wall_seconds: float | None = None
     """The cost in wall time, where it does not follow from `time_ns` (waiting ranks, say)."""
     gain: tuple[float, float] | None = (0.5, 1.0)
-    """What the change saves, least and most, as a share of the cost; most is at most three times least where
-    that is positive. None: nothing is to be changed."""
-    work_goes: bool = False
-    """The program's own work around each of these calls mostly goes with them: it counts towards the gain."""
+    """What the change saves, least and most, as a share of what could go; most is at most three times least
+    where that is positive, and never more than 1. None: nothing is to be changed."""
+    work_ns: int = 0
+    """What of `time_ns` is no call's: text that is taken apart or put together, data that is looked at."""
+    goes_seconds: float | None = None
+    """Beside `wall_seconds`: wall time that could go, where that is not the cost."""
+    pieces: Pieces | None = None
+    """What work of the program goes with the calls at fault; None: none."""
     at_most: Severity = Severity.HIGH
     """However much it costs: `note` for what is expected and should be left alone."""
     title: str | None = None

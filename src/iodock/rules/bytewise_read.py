@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs, transfers
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -28,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     for text, sql, query in ((_BYTES, _sql(settings), _BYTES_QUERY), (_LINES, _LINES_SQL, _LINES_QUERY)):
         faults = Faults(facts.rows(sql))
         count = faults.total("count")
-        cost = costs.beyond_large(faults.sum_of("typical_ns"), count, count, 1)
+        cost = costs.beyond_large(facts.typical(faults.sum_of("typical_ns"), faults.time_ns), count, count, 1)
         if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
             continue
         yield Candidate(
@@ -40,7 +40,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             confidence=0.95,
             gain=costs.CALLS_GO,
-            work_goes=True,
+            pieces=Pieces.CALLS,
         )
 
 

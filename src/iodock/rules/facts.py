@@ -16,8 +16,14 @@ from iodock.rules import tracing
 from iodock.settings import FileSystem, FileSystemKind, Settings, kind_of
 from iodock.store import Store
 
-MOST_WORK_NS = 1500
-"""What a program may compute around one call, so that it goes with it: to format a line, to fill a buffer."""
+MOST_STRETCH = 10.0
+"""More than this a program sleeps, and is not kept waiting by others."""
+MOST_SAMPLED = 4_000_000
+"""So many calls of a longer run are looked at for their pauses, in slices of time all through it."""
+_SLICES = 16
+"""So many are looked at: who waits for a processor waits for many ms, and a pause ends with its slice."""
+LEAST_ALONE = 0.02
+"""So much of a recorded run is the program's own at least, however much tracing added."""
 
 
 class Need(enum.Enum):
@@ -73,6 +79,23 @@ class Facts:
         return found
 
     @property
+    def exit_status(self) -> int | None:
+        """What the program ended with; None where that is not known, or a signal ended it."""
+        found = (self.store.manifest.raw.get("captured") or {}).get("exit_status")
+        return found if isinstance(found, int) else None
+
+    @property
+    def exit_signal(self) -> str | None:
+        """The signal that ended the program."""
+        found = (self.store.manifest.raw.get("captured") or {}).get("exit_signal")
+        return str(found) if found else None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the program is known to have failed: then not all of it may have run."""
+        return bool(self.exit_status or self.exit_signal)
+
+    @property
     def calls(self) -> int:
         """I/O calls of the run."""
         return int(self.overview.get("calls") or 0)
@@ -102,12 +125,70 @@ class Facts:
         """What tracing adds to each call's own duration: see `tracing.within_ns`."""
         return tracing.within_ns(self.store)
 
+    @property
+    def all_calls(self) -> int:
+        """Calls of the run, also those that are no I/O."""
+        return max(self.calls, int(self.store.manifest.source.get("calls") or 0))
+
     @cached_property
-    def work_ns(self) -> float:
-        """What processes compute for each call: their own CPU time, of which only the first `MOST_WORK_NS` of
-        each call count, as what they compute beside it is longer. 0 where CPU times are not known."""
-        self.profile.need(("uses",))
-        return float(self.one(_WORK_SQL)["work"] or 0)
+    def alone_seconds(self) -> float | None:
+        """What the run takes without a tracer that stops it at each call, s; else its length."""
+        # A tracer stops the program twice for each call: of logs only what one stop takes is known.
+        each = self.within_ns + (self.tracing_ns or self.within_ns)
+        wall, added = self.wall_seconds, self.wall_of(self.all_calls * each)
+        return wall if wall is None or not added else max(wall - added, LEAST_ALONE * wall)
+
+    @cached_property
+    def alone_io_seconds(self) -> float | None:
+        """What of `io_ns` is left without what a tracer adds to each call, s."""
+        if self.io_ns is None:
+            return None
+        return max(0.0, self.io_ns / 1e9 - (self.wall_of(self.calls * self.within_ns) or 0.0))
+
+    @cached_property
+    def stretch(self) -> float:
+        """How many times longer everything takes as other programs use the processors too. The task that
+        computes most shows it twice: it lives so much longer than it computes, and few of its pauses make up
+        for most of their time. Who waits in calls shows the first alone, who computes the second. 1 where CPU
+        times are not known."""
+        task = self.one(_BUSIEST_SQL)
+        if not task:
+            return 1.0
+        uneven = self.one(self._uneven_sql(int(task["utid"])))["uneven"]
+        found = min(float(task["longer"] or 1.0), float(uneven or 1.0))
+        return min(MOST_STRETCH, max(1.0, found))
+
+    def _uneven_sql(self, utid: int) -> str:
+        """Pauses between a task's calls: their sum, by their number times their geometric mean."""
+        return f"""WITH seen AS (SELECT e.ts, e.dur, {self.slice_of} AS slice FROM events e
+  WHERE e.utid = {utid} AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
+    AND {self.is_in_sample}),
+pauses AS (SELECT greatest(0, ts - lag(ts + dur) OVER (PARTITION BY slice ORDER BY ts)) AS ns FROM seen)
+SELECT sum(ns) / nullif(count(ns) * exp(avg(ln(ns + 1))), 0) AS uneven FROM pauses"""
+
+    @property
+    def slice_of(self) -> str:
+        """SQL: in which slice of the run the event `e` began."""
+        if self._every_slice == 1 or not self.wall_ns:
+            return "0"
+        first, length = self.store.manifest.first_ts or 0, self.wall_ns // (_SLICES * self._every_slice)
+        return f"((e.ts - {first}) // {max(1, length)})"
+
+    @property
+    def is_in_sample(self) -> str:
+        """SQL condition: the event `e` is one of those whose pauses are looked at."""
+        return f"{self.slice_of} % {self._every_slice} = 0"
+
+    @property
+    def _every_slice(self) -> int:
+        return max(1, -(-self.all_calls // MOST_SAMPLED))
+
+    def typical(self, typical_ns: int | None, time_ns: int | None) -> int | None:
+        """The time of calls without those few that waited for a disk: TYPICAL_NS, their number times their
+        geometric mean, at the pace at which the run had its processors; TIME_NS, their sum, at most."""
+        if typical_ns is None or time_ns is None:
+            return typical_ns
+        return max(typical_ns, min(time_ns, round(self.stretch * typical_ns)))
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """A small answer over the store's and the derived tables."""
@@ -177,8 +258,5 @@ FROM processes"""
         return kind_of(fs_type)
 
 
-_WORK_SQL = f"""WITH own AS (SELECT upid, sum(cpu_user_ns) AS cpu_ns FROM processes GROUP BY upid),
-made AS (SELECT p.upid, sum(u.count) AS calls FROM uses u JOIN processes p ON p.utid = u.utid
-  WHERE u.side IN (0, 1, 3) GROUP BY p.upid)
-SELECT sum(least(o.cpu_ns, {MOST_WORK_NS} * m.calls)) / nullif(sum(m.calls), 0) AS work
-FROM made m JOIN own o ON o.upid = m.upid"""
+_BUSIEST_SQL = """SELECT utid, (end_ts - start_ts) / (cpu_user_ns + coalesce(cpu_system_ns, 0)) AS longer
+FROM processes WHERE cpu_user_ns > 0 ORDER BY cpu_user_ns + coalesce(cpu_system_ns, 0) DESC, utid LIMIT 1"""

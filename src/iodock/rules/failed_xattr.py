@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message, Severity
 from iodock.language import N_
 from iodock.rules import costs, programs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -43,7 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         **faults.where,
         confidence=0.9,
         gain=costs.CALLS_GO,
-        work_goes=True,
+        pieces=Pieces.CALLS,
         at_most=Severity.NOTE if _is_a_tools_habit(faults, failed, settings) else Severity.HIGH,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message, Scalar
 from iodock.language import N_
 from iodock.rules import costs, workers
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -49,7 +49,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="open",
         confidence=0.75,
-        gain=(0.3, 0.9),
+        gain=costs.CALLS_GO,
+        pieces=Pieces.OPENS,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -47,7 +47,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="open",
         confidence=0.9,
         gain=costs.CALLS_GO,
-        work_goes=True,
+        pieces=Pieces.OPENS,
     )
 
 
@@ -71,7 +71,7 @@ def _sql(settings: Settings) -> str:
   CAST(sum((w.opens + w.closes + least(w.stats, w.opens) + least(w.seeks, 2 * w.opens)
     + least(w.others, w.opens) + least(coalesce({rest}, 0), {_MOST_REST} * w.opens) + w.reads + w.writes)
     * {spared}) AS BIGINT) AS calls,
-  CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + {with_it}) * {spared}) AS BIGINT) AS time_ns
+  CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + {with_it} + {_BUFFERED}) * {spared}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
 WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED} OR {_KERNEL})
   AND w.reads + w.writes > 0
@@ -79,6 +79,9 @@ WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED} 
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 
 
+# What a buffer that lives on moves in large pieces.
+_BUFFERED = f"""greatest(0, coalesce(w.read_ns, 0) + coalesce(w.write_ns, 0)
+  - 1e9 * (w.read_bytes + w.written_bytes) / {costs.WRITE_BYTES_PER_S})"""
 # A database's journal is opened for each transaction; the database itself once for each connection.
 _CONNECTED = f"""({costs.databases("f")} AND NOT regexp_matches(f.name, '-(journal|wal|shm)$'))"""
 # What the kernel tells of a process or of the machine is told anew to each read from the file's beginning.

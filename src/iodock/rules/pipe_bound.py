@@ -75,7 +75,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="read",
         confidence=0.5,
         wall_seconds=(waited if dominates else min(waited, writing)) / 1e9,
-        gain=(0.25, 0.75),
+        goes_seconds=min(waited, _handing_ns(facts, row, writing) if in_pieces else waited) / 1e9,
+        gain=(0.35, 1.0),
         advice=None if in_pieces else _ADVICE_PASSED_ON,
     )
 
@@ -93,6 +94,15 @@ def _writing_ns(facts: Facts, kinds: str) -> int:
     """What writing into the run's own pipes takes: their typical time, in which waiting for room in the pipe
     hardly counts."""
     return int(facts.one(_writing_sql(kinds))["time_ns"] or 0)
+
+
+_TURN_NS = 5000
+"""What a piece takes beside its calls: the one at the other end is woken and gets a processor."""
+
+
+def _handing_ns(facts: Facts, row: Mapping[str, Any], writing: int) -> float:
+    """What handing the pieces over takes: who waits longer waits for what the other one computes."""
+    return facts.stretch * (writing + _TURN_NS * int(row["writes"] or 0))
 
 
 def _is_in_pieces(facts: Facts, row: Mapping[str, Any], kinds: str, settings: Settings) -> bool:

@@ -48,6 +48,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             "text_ns": text_ns,
             "time_ns": cost,
         },
+        work_ns=text_ns,
         query=_QUERY,
         **faults.where,
         gain=(0.4, 1.0),

@@ -9,7 +9,7 @@ from typing import Any
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import backward_access, costs, programs, random_access, seek_storm, transfers
-from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -70,11 +70,12 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
                 "text_ns": text_ns,
                 "time_ns": cost,
             },
+            work_ns=text_ns,
             query=_QUERY,
             **faults.where,
             confidence=0.7 if shared else 0.9,
             gain=costs.CALLS_GO,
-            work_goes=True,
+            pieces=Pieces.CALLS,
             advice=_ADVICE_MANY if shared else None,
         )
 

@@ -47,7 +47,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="lseek",
         confidence=0.9,
-        gain=(0.5, 1.3),
+        gain=(0.5, 1.0),
     )
 
 

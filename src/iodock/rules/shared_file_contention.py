@@ -105,7 +105,7 @@ def _candidate(facts: Facts, faults: Faults, call: str) -> Candidate:
         file_count=faults.file_count,
         call=call,
         confidence=0.75,
-        gain=(0.4, 1.2),
+        gain=(0.4, 1.0),
         advice=None if call == "write" else _LOCKS_ADVICE,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs, transfers
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -33,7 +33,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     for direction, verb in ((1, "read"), (2, "write")):
         faults = Faults(facts.rows(_sql(direction, settings, facts)))
         count, moved = faults.total("count"), faults.total("bytes")
-        cost = costs.beyond_large(faults.sum_of("typical_ns"), count, moved, direction)
+        spent = facts.typical(faults.sum_of("typical_ns"), faults.time_ns)
+        cost = costs.beyond_large(spent, count, moved, direction)
         if count < settings.least_count or not costs.worth_a_word(facts, cost, count):
             continue
         values = {"count": count, "mean_bytes": moved / count, "files": faults.file_count}
@@ -45,7 +46,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             query=_query(direction, settings),
             **faults.where,
             gain=costs.CALLS_GO,
-            work_goes=True,
+            pieces=Pieces.CALLS,
         )
 
 

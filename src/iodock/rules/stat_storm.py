@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs, programs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -51,7 +51,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="stat",
         gain=costs.CALLS_GO,
-        work_goes=True,
+        pieces=Pieces.CALLS,
     )
 
 

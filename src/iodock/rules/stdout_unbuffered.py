@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -28,7 +28,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files that standard output or error lead to and that get line by line."""
     faults = Faults(facts.rows(_sql(settings, _duplicates(facts))))
     count, moved = faults.total("count"), faults.total("bytes")
-    cost = costs.beyond_large(faults.sum_of("typical_ns"), count, moved, 2)
+    cost = costs.beyond_large(facts.typical(faults.sum_of("typical_ns"), faults.time_ns), count, moved, 2)
     if not faults or not costs.worth_a_word(facts, cost, count):
         return
     certain = all(row["kind"] != "standard" for row in faults.rows)
@@ -42,7 +42,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         **faults.where,
         confidence=0.9 if certain else 0.6,
         gain=costs.CALLS_GO,
-        work_goes=True,
+        pieces=Pieces.CALLS,
     )
 
 

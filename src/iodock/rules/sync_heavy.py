@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Advice, Message
 from iodock.language import N_
 from iodock.rules import costs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -64,7 +64,7 @@ def _candidate(
         call=faults.rows[0]["call"],
         confidence=confidence,
         gain=costs.CALLS_GO,
-        work_goes=True,
+        pieces=Pieces.CALLS,
         advice=advice,
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs, file_per_process, programs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -49,7 +49,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="open",
         confidence=0.75,
         gain=costs.CALLS_GO,
-        work_goes=True,
+        pieces=Pieces.OPENS,
     )
 
 

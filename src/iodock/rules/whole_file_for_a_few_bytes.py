@@ -70,6 +70,7 @@ def _read_anew(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         count=count,
         time_ns=cost,
         evidence={"count": count, "times": times, "read_bytes": moved, "time_ns": cost},
+        work_ns=cost or 0,
         query=_QUERY,
         files=faults.files,
         file_count=faults.file_count,

@@ -125,7 +125,7 @@ typical AS (SELECT place, coalesce(sum(typical_ns) / nullif(sum(time_ns), 0), 1)
 found AS (SELECT *, least(span - least(span, stopped_ns), cpu_ns) AS between_ns FROM seen)
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.writes) AS BIGINT) AS count,
   CAST(sum(w.written_bytes) AS BIGINT) AS bytes,
-  CAST(sum(w.write_ns) * least(1, any_value(y.typical)) AS BIGINT) AS time_ns,
+  CAST(sum(w.write_ns) * least(1, {facts.stretch} * any_value(y.typical)) AS BIGINT) AS time_ns,
   CAST(sum(w.between_ns) AS BIGINT) AS pause_ns
 FROM found w JOIN places p ON p.file_id = w.file_id JOIN typical y ON y.place = p.place
 WHERE w.span >= {settings.least_span} * w.life

@@ -16,6 +16,7 @@ from iodock.views import verdict as words
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_text import print_findings
+from iodock.views.diagnosis_words import headline
 from iodock.views.labels import COLUMNS, PARTS
 from iodock.views.lines import print_sentence
 from iodock.views.losses import print_losses
@@ -101,7 +102,7 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     """Writes the check-up to a rich console, as wide as that is. ValueError for a language without "
     "texts."""
     text = language_in(language)
-    _print_verdict(checkup.overview, console, text)
+    _print_verdict(checkup, console, text)
     if checkup.diagnosis is not None:
         print_findings(checkup.diagnosis, console, text, MOST_FINDINGS)
     for kind, top in (("calls", checkup.calls), ("files", checkup.files)):
@@ -112,9 +113,11 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     _print_next(checkup, console, text)
 
 
-def _print_verdict(overview: Overview, console: Console, text: Language) -> None:
-    verdict = words.judge(overview, text)
-    print_sentence(console, verdict.headline, "bold")
+def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
+    overview, diagnosis = checkup.overview, checkup.diagnosis
+    verdict = words.judge(overview, text, is_worth_changing=bool(diagnosis and diagnosis.worth_changing))
+    for sentence in headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]:
+        print_sentence(console, sentence, "bold")
     for sentence in verdict.sentences:
         print_sentence(console, sentence)
     split = _split(overview, text)
@@ -128,11 +131,12 @@ def _split(overview: Overview, text: Language) -> str | None:
     """`reading and writing 3.32 s, metadata 980 ms, ...`, parts above one per cent of the I/O."""
     if not overview.durations:
         return None
-    total = sum(part.time_ns or 0 for part in overview.parts)
+    parts = words.wall_parts(overview)
+    total = sum(parts.values())
     shown = [
-        f"{text.gettext(PARTS[part.name])} {NANOSECONDS.text(part.time_ns)}"
-        for part in overview.parts
-        if part.time_ns and part.time_ns >= 0.01 * total
+        f"{text.gettext(PARTS[name])} {NANOSECONDS.text(time)}"
+        for name, time in parts.items()
+        if time and time >= 0.01 * total
     ]
     if len(shown) < 2:
         return None

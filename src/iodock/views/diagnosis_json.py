@@ -7,9 +7,9 @@ from typing import Any
 
 from iodock.findings import Advice, Diagnosis, Finding
 from iodock.language import Language
-from iodock.views.diagnosis_words import say
+from iodock.views.diagnosis_words import headline, say
 
-SCHEMA = "iodock-findings-1"
+SCHEMA = "iodock-findings-2"
 
 
 def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
@@ -25,7 +25,8 @@ def diagnosis_json(diagnosis: Diagnosis, text: Language) -> str:
             "waiting_seconds": verdict.waiting_seconds,
             "unseen_calls": verdict.unseen_calls,
             "judges": verdict.judges,
-            "text": say(verdict.text, text),
+            "alone_seconds": verdict.alone_seconds,
+            "text": " ".join(headline(verdict, text)),
         },
         "findings": [_finding(finding, text) for finding in diagnosis.findings],
         "remarks": [say(remark, text) for remark in diagnosis.remarks],
@@ -49,6 +50,7 @@ def _finding(finding: Finding, text: Language) -> dict[str, Any]:
         "cost_share": finding.cost_share,
         "node_hours": finding.node_hours,
         "gain": None if gain is None else [gain.low_seconds, gain.high_seconds],
+        "work_seconds": finding.work_seconds,
         "title": say(finding.title, text),
         "message": say(finding.message, text),
         "files": list(finding.files),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
 from iodock.views.charts.words import shorten, visible
-from iodock.views.diagnosis_words import SEVERITIES, cost_text, say, whose_advice
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say, whose_advice
 from iodock.views.lines import print_sentence
 from iodock.views.losses import print_losses
 
@@ -39,7 +39,8 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
 
 def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> None:
     """Writes the diagnosis to a rich console, as wide as that is."""
-    print_sentence(console, say(diagnosis.verdict.text, text), "bold")
+    for sentence in headline(diagnosis.verdict, text):
+        print_sentence(console, sentence, "bold")
     print_findings(diagnosis, console, text)
     print_losses(diagnosis.losses, console, text)
     console.print()
@@ -72,9 +73,9 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
     severity = text.gettext(SEVERITIES[finding.severity])
     print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}] {finding.rule}", "bold")
     print_sentence(console, say(finding.message, text), indent=3)
-    cost = cost_text(finding, text)
-    if cost:
-        print_sentence(console, cost, indent=3)
+    saves = gain_text(finding, text)
+    if saves:
+        print_sentence(console, saves, indent=3)
     if finding.files:
         print_sentence(console, _files(finding, console.width, text), indent=3)
     for advice in finding.advice:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 
-from iodock.findings import Advice, Finding, Message, Scalar, Severity
+from iodock.findings import Advice, Finding, Gain, Message, Scalar, Severity, Verdict
 from iodock.language import N_, Language
 from iodock.views.charts.units import BYTES, NANOSECONDS
 from iodock.views.charts.words import visible
@@ -56,19 +57,55 @@ def value_text(name: str, value: Scalar) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}"
 
 
-def cost_text(finding: Finding, text: Language) -> str:
-    """`Cost: 3.1 s, 49 % of the run; expected gain 1.2 s to 3 s`; empty where the cost is not known."""
+_TOGETHER = N_("Together they save about {saved} of {run}.")
+
+
+def headline(verdict: Verdict, text: Language) -> list[str]:
+    """What stands above all else, wherever a run is judged: whole sentences."""
+    said = [say(one, text) for one in (*verdict.before, verdict.text)]
+    is_one = verdict.text.values.get("things") == 1
+    sentence = N_("It saves about {saved} of {run}.") if is_one else _TOGETHER
+    together = saves_text(verdict.gain, text, sentence)
+    return [*said, together] if together else said
+
+
+def gain_text(finding: Finding, text: Language) -> str:
+    """`Saves about 0.3 to 0.4 s of 2.1 s.`; of what is to be left alone what it takes. Empty where neither is
+    known."""
+    if finding.gain is not None:
+        return saves_text(finding.gain, text, N_("Saves about {saved} of {run}."))
     if finding.cost_seconds is None:
         return ""
     cost = NANOSECONDS.text(finding.cost_seconds * 1e9)
-    share = share_text(finding.cost_share) if finding.cost_share is not None else None
-    said = (
-        text.gettext(N_("Cost: {cost}"), cost=cost)
-        if share is None
-        else text.gettext(N_("Cost: {cost}, {share} of the run"), cost=cost, share=share)
-    )
-    if finding.gain is None:
-        return said
-    low, high = (NANOSECONDS.text(one * 1e9) for one in (finding.gain.low_seconds, finding.gain.high_seconds))
-    gain = text.gettext(N_("expected gain {low} to {high}"), low=low, high=high)
-    return f"{said}; {gain}"
+    if finding.cost_share is None:
+        return text.gettext(N_("It takes {cost}."), cost=cost)
+    share = share_text(finding.cost_share)
+    return text.gettext(N_("It takes {cost}, {share} of the run."), cost=cost, share=share)
+
+
+def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
+    """SENTENCE with `{saved}` and `{run}`, to two digits; empty where nothing is known or to be saved."""
+    if gain is None or gain.high_seconds <= 0 or not gain.of_seconds:
+        return ""
+    run = NANOSECONDS.text(gain.of_seconds * 1e9)
+    return text.gettext(sentence, saved=range_text(gain, text), run=run)
+
+
+def range_text(gain: Gain, text: Language) -> str:
+    """`0.3 to 0.4 s`: both ends in the unit of the upper one; never more than that is."""
+    size, unit = NANOSECONDS.step(gain.high_seconds * 1e9)
+    high = _two_digits(gain.high_seconds * 1e9 / size, math.floor)
+    low = min(high, _two_digits(gain.low_seconds * 1e9 / size, round))
+    ends = [f"{end:,.10g}" for end in (low, high)]
+    if low == high:
+        return f"{ends[1]} {unit}"
+    if low <= 0:
+        return text.gettext(N_("0 to {high}"), high=f"{ends[1]} {unit}")
+    return text.gettext(N_("{low} to {high}"), low=ends[0], high=f"{ends[1]} {unit}")
+
+
+def _two_digits(value: float, rounded: Callable[[float], int]) -> float:
+    if value <= 0:
+        return 0.0
+    digits = 1 - math.floor(math.log10(value))
+    return round(rounded(value * 10.0**digits) / 10.0**digits, max(0, digits))

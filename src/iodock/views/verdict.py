@@ -31,8 +31,8 @@ _HIDDEN = N_(
 
 
 _WAITING = N_(
-    "A further {time} passed only in waiting on pipes and sockets: time of another program or machine, "
-    "not of the file system."
+    "A further {time} passed only in waiting on pipes and sockets: for other processes of the run, other "
+    "programs or machines, not for the file system."
 )
 _STOPPED = N_(
     "Tracing itself adds some µs to every call: short calls take less time without it than they seem to here."
@@ -120,8 +120,13 @@ class Verdict:
     sentences: tuple[str, ...]
 
 
-def judge(overview: Overview, text: Language, thresholds: Thresholds | None = None) -> Verdict:
-    """The verdict on a run, in the language of `text`."""
+def judge(
+    overview: Overview,
+    text: Language,
+    thresholds: Thresholds | None = None,
+    is_worth_changing: bool = False,
+) -> Verdict:
+    """The verdict on a run, in the language of `text`. IS_WORTH_CHANGING: something was found that pays."""
     level = level_of(overview, thresholds or Thresholds())
     share = "" if overview.io_share is None else share_text(overview.io_share)
     io = NANOSECONDS.text(overview.io_ns) if overview.io_ns is not None else ""
@@ -130,7 +135,7 @@ def judge(overview: Overview, text: Language, thresholds: Thresholds | None = No
         headline = text.gettext(said.text, **{name: f"{count:,}" for name, count in said.values.items()})
     else:
         headline = text.gettext(HEADLINES[level], share=share, io=io)
-    return Verdict(level, headline, tuple(_sentences(overview, level, text)))
+    return Verdict(level, headline, tuple(_sentences(overview, level, text, is_worth_changing)))
 
 
 def level_of(overview: Overview, thresholds: Thresholds) -> Level:
@@ -187,16 +192,36 @@ def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
     return text.listed(figures)
 
 
-def parts_fit_wall(overview: Overview) -> bool:
-    """Whether the parts, summed over threads, still fit into the wall time and so can be drawn inside it."""
-    total = sum(part.time_ns or 0 for part in overview.parts)
-    return overview.wall_ns is not None and total <= overview.wall_ns * 1.001
+def wall_parts(overview: Overview) -> dict[str, int]:
+    """Wall time of each part, ns: those of files add up to `io_ns`, as the headline has it, and waiting to
+    `waiting_ns`. Summed over threads where the run's length is not known."""
+    summed = {part.name: part.time_ns or 0 for part in overview.parts}
+    if not overview.wall_ns or overview.io_ns is None:
+        return summed
+    of_files = sum(time for name, time in summed.items() if name != "waiting")
+    walls = {"waiting": (overview.waiting_ns or 0, summed.get("waiting", 0))}
+    shares = {name: walls.get(name, (overview.io_ns, of_files)) for name in summed}
+    return {
+        name: round(time * min(1.0, shares[name][0] / max(1, shares[name][1])))
+        for name, time in summed.items()
+    }
+
+
+def whole_ns(overview: Overview) -> int:
+    """What the bar of the verdict stands for: the wall time, or the sum of the parts where that is larger."""
+    return max(1, sum(wall_parts(overview).values()), overview.wall_ns or 0)
+
+
+def _is_shared(overview: Overview) -> bool:
+    """Whether calls of several threads at the same time share the wall time."""
+    summed = sum(part.time_ns or 0 for part in overview.parts if part.name != "waiting")
+    return overview.io_ns is None or summed > 1.1 * overview.io_ns
 
 
 def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
     if cost.time_ns is None:
         return text.gettext("{share} of all calls", share=share_text(cost.count / max(1, overview.calls)))
-    if parts_fit_wall(overview) and overview.wall_ns:
+    if overview.wall_ns and not _is_shared(overview):
         return text.gettext("{share} of the run", share=share_text(cost.time_ns / overview.wall_ns))
     return text.gettext(
         "{share} of the I/O time",
@@ -204,7 +229,7 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
     )
 
 
-def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
+def _sentences(overview: Overview, level: Level, text: Language, is_worth_changing: bool) -> list[str]:
     said = []
     if overview.io_ns is not None and overview.io_share is not None:
         times = N_("In {io} of {wall} at least one thread was in a call on a file.")
@@ -215,7 +240,7 @@ def _sentences(overview: Overview, level: Level, text: Language) -> list[str]:
         said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
     if level != "unjudged" and not overview.unseen.judges:
         said.append(text.gettext(_HIDDEN))
-    elif level == "fine":
+    elif level == "fine" and not is_worth_changing:
         said.append(text.gettext(_FINE_ADVICE))
     if overview.stopped and overview.durations and overview.calls:
         said.append(text.gettext(_STOPPED))

@@ -1,10 +1,10 @@
-"""The report's section on what to change: findings with cost, evidence and advice."""
+"""The report's section on what to change: findings with what they save, evidence and advice."""
 
 from __future__ import annotations
 
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
-from iodock.views.diagnosis_words import SEVERITIES, cost_text, say, whose_advice
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, say, whose_advice
 from iodock.views.report.markup import Markup, file_name, join, tag
 
 MOST_IN_FULL = 10
@@ -18,7 +18,6 @@ def findings_body(diagnosis: Diagnosis, text: Language) -> Markup:
     shown = [_finding(one, text) for one in worth[:MOST_IN_FULL]]
     rest = [_line(one, text) for one in worth[MOST_IN_FULL:]]
     return join(
-        tag("p", say(diagnosis.verdict.text, text), class_="lead"),
         tag("ol", *shown, class_="findings") if shown else None,
         _list(N_("Also"), rest, text),
         _list(N_("Notes"), [_line(one, text) for one in notes], text),
@@ -35,14 +34,14 @@ def _finding(finding: Finding, text: Language) -> Markup:
         class_=f"severity severity-{finding.severity.value}",
     )
     head = tag("h3", say(finding.title, text), " ", severity, " ", tag("code", finding.rule))
-    cost = cost_text(finding, text)
+    saves = gain_text(finding, text)
     named = [(whose_advice(one, text), say(one.message, text)) for one in finding.advice]
     advice = [tag("li", tag("b", f"{whose}: ") if whose else None, said) for whose, said in named]
     return tag(
         "li",
         head,
         tag("p", say(finding.message, text)),
-        tag("p", cost, class_="figures") if cost else None,
+        tag("p", saves, class_="figures") if saves else None,
         _files(finding, text),
         tag("p", tag("b", text.gettext(N_("What to change")))),
         tag("ul", *advice, class_="advice"),
@@ -78,9 +77,9 @@ def _plain(value: object) -> str:
 
 
 def _line(finding: Finding, text: Language) -> Markup:
-    cost = cost_text(finding, text)
+    saves = gain_text(finding, text)
     said = f"{say(finding.title, text)}: {say(finding.message, text)}"
-    return tag("li", said, tag("span", f" {cost}", class_="figures") if cost else None)
+    return tag("li", said, tag("span", f" {saves}", class_="figures") if saves else None)
 
 
 def _list(title: str, items: list[Markup], text: Language) -> Markup | None:

@@ -11,7 +11,7 @@ from iodock.views.report.ask import Names, PageTable, Row, ask, page_table, rows
 from iodock.views.report.details import file_details
 from iodock.views.report.tasks import processes_table
 from iodock.views.report.times import Axis, sample_series, timeline_series
-from iodock.views.verdict import Overview
+from iodock.views.verdict import Overview, wall_parts, whole_ns
 
 CALL_COLUMNS = (
     "call", "class", "count", "success", "failed", "no_result", "total_time_ns", "mean_time_ns",
@@ -86,9 +86,8 @@ def page_data(store: Store, overview: Overview, limits: Limits | None = None) ->
 
 
 def _split(overview: Overview) -> dict[str, Any]:
-    parts = [{"name": part.name, "ns": part.time_ns} for part in overview.parts if part.time_ns]
-    whole = max(1, sum(part.time_ns or 0 for part in overview.parts), overview.wall_ns or 0)
-    return {"split": parts if overview.durations else [], "whole_ns": whole}
+    parts = [{"name": name, "ns": time} for name, time in wall_parts(overview).items() if time]
+    return {"split": parts if overview.durations else [], "whole_ns": whole_ns(overview)}
 
 
 def _worth_showing(files: PageTable, details: dict[int, dict[str, Any]]) -> list[int]:

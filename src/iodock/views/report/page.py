@@ -18,6 +18,7 @@ from iodock.language import Language, language_in
 from iodock.views import verdict as words
 from iodock.views.charts.units import NANOSECONDS
 from iodock.views.charts.words import shorten, visible
+from iodock.views.diagnosis_words import headline
 from iodock.views.labels import PARTS
 from iodock.views.report.cache import cache_table
 from iodock.views.report.findings import findings_body
@@ -149,12 +150,14 @@ def _section(name: str, report: Report, text: Language) -> Markup:
 
 def _verdict(report: Report, text: Language) -> Markup:
     overview = report.overview
-    verdict = words.judge(overview, text)
+    diagnosis = report.diagnosis
+    verdict = words.judge(overview, text, is_worth_changing=bool(diagnosis and diagnosis.worth_changing))
+    headlines = headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]
     sentences = [tag("p", sentence, class_="lead") for sentence in verdict.sentences]
     remarks = [tag("p", text.gettext(remark), class_="lead") for remark in report.remarks]
     left = tag(
         "div",
-        tag("p", verdict.headline, class_="headline"),
+        *(tag("p", sentence, class_="headline") for sentence in headlines),
         *sentences,
         *remarks,
         _split(overview, text),
@@ -181,27 +184,18 @@ def _split(overview: Overview, text: Language) -> Markup | None:
             for part in overview.parts
         ]
         return join(tag("h2", text.gettext("Where the calls went")), tag("ul", *rows, class_="split-list"))
-    whole = whole_ns(overview)
-    rows = [
-        _split_row(part.name, NANOSECONDS.text(part.time_ns), (part.time_ns or 0) / whole, text)
-        for part in overview.parts
-    ]
-    rest = whole - sum(part.time_ns or 0 for part in overview.parts)
+    parts, whole = words.wall_parts(overview), words.whole_ns(overview)
+    rows = [_split_row(name, NANOSECONDS.text(time), time / whole, text) for name, time in parts.items()]
+    rest = whole - sum(parts.values())
     if rest > 0:
         rows.append(_split_row("rest", NANOSECONDS.text(rest), rest / whole, text))
-    if words.parts_fit_wall(overview):
-        note = text.gettext("The bar is the wall time.")
+    if overview.wall_ns:
+        note = text.gettext("The bar is the wall time; calls of several threads at the same time share it.")
     else:
         note = text.gettext("The bar shows times summed over threads, which may exceed the wall time.")
     bar = tag("div", id="split-bar")
     listed = tag("ul", *rows, class_="split-list")
     return join(tag("h2", text.gettext("Where the time went")), bar, listed, tag("p", note, class_="note"))
-
-
-def whole_ns(overview: Overview) -> int:
-    """What the bar of the verdict stands for: the wall time, or the sum of the parts where that is larger."""
-    total = sum(part.time_ns or 0 for part in overview.parts)
-    return max(1, total, overview.wall_ns or 0)
 
 
 def _split_row(name: str, amount: str, share: float, text: Language) -> Markup:
