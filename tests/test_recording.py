@@ -122,16 +122,6 @@ def test_signals_that_tell_something_reach_the_program_and_end_nothing(
     assert count(tmp_path / "run.iodock", "call = 'write'") > 1
 
 
-def test_an_existing_store_is_refused(tmp_path: Path) -> None:
-    assert record(tmp_path, "true").returncode == 0
-    again = record(tmp_path, "true")
-    assert again.returncode == 1 and "exists already" in again.stderr and "--force" in again.stderr
-    assert record(tmp_path, "--force", "true").returncode == 0
-    (tmp_path / "run.iodock" / "manifest.json").unlink()
-    other = record(tmp_path, "--force", "true")
-    assert other.returncode == 1 and "is no iodock store" in other.stderr
-
-
 def test_no_other_replaces_a_store_until_its_tables_are_made(tmp_path: Path) -> None:
     recorded = recording.record(["true"], str(tmp_path / "run.iodock"))
     assert recorded["must_finish"]

@@ -60,9 +60,41 @@ def test_ranks_share_one_store_in_both_forms(tmp_path: Path, ranks: Path) -> Non
     assert by_rank(tmp_path / "inside.iodock") == wanted
     assert by_rank(tmp_path / "outside.iodock") == wanted
     assert "unknown-descriptors" not in losses(tmp_path / "outside.iodock")
-    again = run(inside, tmp_path)
-    assert again.returncode != 0 and "exists already" in again.stderr
-    assert by_rank(tmp_path / "inside.iodock") == wanted
+
+
+@needs_mpi
+def test_ranks_keep_the_store_of_the_launch_before_together(tmp_path: Path, ranks: Path) -> None:
+    ranks_of_processes = "SELECT DISTINCT rank FROM processes WHERE rank IS NOT NULL ORDER BY rank"
+    for number in range(3):
+        done = run([*MPIRUN, *IODOCK, "record", "-o", "run.iodock", ranks, *["x"] * number], tmp_path)
+        assert done.returncode == 0, done.stderr
+        # One rank says it, for all.
+        assert done.stderr.count("the one before is kept as") == (number > 0), done.stderr
+        for said in ("recorded by rewrite", "the store lies on the file system", "not seen:"):
+            assert done.stderr.count(said) <= 1, done.stderr
+    stores = ["run-1.iodock", "run-2.iodock", "run.iodock"]
+    assert sorted(path.name for path in tmp_path.glob("*.iodock")) == stores
+    for store in stores:
+        found = rows(tmp_path / store, ranks_of_processes)
+        assert [row["rank"] for row in found] == [0, 1, 2, 3], store
+
+
+@needs_mpi
+def test_ranks_share_a_store_also_without_a_name(tmp_path: Path, ranks: Path) -> None:
+    for _ in range(2):
+        assert run([*MPIRUN, *IODOCK, "record", "-q", ranks], tmp_path).returncode == 0
+    assert sorted(path.name for path in tmp_path.glob("*.iodock")) == ["ranks-1.iodock", "ranks.iodock"]
+
+
+@needs_mpi
+def test_a_rank_that_comes_late_joins_its_launch(tmp_path: Path) -> None:
+    recorder = " ".join([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "cat", "/etc/hostname"])
+    assert run([*IODOCK, "record", "-q", "-o", "run.iodock", "--", "true"], tmp_path).returncode == 0
+    script = f"if [ $OMPI_COMM_WORLD_RANK = 2 ]; then sleep 2; fi; {recorder}"
+    assert run([*MPIRUN, "sh", "-c", script], tmp_path).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run-1.iodock", "run.iodock"]
+    found = rows(tmp_path / "run.iodock", "SELECT DISTINCT rank FROM processes ORDER BY rank")
+    assert [row["rank"] for row in found] == [0, 1, 2, 3]
 
 
 @needs_mpi

@@ -26,6 +26,9 @@ class ImportSummary(TypedDict):
 
 class RecordSummary(TypedDict):
     store: str
+    kept: str | None
+    elsewhere: str | None
+    made_folder: str | None
     backend: str
     reason: str
     exit_code: int | None

@@ -22,11 +22,12 @@ _holds: dict[str, _native.StoreHold] = {}
 
 class RecordRefused(IodockError):
     """Nothing was recorded. `exit_status` is what a shell would give: 127 not found, 126 not executable,
-    else 1."""
+    else 1. `in_the_way`: because a store that is there can't make way, which is no reason not to run."""
 
-    def __init__(self, message: str, hint: str | None, exit_status: int) -> None:
-        super().__init__(message, hint)
-        self.exit_status = exit_status
+    def __init__(self, error: _native.NativeError, hint: str | None = None) -> None:
+        super().__init__(str(error), hint or error.hint)
+        self.exit_status = error.exit_status
+        self.in_the_way = bool(getattr(error, "in_the_way", False))
 
 
 def record(
@@ -39,16 +40,15 @@ def record(
     complete: bool = False,
 ) -> _native.RecordSummary:
     """Runs a command and records it; COMPLETE: also what is done before a recorder inside of a program is
-    there. Raises RecordRefused."""
+    there. What it gives names the store, which need not be called as was asked. Raises RecordRefused."""
     _let_go(store)
     try:
         recorded = _native.record(
             list(command), store, backend=backend, force=force, page_faults=page_faults, complete=complete
         )
     except _native.NativeError as error:
-        hint = _is_store(command[0]) or error.hint
-        raise RecordRefused(str(error), hint, error.exit_status) from None
-    _holds[store] = recorded["hold"]
+        raise RecordRefused(error, _is_store(command[0])) from None
+    _holds[recorded["store"]] = recorded["hold"]
     return recorded
 
 
@@ -78,8 +78,8 @@ def attach(
             list(pids), store, backend=backend, force=force, group=group, page_faults=page_faults
         )
     except _native.NativeError as error:
-        raise RecordRefused(str(error), error.hint, error.exit_status) from None
-    _holds[store] = recorded["hold"]
+        raise RecordRefused(error) from None
+    _holds[recorded["store"]] = recorded["hold"]
     return recorded
 
 

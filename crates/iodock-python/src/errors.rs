@@ -10,7 +10,7 @@ pyo3::create_exception!(
     NativeError,
     PyException,
     "What went wrong below Python; `hint` (str or None) says what to do, `usage` whether the question was wrong,\
-     `exit_status` what the command line should end with."
+     `exit_status` what the command line should end with; of a recording `in_the_way`: a store that is there can't make way."
 );
 
 /// A `NativeError` with its attributes; exit status 2 is wrong usage.
@@ -27,7 +27,9 @@ pub fn native_error(py: Python<'_>, message: String, hint: &str, exit_status: i3
 
 /// A recording that did not take place; 126 and 127 as a shell has them.
 pub fn record_error(py: Python<'_>, error: &RecordError) -> PyErr {
-    native_error(py, error.to_string(), error.hint(), error.exit_status())
+    let made = native_error(py, error.to_string(), error.hint(), error.exit_status());
+    let in_the_way = matches!(error, RecordError::InTheWay(_));
+    made.value(py).setattr("in_the_way", in_the_way).err().unwrap_or(made)
 }
 
 /// An import's error; cancelling is what Ctrl-C does.

@@ -29,7 +29,7 @@ impl StoreHold {
 }
 
 /// Runs `command` and records it into `store`. Signals that ask to end are handled in Rust meanwhile, as the
-/// program would have got them. Gives a dictionary: store, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
+/// program would have got them. Gives a dictionary: store, kept, elsewhere, made_folder, backend, reason, exit_code, exit_signal, must_finish, warnings, failure,
 /// written_bytes, killed, hold. Until the last one is released no other recorder replaces the store.
 #[pyfunction]
 #[pyo3(signature = (command, store, *, backend="auto".to_owned(), force=false, page_faults="auto".to_owned(), complete=false))]
@@ -87,6 +87,9 @@ fn run<'py>(
     };
     let dictionary = PyDict::new(py);
     dictionary.set_item("store", outcome.store.into_os_string())?;
+    dictionary.set_item("kept", outcome.way.kept.map(PathBuf::into_os_string))?;
+    dictionary.set_item("elsewhere", outcome.way.elsewhere)?;
+    dictionary.set_item("made_folder", outcome.way.made.map(PathBuf::into_os_string))?;
     dictionary.set_item("backend", outcome.backend)?;
     dictionary.set_item("reason", outcome.reason.name())?;
     dictionary.set_item("exit_code", code)?;

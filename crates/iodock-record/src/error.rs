@@ -25,6 +25,8 @@ pub enum RecordError {
     Refused(Refusal),
     /// The store can't be made or written.
     Store(Refusal),
+    /// A store that is there can't make way: no reason not to run the program.
+    InTheWay(Refusal),
 }
 
 impl RecordError {
@@ -33,7 +35,8 @@ impl RecordError {
             RecordError::NotFound(refusal)
             | RecordError::NotExecutable(refusal)
             | RecordError::Refused(refusal)
-            | RecordError::Store(refusal) => refusal,
+            | RecordError::Store(refusal)
+            | RecordError::InTheWay(refusal) => refusal,
         }
     }
 
@@ -47,7 +50,7 @@ impl RecordError {
         match self {
             RecordError::NotFound(_) => 127,
             RecordError::NotExecutable(_) => 126,
-            RecordError::Refused(_) | RecordError::Store(_) => 1,
+            RecordError::Refused(_) | RecordError::Store(_) | RecordError::InTheWay(_) => 1,
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod faults;
 mod job;
 mod launch;
 mod locks;
+mod naming;
 mod options;
 mod parts;
 mod places;
@@ -27,6 +28,7 @@ pub use backends::ProgramExit;
 pub use clock::Clock;
 pub use doctor::{doctor, Fact};
 pub use error::{RecordError, Refusal};
+pub use naming::Way;
 pub use options::{AttachOptions, RecordOptions, RecordOutcome};
 
 use backends::choice::{self, Choice};
@@ -132,7 +134,8 @@ fn run(
     cancel: Arc<AtomicBool>,
 ) -> Result<RecordOutcome, RecordError> {
     let clock = Clock::start();
-    let mut warnings = places::warnings(&part.store);
+    // Of ranks in one store one says it.
+    let mut warnings = if part.created { places::warnings(&part.store) } else { Vec::new() };
     let mut journal = part.open_journal(&meta)?;
     let mounts = sampler::mounts(&sampling.root, &mut warnings);
     let mounted = journal.mounts(&mounts);
@@ -173,6 +176,7 @@ fn run(
     }
     Ok(RecordOutcome {
         store: part.store.clone(),
+        way: part.way.clone(),
         backend: backend.name(),
         reason,
         exit,

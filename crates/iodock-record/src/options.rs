@@ -4,6 +4,7 @@ use crate::backends::reason::Reason;
 use crate::backends::ProgramExit;
 use crate::error::Refusal;
 use crate::faults::Mode;
+use crate::naming::Way;
 use crate::sampler::Settings;
 use iodock_event::Losses;
 use std::ffi::OsString;
@@ -74,6 +75,8 @@ impl AttachOptions {
 #[derive(Debug)]
 pub struct RecordOutcome {
     pub store: PathBuf,
+    /// How it got its name.
+    pub way: Way,
     /// The back end that recorded it, and why that one.
     pub backend: &'static str,
     pub reason: Reason,

@@ -22,7 +22,11 @@ _EXAMPLES = (
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.option(
-    "-o", "--output", metavar="STORE", help="name of the store; default: NAME.iodock after the program"
+    "-o",
+    "--output",
+    metavar="STORE",
+    help="name of the store; default: NAME.iodock after the program. A store of that name is kept as "
+    "NAME-1.iodock, NAME-2.iodock, ..., the newest with the highest number",
 )
 @click.option(
     "--backend",
@@ -50,7 +54,7 @@ _EXAMPLES = (
     metavar="PATH",
     help="record all processes of a cgroup until Ctrl-C, by bpf; slurm:JOBID is that of a Slurm job",
 )
-@click.option("--force", is_flag=True, help="replace a store of that name")
+@click.option("--force", is_flag=True, help="replace a store of that name instead of keeping it")
 @language
 @quiet
 @click.argument("command", metavar="[--] CMD ARG...", nargs=-1, type=click.UNPROCESSED)

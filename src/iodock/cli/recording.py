@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import TypedDict
+    from typing import Any, TypedDict
 
     from iodock._native import RecordSummary
 
@@ -79,27 +79,39 @@ def run(
     """Records a command, or processes that run already, and prints the check-up; the program's own exit
     status."""
     sys.stdout.flush()
-    if pids or cgroup:
-        name = (
-            cgroup.rstrip("/").rpartition("/")[2].replace(":", "-") if cgroup else _name_of_process(pids[0])
-        )
-        store = output or _name_of_store(name, force)
-        recorded = recording.attach(
-            pids, store, backend=backend, force=force, group=cgroup, page_faults=page_faults
+    asked = output or f"{_stem(command, pids, cgroup)}.iodock"
+    if os.path.lexists(asked) and not force:
+        from iodock.cli.stored import refuse_at_a_terminal
+
+        refuse_at_a_terminal(asked)
+    if command:
+        recorded = _record(
+            command, asked, backend=backend, force=force, page_faults=page_faults, complete=complete
         )
     else:
-        store = output or _name_of_store(command[0].rpartition("/")[2], force)
-        recorded = recording.record(
-            command, store, backend=backend, force=force, page_faults=page_faults, complete=complete
+        recorded = recording.attach(
+            pids, asked, backend=backend, force=force, group=cgroup, page_faults=page_faults
         )
-    _after(recorded, store, lang, quiet)
+    _after(recorded, asked, lang, quiet)
     return _pass_on(recorded)
 
 
-def _name_of_store(stem: str, force: bool) -> str:
-    from iodock.cli.naming import store_name
+def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary:
+    try:
+        return recording.record(command, store, **options)
+    except recording.RecordRefused as refused:
+        if not refused.in_the_way:
+            raise
+        from iodock.cli.stored import run_unrecorded
 
-    return str(store_name(stem, force=force))
+        run_unrecorded(command, str(refused))
+
+
+def _stem(command: Sequence[str], pids: Sequence[int], cgroup: str | None) -> str:
+    """What the store is called after."""
+    if cgroup:
+        return cgroup.rstrip("/").rpartition("/")[2].replace(":", "-")
+    return command[0].rpartition("/")[2] if command else _name_of_process(pids[0])
 
 
 def _name_of_process(pid: int) -> str:
@@ -110,9 +122,16 @@ def _name_of_process(pid: int) -> str:
         return str(pid)
 
 
-def _after(recorded: RecordSummary, store: str, lang: str | None, quiet: bool) -> None:
+def _after(recorded: RecordSummary, asked: str, lang: str | None, quiet: bool) -> None:
     """Tables and check-up. Whatever fails here is said, and the program's status passed on all the same."""
-    if not quiet:
+    store = recorded["store"]
+    if recorded.get("elsewhere") or (not quiet and (recorded.get("kept") or recorded.get("made_folder"))):
+        from iodock.cli.options import spoken
+        from iodock.cli.stored import say_where
+
+        say_where(recorded, asked, spoken(lang), quiet)
+    # Of ranks in one store the last one says it.
+    if recorded["must_finish"] and not quiet:
         _say_how(recorded, lang)
     for warning in recorded["warnings"] if not quiet else ():
         say(f"warning: {warning}")

@@ -1,0 +1,363 @@
+//! A recording's folder under the name that was asked for. A store that has the name is kept under a number (`run-1.iodock`,
+//! the newest with the highest), or replaced (--force); ranks of one launch share one store. Where the name can't be had, as
+//! something else than a store has it, the recording gets the number.
+//!
+//! All that record into a store share a lock of its folder, which who moves or replaces it must have alone. Who does that also
+//! locks the folder in which the store lies, so that no rank takes what another one has just made for what was there before.
+
+use iodock_store::own;
+use std::ffi::OsString;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Others are waited for this often, so long each time: some seconds in all.
+const TRIES: u32 = 250;
+const PAUSE: Duration = Duration::from_millis(20);
+const ENDING: &[u8] = b".iodock";
+/// Longer numbers are dates and the like.
+const MOST_DIGITS: usize = 6;
+
+/// The launch that this process is a rank of.
+pub struct Launch {
+    pub name: String,
+    pub rank: i32,
+}
+
+/// How a store got its name.
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    /// Where the store is now that had the name.
+    pub kept: Option<PathBuf>,
+    /// Why the name is not the one that was asked for.
+    pub elsewhere: Option<String>,
+    /// The first of the folders above it that had to be made.
+    pub made: Option<PathBuf>,
+}
+
+pub struct Taken {
+    pub store: PathBuf,
+    /// Locked together with all who record into it; None where the file system has no locks.
+    pub folder: Option<File>,
+    /// Made by us, not joined.
+    pub created: bool,
+    pub way: Way,
+}
+
+#[derive(Debug)]
+pub enum Claim {
+    /// With something in it that is not ours: said as what.
+    Foreign(String),
+    /// Others are at it.
+    Busy,
+    /// Others changed what has the name while it was looked at.
+    Raced,
+    Failed(io::Error),
+    /// A store has the name, can't be moved, and no other name can be had.
+    Stuck(io::Error),
+}
+
+impl From<io::Error> for Claim {
+    fn from(error: io::Error) -> Self {
+        Claim::Failed(error)
+    }
+}
+
+/// Makes a folder for a recording, or joins the one of this launch.
+pub fn take(asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
+    let parent = asked.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = make_folders(parent)?;
+    let mut taken = take_in(parent, asked, force, launch)?;
+    taken.way.made = made;
+    Ok(taken)
+}
+
+fn take_in(parent: &Path, asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
+    let alone = File::open(parent).ok();
+    for _ in 0..TRIES {
+        if let Some(taken) = free_or_joined(asked, launch)? {
+            return Ok(taken);
+        }
+        // File systems without locks go without.
+        let is_ours = !matches!(alone.as_ref().map(File::try_lock), Some(Err(TryLockError::WouldBlock)));
+        if is_ours {
+            match make_way(asked, force, launch) {
+                // What was there has gone at this moment, or something has come.
+                Err(Claim::Raced) => {}
+                other => return other,
+            }
+        }
+        sleep(PAUSE);
+    }
+    make_way(asked, force, launch)
+}
+
+/// The folder if nothing had its name, or this launch's recording.
+fn free_or_joined(path: &Path, launch: Option<&Launch>) -> Result<Option<Taken>, Claim> {
+    let taken = |folder, created| Some(Taken { store: path.into(), folder, created, way: Way::default() });
+    match fs::create_dir(path) {
+        Ok(()) => match begin(path, launch) {
+            Ok(folder) => Ok(taken(folder, true)),
+            Err(Claim::Busy | Claim::Raced) => Ok(None),
+            Err(error) => {
+                // Nobody is to find half a store. (Ranks leave it to each other.)
+                let _ = launch.is_none().then(|| fs::remove_dir_all(path));
+                Err(error)
+            }
+        },
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
+        Err(_) if launch.is_some_and(|launch| has_room_for(path, launch)) => match shared(path) {
+            Ok(folder) => Ok(taken(folder, false)),
+            Err(Claim::Busy | Claim::Raced) => Ok(None),
+            Err(error) => Err(error),
+        },
+        Err(_) => Ok(None),
+    }
+}
+
+/// What a recording begins with, in a new folder.
+fn begin(store: &Path, launch: Option<&Launch>) -> Result<Option<File>, Claim> {
+    let folder = shared(store)?;
+    // Another one may have taken the folder before we had its lock: whoever makes this one has the store.
+    if let Err(error) = fs::create_dir(store.join("journal")) {
+        // It stays if there is anything in it.
+        let _ = fs::remove_dir(store);
+        return Err(if error.kind() == ErrorKind::AlreadyExists { Claim::Raced } else { error.into() });
+    }
+    let manifest = concat!(
+        "{\"schema\": 1, \"state\": \"recording\", \"writer\": \"iodock ",
+        env!("CARGO_PKG_VERSION"),
+        "\"}\n"
+    );
+    fs::write(store.join("manifest.json"), manifest)?;
+    // Last, and in one step: who sees it, sees a store that is ready.
+    let draft = store.join("journal/job.draft");
+    fs::write(&draft, launch.map_or("", |launch| &launch.name))?;
+    fs::rename(draft, store.join("journal/job"))?;
+    Ok(folder)
+}
+
+/// Is it a recording of this launch, without a part of this rank yet? Another rank may be making it at this moment.
+fn has_room_for(store: &Path, launch: &Launch) -> bool {
+    for _ in 0..TRIES {
+        match fs::read_to_string(store.join("journal/job")) {
+            Ok(name) => return name == launch.name && !has_part(store, launch.rank),
+            Err(_) if !is_being_made(store) => return false,
+            Err(_) => sleep(PAUSE),
+        }
+    }
+    false
+}
+
+/// A rank that records once more, or a launch that happens to be called as one that was cut short.
+fn has_part(store: &Path, rank: i32) -> bool {
+    let ours = format!("rank-{rank:05}-");
+    let Ok(entries) = fs::read_dir(store.join("journal")) else { return false };
+    entries.flatten().any(|entry| entry.file_name().as_bytes().starts_with(ours.as_bytes()))
+}
+
+/// Nothing is in it but what a recording begins with.
+fn is_being_made(store: &Path) -> bool {
+    let Ok(entries) = fs::read_dir(store) else { return false };
+    let is_first = |name: OsString| name == "journal" || name == "manifest.json";
+    entries.flatten().all(|entry| is_first(entry.file_name()))
+        && !store.join("journal/job").exists()
+        && !fs::symlink_metadata(store).is_ok_and(|status| status.is_symlink())
+}
+
+/// The name is taken: whatever has it makes way, or the recording gets another name.
+fn make_way(asked: &Path, force: bool, launch: Option<&Launch>) -> Result<Taken, Claim> {
+    if let Some(taken) = free_or_joined(asked, launch)? {
+        return Ok(taken);
+    }
+    if let Some(launch) = launch {
+        if let Some(taken) = joined_elsewhere(asked, launch)? {
+            return Ok(taken);
+        }
+    }
+    let made_way = if force { replace(asked).map(|()| None) } else { keep(asked) };
+    let why = match made_way {
+        Ok(kept) => {
+            let taken = free_or_joined(asked, launch)?;
+            return taken
+                .map(|taken| Taken { way: Way { kept, ..Way::default() }, ..taken })
+                .ok_or(Claim::Raced);
+        }
+        Err(Claim::Raced) => return Err(Claim::Raced),
+        Err(error) if force => return Err(error),
+        Err(Claim::Foreign(what)) => what,
+        Err(Claim::Busy) => "another recording is being written there".into(),
+        Err(Claim::Failed(error) | Claim::Stuck(error)) => {
+            let why = format!("the store that is there can't be moved: {}", crate::error::plain(&error));
+            return elsewhere(asked, launch, why).map_err(stuck);
+        }
+    };
+    elsewhere(asked, launch, why)
+}
+
+fn stuck(claim: Claim) -> Claim {
+    match claim {
+        Claim::Failed(error) => Claim::Stuck(error),
+        other => other,
+    }
+}
+
+fn joined_elsewhere(asked: &Path, launch: &Launch) -> Result<Option<Taken>, Claim> {
+    for number in numbers(asked) {
+        let path = numbered(asked, number);
+        if path.is_dir() && has_room_for(&path, launch) {
+            return free_or_joined(&path, Some(launch));
+        }
+    }
+    Ok(None)
+}
+
+fn elsewhere(asked: &Path, launch: Option<&Launch>, why: String) -> Result<Taken, Claim> {
+    let first = next_number(asked);
+    for number in first..first + TRIES {
+        if let Some(taken) = free_or_joined(&numbered(asked, number), launch)? {
+            let way = Way { elsewhere: Some(why), ..Way::default() };
+            return Ok(Taken { way, ..taken });
+        }
+    }
+    Err(Claim::Raced)
+}
+
+/// Gives a store a number, unless somebody records into it. An empty folder just goes.
+fn keep(store: &Path) -> Result<Option<PathBuf>, Claim> {
+    let folder = alone(store)?;
+    if fs::remove_dir(store).is_ok() {
+        return Ok(None);
+    }
+    if !own::has_manifest(store) {
+        return Err(Claim::Foreign(format!(
+            "is no iodock store ({})",
+            own::named(&own::foreign(store)?, store)
+        )));
+    }
+    let kept = numbered(store, next_number(store));
+    fs::rename(store, &kept)?;
+    if !is_at(&folder, &kept) {
+        // Without locks somebody may have put another store there at this moment.
+        fs::rename(&kept, store)?;
+        return Err(Claim::Raced);
+    }
+    Ok(Some(kept))
+}
+
+/// Removes a store, unless somebody records into it, or it holds something else.
+fn replace(store: &Path) -> Result<(), Claim> {
+    let _folder = alone(store)?;
+    // Under the lock: another rank may be making the store until then.
+    let foreign = own::foreign(store)?;
+    if !foreign.is_empty() {
+        let what =
+            if own::has_manifest(store) { "holds what is not of a store" } else { "is no iodock store" };
+        return Err(Claim::Foreign(format!("{what} ({})", own::named(&foreign, store))));
+    }
+    Ok(own::remove_own(store)?)
+}
+
+/// A folder that nobody records into, nor makes tables in (for which `journal` is locked), locked against both.
+fn alone(store: &Path) -> Result<File, Claim> {
+    let status = fs::symlink_metadata(store).map_err(gone)?;
+    if status.is_symlink() {
+        return Err(Claim::Foreign("is a link".into()));
+    }
+    if !status.is_dir() {
+        return Err(Claim::Foreign("is a file".into()));
+    }
+    let mut tries = 0..TRIES / 5;
+    while is_being_made(store) && tries.next().is_some() {
+        sleep(PAUSE);
+    }
+    let folder = open(store)?;
+    held(folder.try_lock())?;
+    let journal = store.join("journal");
+    if journal.is_dir() {
+        File::open(journal).map_or(Ok(()), |journal| held(journal.try_lock()))?;
+    }
+    is_at(&folder, store).then_some(folder).ok_or(Claim::Raced)
+}
+
+/// The folder of a store, locked together with all who record into it.
+fn shared(store: &Path) -> Result<Option<File>, Claim> {
+    let folder = open(store)?;
+    held(folder.try_lock_shared())?;
+    is_at(&folder, store).then_some(Some(folder)).ok_or(Claim::Raced)
+}
+
+fn open(store: &Path) -> Result<File, Claim> {
+    File::open(store).map_err(gone)
+}
+
+/// It was there a moment ago: it is being moved or replaced.
+fn gone(error: io::Error) -> Claim {
+    match error.kind() {
+        ErrorKind::NotFound => Claim::Raced,
+        _ => error.into(),
+    }
+}
+
+/// File systems without locks go without.
+fn held(lock: Result<(), TryLockError>) -> Result<(), Claim> {
+    match lock {
+        Err(TryLockError::WouldBlock) => Err(Claim::Busy),
+        _ => Ok(()),
+    }
+}
+
+/// Has nobody put another folder in its place before it was locked?
+fn is_at(folder: &File, path: &Path) -> bool {
+    let identity = |status: fs::Metadata| (status.dev(), status.ino());
+    let (held, there) = (folder.metadata().map(identity), fs::metadata(path).map(identity));
+    matches!((held, there), (Ok(held), Ok(there)) if held == there)
+}
+
+/// Makes a folder with all above it; the first that was not there.
+fn make_folders(folder: &Path) -> io::Result<Option<PathBuf>> {
+    let missing = folder.ancestors().take_while(|one| !one.as_os_str().is_empty() && !one.exists()).last();
+    fs::create_dir_all(folder)?;
+    Ok(missing.map(Path::to_path_buf))
+}
+
+/// `run-3.iodock` of `run.iodock`; without that ending `run-3` of `run`.
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let (stem, ending) = parts(path);
+    let name = [stem, format!("-{number}").as_bytes(), ending].concat();
+    path.with_file_name(OsString::from_vec(name))
+}
+
+fn parts(path: &Path) -> (&[u8], &[u8]) {
+    let name = path.file_name().map_or(&b""[..], OsStrExt::as_bytes);
+    match name.strip_suffix(ENDING) {
+        Some(stem) if !stem.is_empty() => (stem, ENDING),
+        _ => (name, b""),
+    }
+}
+
+/// The numbers that are taken.
+fn numbers(path: &Path) -> Vec<u32> {
+    let (stem, ending) = parts(path);
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let number = |name: OsString| -> Option<u32> {
+        let digits = name.as_bytes().strip_prefix(stem)?.strip_prefix(b"-")?.strip_suffix(ending)?;
+        let digits = std::str::from_utf8(digits).ok()?;
+        let is_number = digits.len() <= MOST_DIGITS && digits.bytes().all(|digit| digit.is_ascii_digit());
+        digits.parse().ok().filter(|_| is_number)
+    };
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    entries.filter_map(|entry| number(entry.file_name())).collect()
+}
+
+/// The newest has the highest number.
+fn next_number(path: &Path) -> u32 {
+    numbers(path).into_iter().max().unwrap_or(0) + 1
+}
+
+#[cfg(test)]
+mod tests;
