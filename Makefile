@@ -24,13 +24,16 @@ $(VENV)/.built: $(VENV)/.requirements pyproject.toml $(RUST_SOURCES)
 	$(BIN)/python tools/messages.py --compile
 	touch $@
 
-# The main job on a real program of this machine: record it, print the check-up, write the report.
-DEMO ?= /usr/include
+# The main job on a small program of the casebook: record it, see what is found, record it mended, see what that
+# has brought, write the report.
+DEMO ?= src/iodock/casebook/cases/open-close
 demo: setup
-	$(BIN)/iodock record --force -o demo.iodock -- tar -cf /dev/shm/iodock-demo.tar -C $(DEMO) .
-	rm -f /dev/shm/iodock-demo.tar
-	$(BIN)/iodock report demo.iodock -o demo.html
-	@echo "open demo.html in a browser; next: .venv/bin/iodock show summary demo.iodock --by folder"
+	$(BIN)/iodock record --force -o demo-before.iodock -- $(BIN)/python $(DEMO)/before.py demo.log 8000
+	$(BIN)/iodock record --force -o demo-after.iodock -- $(BIN)/python $(DEMO)/after.py demo.log 8000
+	rm -f demo.log
+	$(BIN)/iodock diff --per run --top 3 demo-before.iodock demo-after.iodock
+	$(BIN)/iodock report demo-before.iodock -o demo.html
+	@echo "open demo.html in a browser; next: .venv/bin/iodock diagnose demo-before.iodock"
 
 # Most tests wait for programs: two at a time take half as long on two cores.
 TESTS_AT_ONCE ?= 2

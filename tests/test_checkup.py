@@ -9,6 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from iodock.findings import Advice, Diagnosis, Finding, Gain, Message, Severity, Verdict
 from iodock.language import LANGUAGES
 from iodock.views.charts.words import visible
 from iodock.views.checkup import Checkup, Line, TopList, print_checkup
@@ -35,9 +36,61 @@ def test_it_says_the_verdict_the_costs_and_what_is_next() -> None:
     text = printed(checkup(["/data/mesh.h5", "/etc/solver.conf"]))
     lines = text.splitlines()
     assert lines[0] == "37 % of the run was spent in I/O."
-    assert "read on /data/mesh.h5: 3.2 s (27 % of the run) in 120,000 calls" in text.replace("\n", " ")
     assert "2 of 318,169 files shown" in text
-    assert "  iodock show summary 'my run.iodock' --call read --by file" in lines
+    commands = [line.split("  ")[1] for line in lines if line.startswith("  iodock")]
+    assert commands == ["iodock diagnose 'my run.iodock'", "iodock report 'my run.iodock'"]
+
+
+def finding(rule: str, severity: Severity = Severity.HIGH) -> Finding:
+    advice = tuple(Advice(language, Message("Keep it open, " * 8 + "always.")) for language in ("C", "any"))
+    return Finding(
+        rule=rule, severity=severity, confidence=0.9, cost_seconds=2.0, cost_share=0.2, node_hours=None,
+        gain=Gain(1.0, 1.5), title=Message(f"Title of {rule}"), message=Message("What was seen."),
+        files=("/data/a.dat", "/data/b.dat"), file_count=7, call=None, evidence={}, query="", advice=advice,
+        fine_when=Message("Never."), case=None,
+    )  # fmt: skip
+
+
+def diagnosed(*findings: Finding) -> Checkup:
+    worth = [one for one in findings if one.severity is not Severity.NOTE]
+    headline = Message("{io_share} of the run was I/O; worth changing: {things}.",
+                       {"io_share": 0.37, "things": len(worth)})  # fmt: skip
+    if not worth:
+        headline = Message(
+            "{io_share} of the run was I/O, and it is done well: nothing worth changing.", {"io_share": 0.94}
+        )
+    verdict = Verdict(12.0, 4.4, 0.37, 1.4, 0, True, headline)
+    step = Message("Next: make the first change, record again, and compare with iodock diff BEFORE AFTER.")
+    return replace(
+        checkup(["/data/mesh.h5", "/etc/solver.conf"]),
+        diagnosis=Diagnosis("run", verdict, findings, (), (), step),
+        losses=[("before-load", 39, "a cure"), ("mapped-contents", 13, "a cure")],
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_ends_with_the_findings_on_one_screen(language: str) -> None:
+    notes = [finding(f"note-{number}", Severity.NOTE) for number in range(2)]
+    text = printed(diagnosed(*(finding(f"rule-{number}") for number in range(5)), *notes), 80, language)
+    assert len(text.splitlines()) <= 28, text
+    assert [f"{number}. Title of rule-{number - 1}" in text for number in (1, 2, 3, 4)] == [True] * 3 + [
+        False
+    ]
+    assert text.count("-> C: Keep it open") == 3 and "What was seen" not in text and "-> Keep" not in text
+    if language == "en":
+        assert text.startswith("37 % of the run was I/O; worth changing: 5.\n")
+        assert "   /data/a.dat and 6 more\n" in text
+        assert "\n2 more findings, 2 notes: iodock diagnose 'my run.iodock'\n" in text
+        assert "\nnot seen: before-load 39, mapped-contents 13 (iodock explain losses)\n" in text
+
+
+def test_what_is_done_well_is_said_first_with_its_figures() -> None:
+    text = printed(diagnosed(), 80)
+    lines = text.splitlines()
+    assert lines[0] == "94 % of the run was I/O, and it is done well: nothing worth changing."
+    assert "dominates" not in text and lines[1].startswith("4.4 s of 12 s in calls on files")
+    assert "iodock diagnose" not in text and "  iodock show summary 'my run.iodock'" in text
+    assert len(lines) <= 25, text
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

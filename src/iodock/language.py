@@ -18,6 +18,7 @@ from pathlib import Path
 LANGUAGES = ("en", "ja")
 """English is in the code; the others have a catalogue."""
 _LIST_COMMAS = {"ja": "、"}
+_CLAUSE_MARKS = {"ja": "、"}
 
 
 def N_(text: str) -> str:
@@ -41,6 +42,10 @@ class Language:
     def ngettext(self, one: str, many: str, count: int, /, **values: object) -> str:
         """As `gettext`, for one or many; `{n}` is the count, with thousands separated."""
         return fill(self.catalogue.ngettext(one, many, count), {"n": f"{count:,}", **values})
+
+    def joined(self, clauses: Iterable[str]) -> str:
+        """Clauses with what this language has between them."""
+        return _CLAUSE_MARKS.get(self.code, "; ").join(clauses)
 
     def listed(self, items: Iterable[str]) -> str:
         """Items with this language's commas between them."""

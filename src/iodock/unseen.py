@@ -52,6 +52,13 @@ class Unseen:
 ALL_SEEN = Unseen(0, 0, False, None)
 
 
+def hides_calls(name: str, count: int | str) -> bool:
+    """Whether a loss may keep a run's I/O from being judged: it says what to do with every result."""
+    if name == "before-load":
+        return isinstance(count, int) and count >= MANY_PROGRAMS
+    return name in HIDES_CALLS
+
+
 def unseen_in(losses: Iterable[tuple[str, int]], seen: int) -> Unseen:
     """Of losses by name and count, in a store with SEEN calls."""
     found = dict(losses)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+
+from iodock.language import N_
 
 
 def print_checkup_of(folder: Path, language: str) -> None:
@@ -11,10 +14,15 @@ def print_checkup_of(folder: Path, language: str) -> None:
     a code."""
     from rich.console import Console
 
+    from iodock.language import language_in
     from iodock.store import Store
     from iodock.views.checkup import checkup_of, print_checkup
 
     console = Console(file=sys.stderr, highlight=False)
+    # Of some million calls it takes seconds. Only a terminal shows this, until it is done.
+    doing = language_in(language).gettext(N_("looking for what is worth changing"))
     with Store.open(folder) as store:
+        with console.status(doing) if console.is_terminal else nullcontext():
+            checkup = checkup_of(store, str(folder))
         console.print()
-        print_checkup(checkup_of(store, str(folder)), console, language)
+        print_checkup(checkup, console, language)

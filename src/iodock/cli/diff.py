@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodock.cli.beside import say_losses
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
-from iodock.cli.streams import say
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -79,17 +79,17 @@ def command(
     comparison = compare(
         before, after, per=per, settings=load(settings), most_files=top, every_file=wanted == "csv"
     )
-    written = _written(comparison, wanted, language_in(spoken(lang)), output == "-")
+    code = spoken(lang)
+    written = _written(comparison, wanted, language_in(code), output == "-")
     with destination(output) as out:
         # A store's name may hold any bytes.
         out.write(written.encode("utf-8", "backslashreplace"))
     # JSON has them in itself.
     if not quiet and wanted != "json":
-        for line in _lost(comparison):
-            say(line)
+        say_losses(_lost(comparison), code)
 
 
-def _lost(comparison: Comparison) -> Iterator[str]:
+def _lost(comparison: Comparison) -> Iterator[tuple[str, str, str]]:
     """What was not seen in the runs: of each loss the most in any one run before and after, and its cure."""
     cures: dict[str, str] = {}
     counts: dict[str, list[int]] = {}
@@ -99,7 +99,8 @@ def _lost(comparison: Comparison) -> Iterator[str]:
             most = counts.setdefault(loss.name, [0, 0])
             most[side] = max(most[side], loss.count)
     for name, (before, after) in counts.items():
-        yield f"note: {name} ({before:,} before, {after:,} after): {cures[name]}"
+        counts_text = f"{before:,}" if before == after else f"({before:,} before, {after:,} after)"
+        yield name, counts_text, cures[name]
 
 
 def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:

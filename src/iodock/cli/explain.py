@@ -22,6 +22,7 @@ if TYPE_CHECKING:
             "iodock explain total_time_ns",
             "iodock explain openat",
             "iodock explain missing-durations",
+            "iodock explain losses",
         )
     )
 )
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 @quiet
 def command(name: str | None, quiet: bool) -> None:
     """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored
-    table, a system call, a family or class of calls, or a loss. Without a name, list what can be
-    explained."""
+    table, a system call, a family or class of calls, or a loss; or all of a group, as `iodock explain losses`
+    does. Without a name, list what can be explained."""
     from iodock.reference import explanations
 
     entries = explanations()
@@ -39,9 +40,10 @@ def command(name: str | None, quiet: bool) -> None:
             click.echo(line)
         return
     found = [entry for entry in entries if entry.name == name]
+    found = found or [entry for entry in entries if entry.group == name]
     found = found or [entry for entry in entries if entry.name in _with_heading(name)]
     if not found:
-        raise _unknown(name, [entry.name for entry in entries])
+        raise _unknown(name, [name for entry in entries for name in (entry.name, entry.group)])
     for entry in found:
         click.echo(f"{entry.name}  ({entry.what})")
         for line in entry.text.splitlines():

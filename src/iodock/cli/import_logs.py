@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from iodock._native import known_formats
+from iodock.cli.beside import say_losses
 from iodock.cli.naming import name_of_log, store_name
 from iodock.cli.options import examples, quiet
 from iodock.cli.streams import say
@@ -121,6 +122,5 @@ def command(
     if read_manifest(found.store).counts_only:
         counts = f"counts of {found.calls:,} calls"
     print(f"{'+'.join(found.formats)}: {counts} in {seconds:.1f} s{rate}", file=sys.stderr)
-    for loss in found.losses:
-        say(f"note: {loss.name} ({loss.count:,}): {loss.cure}")
+    say_losses((loss.name, loss.count, loss.cure) for loss in found.losses)
     say(f"next: iodock show summary {shlex.quote(str(store))}")

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from iodock.cli.beside import say_beside
 from iodock.cli.options import examples, quiet
 from iodock.cli.output import DATA_FORMATS, chosen_format, destination
-from iodock.cli.show import say_beside
 
 EXAMPLES = (
     "iodock query run.iodock 'SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC'",

@@ -114,7 +114,7 @@ def command(files: tuple[str, ...], **values: Any) -> None:
     answer = _history(read, limits, values) if values["history"] else _listed(read, limits, values, expected)
     _write(answer, form, values)
     if not values["quiet"]:
-        from iodock.cli.show import say_beside
+        from iodock.cli.beside import say_beside
 
         say_beside(answer)
 

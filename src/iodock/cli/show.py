@@ -10,7 +10,6 @@ import click
 
 from iodock.cli.options import examples, filter_arguments, filters, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
-from iodock.cli.streams import say
 from iodock.errors import RequestError, meant
 
 _TYPES: dict[str, dict[str, Any]] = {
@@ -128,6 +127,8 @@ def _show(name: str, store: str, **values: Any) -> None:
             _write(answer, form, output, chart)
     # JSON has them in itself.
     if not silent and form != "json":
+        from iodock.cli.beside import say_beside
+
         say_beside(answer)
 
 
@@ -173,11 +174,3 @@ def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:
     except (UnknownChart, ValueError) as error:
         raise RequestError(str(error)) from error
     return picture
-
-
-def say_beside(answer: Any) -> None:
-    """Notes and losses on stderr, where they do not disturb the data."""
-    for note in answer.notes:
-        say(f"note: {note}")
-    for loss in answer.losses:
-        say(f"note: {loss.name} ({loss.count:,}): {loss.cure}")

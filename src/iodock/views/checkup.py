@@ -1,4 +1,5 @@
-"""What `iodock record` prints at its end: the verdict, the costliest calls and files, what to do next."""
+"""What `iodock record` prints at its end, on one screen: the diagnosis' headline, the run's figures, the
+findings worth most, tables where they say more than these, losses, and what to do next."""
 
 from __future__ import annotations
 
@@ -10,18 +11,18 @@ from typing import TYPE_CHECKING
 from iodock.analyses import find
 from iodock.analyses.base import request
 from iodock.diagnosis import diagnose
-from iodock.findings import Diagnosis
-from iodock.language import Language, language_in
+from iodock.findings import IO_FINE, Diagnosis, Finding
+from iodock.language import N_, Language, language_in
 from iodock.views import verdict as words
 from iodock.views.charts.units import BYTES, NANOSECONDS
-from iodock.views.charts.words import shorten, visible
-from iodock.views.diagnosis_text import print_findings
-from iodock.views.diagnosis_words import headline
-from iodock.views.labels import COLUMNS, PARTS
+from iodock.views.charts.words import cells, shorten, visible
+from iodock.views.diagnosis_text import advice_text, files_text
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say
+from iodock.views.labels import COLUMNS
 from iodock.views.lines import print_sentence
 from iodock.views.losses import print_losses
 from iodock.views.overview import overview_of
-from iodock.views.verdict import Cost, Overview
+from iodock.views.verdict import Overview
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 NOTHING = "-"
 """Stands where a value is not known or does not apply."""
 MOST_FINDINGS = 3
+LEAST_BESIDE = 0.05
+"""Of the first row's cost, in a table below a finding."""
 NARROW = 72
 """Below this many columns the tables leave out what can be missed most easily."""
 VERY_NARROW = 50
@@ -68,10 +71,10 @@ class Checkup:
     losses: Sequence[tuple[str, int, str]] = ()
     """Name, count, cure."""
     diagnosis: Diagnosis | None = None
-    """What to change; None leaves it out."""
+    """What to change; None: it was not looked for."""
 
 
-def checkup_of(store: Store, typed: str | None = None, rows: int = 5) -> Checkup:
+def checkup_of(store: Store, typed: str | None = None, rows: int = 3, diagnosed: bool = True) -> Checkup:
     """The check-up of a store; `typed` is its name as the user would type it."""
     return Checkup(
         store=typed or str(store.path),
@@ -79,7 +82,7 @@ def checkup_of(store: Store, typed: str | None = None, rows: int = 5) -> Checkup
         calls=_top(store, "call", rows),
         files=_top(store, "file", rows),
         losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
-        diagnosis=diagnose(store),
+        diagnosis=diagnose(store) if diagnosed else None,
     )
 
 
@@ -103,57 +106,87 @@ def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> N
     "texts."""
     text = language_in(language)
     _print_verdict(checkup, console, text)
-    if checkup.diagnosis is not None:
-        print_findings(checkup.diagnosis, console, text, MOST_FINDINGS)
-    for kind, top in (("calls", checkup.calls), ("files", checkup.files)):
-        if top.lines:
+    for number, finding in enumerate(_worth(checkup)[:MOST_FINDINGS], 1):
+        if number == 1:
             console.print()
-            _print_table(kind, top, checkup, console, text)
+        _print_finding(number, finding, console, text)
+    _print_rest(checkup, console, text)
+    for kind, top in _tables(checkup):
+        console.print()
+        _print_table(kind, top, checkup, console, text)
     print_losses(checkup.losses, console, text)
     _print_next(checkup, console, text)
 
 
+def _worth(checkup: Checkup) -> Sequence[Finding]:
+    return checkup.diagnosis.worth_changing if checkup.diagnosis else ()
+
+
 def _print_verdict(checkup: Checkup, console: Console, text: Language) -> None:
-    overview, diagnosis = checkup.overview, checkup.diagnosis
-    verdict = words.judge(overview, text, is_worth_changing=bool(diagnosis and diagnosis.worth_changing))
+    """The diagnosis' headline, and the figures of the run."""
+    diagnosis, overview = checkup.diagnosis, checkup.overview
+    verdict = words.judge(overview, text)
     for sentence in headline(diagnosis.verdict, text) if diagnosis else [verdict.headline]:
         print_sentence(console, sentence, "bold")
-    for sentence in verdict.sentences:
-        print_sentence(console, sentence)
-    split = _split(overview, text)
-    if split:
-        print_sentence(console, split)
-    if verdict.level not in ("fine", "unjudged", "no_io") and overview.costs:
-        print_sentence(console, _largest(overview.costs[0], overview, text))
+    if figures := words.figures(overview, text):
+        print_sentence(console, figures)
+    judged = bool(diagnosis.worth_changing) if diagnosis else verdict.level != "unjudged"
+    for remark in words.remarks(overview, text, judged):
+        print_sentence(console, remark)
 
 
-def _split(overview: Overview, text: Language) -> str | None:
-    """`reading and writing 3.32 s, metadata 980 ms, ...`, parts above one per cent of the I/O."""
-    if not overview.durations:
-        return None
-    parts = words.wall_parts(overview)
-    total = sum(parts.values())
-    shown = [
-        f"{text.gettext(PARTS[name])} {NANOSECONDS.text(time)}"
-        for name, time in parts.items()
-        if time and time >= 0.01 * total
-    ]
-    if len(shown) < 2:
-        return None
-    return text.gettext("Where the time went: {parts}", parts=text.listed(shown))
+def _print_finding(number: int, finding: Finding, console: Console, text: Language) -> None:
+    """What it is, what it saves, where, and the first thing to do."""
+    severity = text.gettext(SEVERITIES[finding.severity])
+    print_sentence(console, f"{number}. {say(finding.title, text)} [{severity}]", "bold")
+    if saves := gain_text(finding, text):
+        print_sentence(console, saves, indent=3)
+    if finding.files:
+        print_sentence(console, files_text(finding, 1, console.width, text), indent=3)
+    for advice in finding.advice[:1]:
+        print_sentence(console, advice_text(advice, text), indent=3)
 
 
-def _largest(cost: Cost, overview: Overview, text: Language) -> str:
-    title, figures = words.cost_title(cost, text), words.cost_figures(cost, overview, text)
-    return text.gettext("largest cost: {cost}: {figures}", cost=title, figures=figures)
+def _print_rest(checkup: Checkup, console: Console, text: Language) -> None:
+    """How much more `iodock diagnose` has to say."""
+    if checkup.diagnosis is None:
+        return
+    more = len(_worth(checkup)) - MOST_FINDINGS
+    notes = len(checkup.diagnosis.findings) - len(_worth(checkup))
+    parts = [text.ngettext("{n} more finding", "{n} more findings", more)] if more > 0 else []
+    parts += [text.ngettext("{n} note", "{n} notes", notes)] if notes else []
+    if parts:
+        if not _worth(checkup):
+            console.print()
+        rest = N_("{parts}: iodock diagnose {store}")
+        store = shlex.quote(visible(checkup.store))
+        print_sentence(console, text.gettext(rest, parts=text.listed(parts), store=store))
+
+
+def _tables(checkup: Checkup) -> list[tuple[str, TopList]]:
+    """Those for which there is room, and which say more than the findings do."""
+    findings, share = len(_worth(checkup)), checkup.overview.io_share
+    is_fine = checkup.diagnosis is not None and share is not None and share < IO_FINE
+    if findings > 1 or (findings and not _has_several(checkup.files)):
+        return []
+    tables = [] if findings else [("calls", checkup.calls)]
+    tables += [] if is_fine and not findings else [("files", checkup.files)]
+    return [(kind, top) for kind, top in tables if top.lines]
+
+
+def _has_several(top: TopList) -> bool:
+    """Whether the second row says something beside the first."""
+    costs = [line.count if line.time_ns is None else line.time_ns for line in top.lines[:2]]
+    return len(costs) > 1 and costs[1] >= LEAST_BESIDE * costs[0]
 
 
 def _print_table(kind: str, top: TopList, checkup: Checkup, console: Console, text: Language) -> None:
     timed = checkup.overview.durations
-    print_sentence(console, _title(kind, timed, text), "bold")
+    title = _title(kind, timed, text)
     if top.of > len(top.lines):
         of = _kinds(top.of, text) if kind == "calls" else text.ngettext("{n} file", "{n} files", top.of)
-        print_sentence(console, text.gettext("{shown} of {of} shown", shown=len(top.lines), of=of), "dim")
+        title += f": {text.gettext('{shown} of {of} shown', shown=len(top.lines), of=of)}"
+    print_sentence(console, title, "bold")
     console.print(_table(kind, top, timed, console.width, text))
 
 
@@ -210,19 +243,27 @@ def _shown(line: Line, column: str) -> str:
 
 
 def _print_next(checkup: Checkup, console: Console, text: Language) -> None:
-    store = shlex.quote(visible(checkup.store))
-    steps = [(f"iodock report {store}", text.gettext("one page to look through and pass on"))]
-    if checkup.diagnosis is not None and checkup.diagnosis.findings:
-        steps.insert(
-            0, (f"iodock diagnose {store}", text.gettext("everything that was found, and what to change"))
-        )
-    if checkup.calls.lines:
-        call = shlex.quote(visible(checkup.calls.lines[0].name))
-        why = text.gettext("what a call was doing, file by file")
-        steps.append((f"iodock show summary {store} --call {call} --by file", why))
     console.print()
-    print_sentence(console, text.gettext("next:"), "bold")
-    for command, why in steps:
-        # One line each and never wrapped: a command is there to be copied.
-        console.print(f"  {command}", markup=False, highlight=False, emoji=False, soft_wrap=True)
-        console.print(f"      {why}", style="dim", markup=False, highlight=False, emoji=False, soft_wrap=True)
+    if checkup.diagnosis is None:
+        print_sentence(console, text.gettext("next:"), "bold")
+    else:
+        print_sentence(console, say(checkup.diagnosis.next_step, text))
+    steps = _steps(checkup, text)
+    longest = max(cells(command) for command, _ in steps)
+    lines = [f"  {command}{' ' * (longest - cells(command))}  {why}" for command, why in steps]
+    if max(map(cells, lines)) > console.width:
+        lines = [line for command, why in steps for line in (f"  {command}", f"      {why}")]
+    for line in lines:
+        # Never wrapped: a command is there to be copied.
+        console.print(line, markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+def _steps(checkup: Checkup, text: Language) -> list[tuple[str, str]]:
+    """Commands, and what each is for."""
+    store = shlex.quote(visible(checkup.store))
+    report = (f"iodock report {store}", text.gettext("one page to look through and pass on"))
+    if checkup.diagnosis is None or _worth(checkup):
+        why = text.gettext("everything that was found, and what to change")
+        return [(f"iodock diagnose {store}", why), report]
+    why = text.gettext("which calls, how many and how long")
+    return [report, (f"iodock show summary {store}", why)]

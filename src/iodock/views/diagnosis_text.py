@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from iodock.findings import Diagnosis, Finding, Severity
+from iodock.findings import Advice, Diagnosis, Finding, Severity
 from iodock.language import N_, Language
 from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say, whose_advice
@@ -19,6 +19,7 @@ FILE_WIDTH = 100
 """Columns of a diagnosis that goes to a file or a pipe."""
 MOST_SHOWN = 5
 """Findings in full; the others a line each."""
+MOST_FILES_SHOWN = 3
 
 
 def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> str:
@@ -47,13 +48,13 @@ def print_diagnosis(diagnosis: Diagnosis, console: Console, text: Language) -> N
     print_sentence(console, say(diagnosis.next_step, text))
 
 
-def print_findings(diagnosis: Diagnosis, console: Console, text: Language, most: int = MOST_SHOWN) -> None:
-    """The findings and notes, without verdict and next step; MOST of them in full."""
+def print_findings(diagnosis: Diagnosis, console: Console, text: Language) -> None:
+    """The findings and notes, without verdict and next step."""
     worth = diagnosis.worth_changing
-    for number, finding in enumerate(worth[:most], 1):
+    for number, finding in enumerate(worth[:MOST_SHOWN], 1):
         console.print()
         _print_finding(number, finding, console, text)
-    _print_lines(text.gettext(N_("Also")), worth[most:], console, text)
+    _print_lines(text.gettext(N_("Also")), worth[MOST_SHOWN:], console, text)
     notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
     _print_lines(text.gettext(N_("Notes")), notes, console, text)
     for remark in diagnosis.remarks:
@@ -77,15 +78,20 @@ def _print_finding(number: int, finding: Finding, console: Console, text: Langua
     if saves:
         print_sentence(console, saves, indent=3)
     if finding.files:
-        print_sentence(console, _files(finding, console.width, text), indent=3)
+        print_sentence(console, files_text(finding, MOST_FILES_SHOWN, console.width, text), indent=3)
     for advice in finding.advice:
-        said = say(advice.message, text)
-        whose = whose_advice(advice, text)
-        print_sentence(console, f"-> {whose}: {said}" if whose else f"-> {said}", indent=3)
+        print_sentence(console, advice_text(advice, text), indent=3)
 
 
-def _files(finding: Finding, width: int, text: Language) -> str:
-    names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:3]]
+def advice_text(advice: Advice, text: Language) -> str:
+    """`-> C: what to change`."""
+    said, whose = say(advice.message, text), whose_advice(advice, text)
+    return f"-> {whose}: {said}" if whose else f"-> {said}"
+
+
+def files_text(finding: Finding, most: int, width: int, text: Language) -> str:
+    """The first files of a finding, and how many more there are."""
+    names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:most]]
     more = finding.file_count - len(names)
     listed = text.listed(names)
     return listed if more <= 0 else f"{listed} {text.ngettext('and {n} more', 'and {n} more', more)}"

@@ -68,6 +68,9 @@ def print_diff(comparison: Comparison, console: Console, text: Language) -> None
         if note:
             print_sentence(console, note)
     for remark in comparison.remarks:
+        # What both sides lack alike spoils no comparison, and stands in the line of losses.
+        if remark.kind == "losses" and "before" not in remark.message.values:
+            continue
         print_sentence(console, f"! {say(remark.message, text)}")
     _print_run(comparison, console, text)
     _print_files(comparison, console, text)

@@ -1,11 +1,12 @@
-"""What is not in a store, beside a result."""
+"""What is not in a store, beside a result: the same few lines for every verb."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from iodock.findings import HIDES_CALLS
+from iodock.language import N_
+from iodock.unseen import hides_calls
 from iodock.views.charts.words import visible
 from iodock.views.lines import print_sentence
 
@@ -14,31 +15,30 @@ if TYPE_CHECKING:
 
     from iodock.language import Language
 
-Losses = Sequence[tuple[str, int, str]]
-"""Name, how many, cure."""
-_MOST = 3
+Losses = Iterable[tuple[str, int | str, str]]
+"""Name, how many (a number, or in words), cure."""
+
+
+def loss_lines(losses: Losses, text: Language) -> list[str]:
+    """Those that hide calls in a sentence each, with their cure; then a line with names and numbers of the
+    others, which `iodock explain` explains. Empty where there are none."""
+    lines, others = [], []
+    for name, count, cure in losses:
+        shown = count if isinstance(count, str) else f"{count:,}"
+        if hides_calls(name, count):
+            sentence = N_("not seen: {count} {name}: {cure}")
+            lines.append(text.gettext(sentence, count=shown, name=visible(name), cure=text.gettext(cure)))
+        else:
+            others.append(f"{visible(name)} {shown}")
+    if others:
+        line = N_("not seen: {losses} (iodock explain losses)")
+        lines.append(text.gettext(line, losses=text.listed(others)))
+    return lines
 
 
 def print_losses(losses: Losses, console: Console, text: Language) -> None:
-    """Those that hide calls, all of them, and then the first others, in a sentence each, after an empty line;
-    nothing where there are none. Programs whose start was not seen are the first of the others."""
-    if not losses:
-        return
-    console.print()
-    hiding = [loss for loss in losses if loss[0] in HIDES_CALLS]
-    others = [loss for loss in losses if loss not in hiding]
-    others.sort(key=lambda loss: loss[0] != "before-load")
-    shown = hiding + others[: max(0, _MOST - len(hiding))]
-    for name, count, cure in shown:
-        print_sentence(console, _loss(name, count, cure, text))
-    more = len(losses) - len(shown)
-    if more > 0:
-        print_sentence(
-            console,
-            text.ngettext("{n} more loss is in the report", "{n} more losses are in the report", more),
-        )
-
-
-def _loss(name: str, count: int, cure: str, text: Language) -> str:
-    cure = text.gettext(cure)
-    return text.gettext("not seen: {count} {name}: {cure}", count=f"{count:,}", name=visible(name), cure=cure)
+    """The lines on a rich console, after an empty one."""
+    for at, line in enumerate(loss_lines(losses, text)):
+        if at == 0:
+            console.print()
+        print_sentence(console, line)

@@ -229,6 +229,32 @@ def _cost_share(cost: Cost, overview: Overview, text: Language) -> str:
     )
 
 
+def figures(overview: Overview, text: Language) -> str:
+    """The run in one sentence: `4.4 s of 12 s in calls on files; 390,424 I/O calls: 13.3 GiB read, ...`."""
+    parts = []
+    if overview.io_ns is not None and overview.io_share is not None:
+        times = N_("{io} of {wall} in calls on files")
+        parts.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
+    if _waits(overview):
+        waiting = N_("{time} only waiting on pipes and sockets")
+        parts.append(text.gettext(waiting, time=_time(overview.waiting_ns)))
+    if overview.calls:
+        parts.append(_volume(overview, text))
+    return text.joined(parts)
+
+
+def remarks(overview: Overview, text: Language, judged: bool) -> list[str]:
+    """What must be known to read a run's figures. JUDGED: the headline does not say that not all was seen."""
+    said = []
+    if judged and not overview.unseen.judges:
+        said.append(text.gettext(_HIDDEN))
+    if overview.stopped and overview.durations and overview.calls:
+        said.append(text.gettext(_STOPPED))
+    if _level_of_seen(overview, Thresholds()) == "no_durations" and overview.cure:
+        said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
+    return said
+
+
 def _sentences(overview: Overview, level: Level, text: Language, is_worth_changing: bool) -> list[str]:
     said = []
     if overview.io_ns is not None and overview.io_share is not None:
@@ -236,17 +262,16 @@ def _sentences(overview: Overview, level: Level, text: Language, is_worth_changi
         said.append(text.gettext(times, io=_time(overview.io_ns), wall=_time(overview.wall_ns)))
     if overview.calls:
         said.append(_volume(overview, text))
-    if overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns:
+    if _waits(overview):
         said.append(text.gettext(_WAITING, time=_time(overview.waiting_ns)))
-    if level != "unjudged" and not overview.unseen.judges:
-        said.append(text.gettext(_HIDDEN))
-    elif level == "fine" and not is_worth_changing:
+    if level == "fine" and not is_worth_changing:
         said.append(text.gettext(_FINE_ADVICE))
-    if overview.stopped and overview.durations and overview.calls:
-        said.append(text.gettext(_STOPPED))
-    if level == "no_durations" and overview.cure:
-        said.append(text.gettext("To know: {cure}.", cure=text.gettext(overview.cure)))
-    return said
+    return [*said, *remarks(overview, text, judged=level != "unjudged")]
+
+
+def _waits(overview: Overview) -> bool:
+    """Whether waiting on pipes and sockets took a part of the run that is worth a word."""
+    return bool(overview.waiting_ns and overview.wall_ns and overview.waiting_ns > 0.01 * overview.wall_ns)
 
 
 def _volume(overview: Overview, text: Language) -> str:
