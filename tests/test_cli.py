@@ -81,15 +81,16 @@ def test_import_of_one_of_several_logs(tmp_path: Path) -> None:
     bare = "".join(line.partition(" ")[2] for line in LOG.splitlines(keepends=True))
     (tmp_path / "run.log").write_text(bare * 2)
     done = iodock("import", "run.log", cwd=tmp_path)
-    assert done.returncode == 1 and "run.log:9: holds 2 logs: others begin at lines 9" in done.stderr
+    assert done.returncode == 1 and "run.log:9: holds 2 logs: another one begins at line 9" in done.stderr
     assert "--lines 1-8, --lines 9-;" in done.stderr and list(tmp_path.glob("*.iodock")) == []
     for lines, calls in [("1-8", 7), ("9-", 7), ("1-", 14), ("9-10", 2)]:
         done = iodock("import", "run.log", "--lines", lines, cwd=tmp_path)
         assert done.returncode == 0 and f"strace: {calls} calls" in done.stderr, done.stderr
     piped = iodock("import", "-", "--lines", "9-", "-o", "p.iodock", cwd=tmp_path, input=bare * 2)
     assert piped.returncode == 0 and "strace: 7 calls" in piped.stderr
-    for lines in ["", "9", "9-8", "0-", "a-b", "-"]:
-        assert iodock("import", "run.log", "--lines", lines, cwd=tmp_path).returncode == 2
+    for lines in ["", "9", "9-8", "0-", "a-b", "-", "1-" + "9" * 5000, "9" * 24 + "-", "\u0663-"]:
+        refused = iodock("import", "run.log", "--lines", lines, cwd=tmp_path)
+        assert refused.returncode == 2 and "write 120-260" in refused.stderr, lines
     (tmp_path / "other.log").write_text(LOG)
     several = iodock("import", "run.log", "other.log", "--lines", "1-", cwd=tmp_path)
     assert several.returncode == 2 and "--lines is for one log" in several.stderr

@@ -52,8 +52,31 @@ def test_every_question_still_has_an_answer(tmp_path: Path, line: str) -> None:
 
 
 def test_the_largest_credible_numbers_stay(tmp_path: Path) -> None:
-    line = f'10:00:01.000000 read(3, "x"..., 99) = {2**45} <{10**7}.000000>'
+    line = f'10:00:01.000000 read(3, "x"..., {2**45}) = {2**45} <{10**7}.000000>'
     with imported(tmp_path, line) as run:
         (row,) = run.show("summary", call=["read"]).to_arrow().to_pylist()
         assert (row["read_bytes"], row["total_time_ns"]) == (2**45, 10**16)
         assert not [loss for loss in run.manifest["losses"] if loss["name"] == "incredible-numbers"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'write(3, "x"..., 4096) = 4296 <0.000010>',
+        'pread64(3, "x"..., 4096, 0) = 4296 <0.000010>',
+        'readv(3, [{iov_base="x"..., iov_len=4000}, {iov_base="", iov_len=96}], 2) = 4296 <0.000010>',
+    ],
+)
+def test_no_call_moves_more_than_it_was_asked_for(tmp_path: Path, line: str) -> None:
+    cut = 'readv(3, [{iov_base="x"..., iov_len=4000}, ...], 99) = 4296 <0.000010>'
+    with imported(tmp_path, f"10:00:01.000000 {line}", f"10:00:02.000000 {cut}") as run:
+        rows = run.show("summary").to_arrow().to_pylist()
+        assert sum((row["read_bytes"] or 0) + (row["written_bytes"] or 0) for row in rows) == 4296
+        losses = {loss["name"]: loss["count"] for loss in run.manifest["losses"]}
+    assert losses["incredible-numbers"] == 1
+
+
+def test_messages_may_be_longer_than_what_was_asked_for(tmp_path: Path) -> None:
+    line = '10:00:01.000000 recvfrom(3, "x"..., 10, MSG_TRUNC, NULL, NULL) = 200 <0.000010>'
+    with imported(tmp_path, line) as run:
+        assert "incredible-numbers" not in {loss["name"] for loss in run.manifest["losses"]}

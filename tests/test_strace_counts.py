@@ -40,6 +40,25 @@ def by_call(store: Path, *options: str) -> dict[str, dict[str, object]]:
     return {row["call"]: row for row in shown(store, "summary", *options)["rows"]}
 
 
+def test_a_store_of_counts_is_replaced(tmp_path: Path) -> None:
+    store = counts(tmp_path, TABLES / "default.table")
+    import_logs([str(TABLES / "columns.table")], store, force=True)
+    assert "vfork" in by_call(store)
+    assert not [path for path in tmp_path.iterdir() if path != store]
+
+
+def test_numbers_that_no_run_has_are_unknown(tmp_path: Path) -> None:
+    table = tmp_path / "run.table"
+    row = "  0.00    0.000000           0 9223372036854775807           "
+    rule = " ".join("-" * 11 for _ in range(6))
+    head = f"% time     seconds  usecs/call     calls    errors syscall\n{rule}\n"
+    table.write_text(head + row + "read\n" + row + "write\n")
+    store = counts(tmp_path, table)
+    assert {name: one["count"] for name, one in by_call(store).items()} == {"read": None, "write": None}
+    losses = {loss["name"]: loss["count"] for loss in shown(store, "summary")["losses"]}
+    assert losses["incredible-numbers"] == 2
+
+
 def test_the_summary_is_the_table(tmp_path: Path) -> None:
     store = counts(tmp_path, TABLES / "default.table")
     found = shown(store, "summary")

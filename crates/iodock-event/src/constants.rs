@@ -54,6 +54,33 @@ pub const RWF_DSYNC: u64 = 0x2;
 pub const RWF_SYNC: u64 = 0x4;
 pub const RWF_APPEND: u64 = 0x10;
 
+/// Is this the name of a flag of open, of Linux, FreeBSD, illumos or Solaris, also of those that change nothing here?
+pub fn is_open_flag(name: &[u8]) -> bool {
+    const OTHERS: &[&[u8]] = &[
+        b"ACCMODE",
+        b"EMPTY_PATH",
+        b"EXEC",
+        b"EXLOCK",
+        b"FSYNC",
+        b"LARGEFILE",
+        b"NOCTTY",
+        b"NOLINKS",
+        b"NOSIGPIPE",
+        b"RESOLVE_BENEATH",
+        b"SEARCH",
+        b"SHLOCK",
+        b"TTY_INIT",
+        b"VERIFY",
+        b"XATTR",
+        b"CLOFORK",
+        b"CREATE",
+        b"NODELAY",
+    ];
+    let plain = name.strip_prefix(b"__").unwrap_or(name);
+    let plain = plain.strip_prefix(b"O_").unwrap_or(plain);
+    OTHERS.contains(&plain) || value(name).is_some() || value(&[b"O_", plain].concat()).is_some()
+}
+
 /// Flag and command names to numbers; names without influence on tracking are not listed and count 0.
 pub fn value(name: &[u8]) -> Option<u64> {
     Some(match name {

@@ -190,6 +190,9 @@ pub trait LogFormat: Sync {
     /// How sure the format is that this is one of its logs: 0 not, 100 without doubt.
     fn confidence(&self, head: &Head<'_>) -> u8;
 
+    /// Is this a line that it prints for a call, from the first byte on? Only such lines show what was put before them.
+    fn owns(&self, line: &[u8]) -> bool;
+
     /// Starts reading `input`, whose beginning is `input.head()`. Most formats do
     /// `Ok(Box::new(crate::start(self.name(), reader, input, options)))`.
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError>;

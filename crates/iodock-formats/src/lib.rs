@@ -12,6 +12,7 @@ mod input;
 mod line_range;
 mod pasted;
 mod places;
+mod runs;
 mod sniff;
 mod splitter;
 mod stream;

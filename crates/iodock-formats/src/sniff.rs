@@ -41,21 +41,34 @@ pub fn open_input(
         return Err(options.lines.map_or_else(|| empty(&file), |lines| no_lines(&file, lines.first)));
     }
     refuse_other_tools(&input)?;
-    let is_strace = |format: &dyn LogFormat| format.name() == strace::Strace.name();
-    if named.map_or_else(|| !other_format(&head_of(&input)), is_strace) {
-        if let Some(pasted) = Pasted::of(&head_of(&input))? {
-            input.clean(pasted)?;
-            refuse_other_tools(&input)?;
-        }
+    if let Some(pasted) = pasted(named, &head_of(&input))? {
+        input.clean(pasted)?;
+        refuse_other_tools(&input)?;
     }
     let format = named.map_or_else(|| recognised(&head_of(&input)), Ok)?;
     format.open(input, options)
 }
 
-/// Is this a log of a format beside strace? Some have threads before their lines.
-fn other_format(head: &Head<'_>) -> bool {
-    let others = FORMATS.iter().filter(|format| format.name() != strace::Strace.name());
-    others.map(|format| format.confidence(head)).max().is_some_and(|best| best >= SURE_ENOUGH)
+fn is_strace(format: &dyn LogFormat) -> bool {
+    format.name() == strace::Strace.name()
+}
+
+/// What was done to the log, of the format that is `named` or of any. A format that recognises it as it is reads it so:
+/// some have threads before their lines.
+fn pasted(named: Option<&dyn LogFormat>, head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
+    let mut others: Vec<&dyn LogFormat> = FORMATS.iter().copied().filter(|&one| !is_strace(one)).collect();
+    if let Some(named) = named {
+        others.retain(|other| other.name() == named.name());
+    }
+    let recognised = |format: &&dyn LogFormat| format.confidence(head) >= SURE_ENOUGH;
+    if others.iter().any(recognised) {
+        return Ok(None);
+    }
+    let of_strace = if named.is_none_or(is_strace) { Pasted::of(head)? } else { None };
+    if of_strace.is_some() || recognised(&(&strace::Strace as &dyn LogFormat)) {
+        return Ok(of_strace);
+    }
+    Pasted::before(&others, head)
 }
 
 fn head_of(input: &Input) -> Head<'_> {
@@ -132,20 +145,48 @@ fn no_lines(path: &str, first: u64) -> SourceError {
 }
 
 fn unrecognised(head: &Head<'_>) -> SourceError {
-    let (message, hint) = if looks_binary(head.bytes) {
-        ("is a binary file, not a trace log", "give the text that strace -o or truss -o wrote")
-    } else if head.bytes.trim_ascii_start().starts_with(b"{\"") {
+    let wide = head.bytes.starts_with(b"\xff\xfe") || head.bytes.starts_with(b"\xfe\xff");
+    let (message, hint) = if wide {
         (
-            "is JSON, not a trace log",
-            "if it holds lines of strace, take them out first, for example: jq -rj .log LOG | iodock import - -o run.iodock",
+            "is text with two bytes for each character (UTF-16), as PowerShell's > writes it",
+            "convert it first: iconv -f UTF-16 -t UTF-8 LOG | iodock import - -o run.iodock",
         )
+    } else if looks_binary(head.bytes) {
+        ("is a binary file, not a trace log", "give the text that strace -o or truss -o wrote")
+    } else if holds_json(head.bytes) {
+        ("is JSON, not a trace log", from_json(head.bytes))
     } else {
         (
             "is not a trace log: no line at its beginning looks like a system call",
-            "give a log of strace, truss or perf trace; if it is one, say which with --format",
+            "give a log of strace, truss or perf trace; if it is one, or has a table of strace -c far behind other output, say which with --format",
         )
     };
     SourceError { file: head.file.into(), line: Some(1), message: message.into(), hint: hint.into() }
+}
+
+/// Lines of the head in which JSON is looked for.
+const LOOKED_AT: usize = 100;
+
+/// Does a line begin an object or a list of JSON, at its beginning or behind a container's prefix?
+fn holds_json(head: &[u8]) -> bool {
+    let begins = |line: &[u8]| {
+        let line = line.trim_ascii();
+        line.starts_with(b"{\"") || line.starts_with(b"[{") || matches!(line, b"{" | b"[")
+    };
+    let behind = |line: &[u8]| memchr::memmem::find(&line[..line.len().min(200)], b" {\"").is_some();
+    head.split(|&byte| byte == b'\n').take(LOOKED_AT).any(|line| begins(line) || behind(line))
+}
+
+/// How to take the lines of a log out of JSON: of journald, of Docker, or of anything else.
+fn from_json(head: &[u8]) -> &'static str {
+    let has = |name: &[u8]| memchr::memmem::find(head, name).is_some();
+    if has(b"\"MESSAGE\"") {
+        "if its messages are lines of strace, take them out first: jq -r .MESSAGE LOG | iodock import - -o run.iodock"
+    } else if has(b"\"stream\"") {
+        "if it holds lines of strace, take those of one stream out first: jq -rj 'select(.stream==\"stderr\").log' LOG | iodock import - -o run.iodock"
+    } else {
+        "if it holds lines of strace, take them out first, for example: jq -rj .log LOG | iodock import - -o run.iodock"
+    }
 }
 
 /// Text has hardly any control bytes.

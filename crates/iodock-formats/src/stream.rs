@@ -293,7 +293,10 @@ fn several(file: &str, beginnings: &[u64]) -> SourceError {
     let first = beginnings.first().copied().unwrap_or(1);
     let named: Vec<String> = beginnings.iter().take(NAMED).map(u64::to_string).collect();
     let more = if beginnings.len() > NAMED { " ..." } else { "" };
-    let lines = named.join(", ");
+    let lines = match &named[..] {
+        [line] => format!("another one begins at line {line}"),
+        lines => format!("others begin at lines {}", lines.join(", ")),
+    };
     let second = match beginnings.get(1) {
         Some(next) => format!("{first}-{} ...", next - 1),
         None => format!("{first}-"),
@@ -301,7 +304,7 @@ fn several(file: &str, beginnings: &[u64]) -> SourceError {
     SourceError {
         file: file.into(),
         line: Some(first),
-        message: format!("holds {} logs: others begin at lines {lines}{more}", beginnings.len() + 1),
+        message: format!("holds {} logs: {lines}{more}", beginnings.len() + 1),
         hint: format!(
             "import one at a time: --lines 1-{}, --lines {second}; or all as one run: --lines 1-",
             first - 1,

@@ -338,8 +338,8 @@ fn beginnings(log: &str) -> Vec<u64> {
     match read_with(log.as_bytes(), &small_chunks(100)) {
         Ok(_) => Vec::new(),
         Err(error) => {
-            let named = error.message.split("begin at lines ").nth(1).unwrap_or_else(|| panic!("{error}"));
-            named.split(", ").map(|line| line.parse().unwrap()).collect()
+            let named = error.message.split(" at line").nth(1).unwrap_or_else(|| panic!("{error}"));
+            named.trim_start_matches(['s', ' ']).split(", ").map(|line| line.parse().unwrap()).collect()
         }
     }
 }
@@ -354,6 +354,79 @@ const TREE: &str = r#"7 execve("/bin/sh", ["sh"], 0x7ffc0a0 /* 9 vars */) = 0
 "#;
 
 #[test]
+fn pieces_of_a_line_are_joined() {
+    let time = |at: usize| format!("2026-01-01T00:00:00.{at:09}Z");
+    let cri = |log: &str| {
+        let mut out = String::new();
+        for (at, line) in log.lines().enumerate() {
+            let middle = line.len() / 2;
+            match at % 2 {
+                0 => out += &format!("{} stderr F {line}\n", time(at)),
+                _ => {
+                    out += &format!("{} stderr P {}\n", time(at), &line[..middle]);
+                    out += &format!("{} stdout F word\n", time(at));
+                    out += &format!("{} stderr F {}\n", time(at), &line[middle..]);
+                }
+            }
+        }
+        out
+    };
+    let log = long(5);
+    let (tally, plain) = (read(&cri(&log)), read(&log));
+    assert_eq!(tally.shown, plain.shown);
+    assert_eq!(tally.losses.count(LossKind::UnreadableLines), 0);
+    assert_eq!(tally.counts.lines as usize, cri(&log).lines().count());
+    assert_eq!(tally.losses.first[&LossKind::OtherSources].line, 3);
+}
+
+#[test]
+fn json_and_wide_characters_are_named() {
+    let hint = |log: &[u8]| read_with(log, &small_chunks(64)).map(|_| ()).unwrap_err();
+    let docker = "{\"log\":\"close(3) = 0\\n\",\"stream\":\"stderr\"}\n";
+    for (log, word) in [
+        (docker.to_string(), "select(.stream"),
+        (format!("starting\n{docker}"), "select(.stream"),
+        ("{\"MESSAGE\":\"close(3) = 0\"}\n".repeat(3), ".MESSAGE"),
+        ("[{\"log\": \"close(3) = 0\\n\"}]\n".to_string(), ".log"),
+        ("{\n \"log\": [\n  \"close(3) = 0\"\n ]\n}\n".to_string(), ".log"),
+        (format!("2026-01-01T00:00:00.1Z stderr F {docker}"), "select(.stream"),
+    ] {
+        let error = hint(log.as_bytes());
+        assert!(error.message.contains("JSON") && error.hint.contains(word), "{error} {}\n{log}", error.hint);
+    }
+    let wide: Vec<u8> = "\u{feff}close(3) = 0\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let error = hint(&wide);
+    assert!(error.message.contains("UTF-16") && error.hint.contains("iconv"), "{error}");
+}
+
+const TABLE: &str = "\
+% time     seconds  usecs/call     calls    errors syscall
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000014          14         1         1 read
+------ ----------- ----------- --------- --------- ----------------
+100.00    0.000014          14         1         1 total
+";
+
+#[test]
+fn rows_stand_below_a_header() {
+    let lost = |log: &str| read(log).losses.count(LossKind::UnreadableLines);
+    assert_eq!(lost(&format!("{BARE}{TABLE}")), 0);
+    // One row may be damaged.
+    assert_eq!(lost(&format!("{BARE}{}{TABLE}", &TABLE.replace("total", "to tal"))), 1);
+    let row = "  0.00    0.000000           0         1         1 access\n";
+    assert_eq!(lost(&format!("{BARE}{row}")), 1);
+    // Damaged calls.
+    for line in ["7 read 3 4096 3\n", "7 read 4096\n", "7 read 4096\n7 read 3 4096 3\n"] {
+        let (first, rest) = TREE.split_at(TREE.find("7 clone").unwrap());
+        assert_eq!(lost(&format!("{first}{line}{rest}")), line.lines().count() as u64, "{line}");
+        assert_eq!(
+            lost(&format!("{}{line}{TREE}", "7 close(3) = 0\n".repeat(9))),
+            line.lines().count() as u64
+        );
+    }
+}
+
+#[test]
 fn several_logs_in_a_file_are_not_mixed() {
     let text = "Then I tried:\n";
     let old = "execve(\"/bin/ls\", [\"ls\"], [/* 9 vars */]) = 0\nexit_group(0) = ?\n";
@@ -364,6 +437,11 @@ fn several_logs_in_a_file_are_not_mixed() {
         (format!("$ strace ls\n{BARE}$ strace ls\n{BARE}"), vec![9]),
         (format!("```\n{0}```\n{text}```\n{0}```\n", long(1)), vec![8]),
         (format!("[a@b ~]$ strace x\n{0}[a@b ~]$ strace -f y\n{0}[a@b ~]$ exit\n", long(1)), vec![8]),
+        (format!("{{code:java}}\n{0}{{code}}\n{{code}}\n{0}{{code}}\n", long(1)), vec![8]),
+        (format!("$ strace ls\n{BARE}$ strace -c ls\n{TABLE}"), vec![9]),
+        (format!("$ strace -c ls\n{TABLE}$ strace ls\n{BARE}"), vec![7]),
+        // With -C the table is of the same run.
+        (format!("```\n{BARE}{TABLE}```\n"), vec![]),
         (TREE.to_string() + &TREE.replace("7 ", "17 ").replace("8 ", "18 "), vec![8]),
         (TREE.repeat(2), vec![8]),
         (TREE.to_string(), vec![]),

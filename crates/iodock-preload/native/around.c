@@ -247,7 +247,7 @@ static inline ALWAYS void record_before(struct frame *frame)
 	if (shape->kind == KIND_EXEC) {
 		made = prepare_exec(state, shape, frame, environment_at, now);
 		before_exec(state, made);
-		/* In the child of a handler's fork this state is nobody's. */
+		/* In the child of a handler's fork nobody uses this state. */
 		if (!state->taken)
 			return;
 	}

@@ -56,7 +56,7 @@ static void write_counted(struct state *state, u32 level, u64 now)
 /* The kernel's counts go on after an exec, before this library is loaded again: so they are recorded here, too. */
 static void count_before_exec(struct state *state, u64 now)
 {
-	/* (The child of a handler's fork: this state is nobody's.) */
+	/* (The child of a handler's fork: nobody uses this state there.) */
 	if (!state->taken)
 		return;
 	struct place here;

@@ -24,7 +24,7 @@ fn counts_as_linux() -> io::Result<bool> {
     let (one, other) = UnixDatagram::pair()?;
     let (mut zeros, mut nothing) = (File::open("/dev/zero")?, File::create("/dev/null")?);
     let before = of_this_thread()?;
-    // Three calls that count, one of which does nothing, and two that don't.
+    // Three calls that Linux counts (one of them moves nothing), then two that it does not count.
     let _ = zeros.read(&mut [0; 8])?;
     let _ = nothing.write(&[0; 8])?;
     let _ = zeros.read(&mut [])?;

@@ -166,6 +166,7 @@ mod tests {
             "manifest.json",
             "manifest.json.partial-12",
             "files.parquet",
+            "call_totals.parquet",
             "events/part-00000.parquet",
             "events/part-123456.parquet",
             "folds/stored_durations.parquet",

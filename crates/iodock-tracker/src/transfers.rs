@@ -52,7 +52,9 @@ impl Tracker {
     /// Fills in what moved, and moves the position.
     pub(crate) fn step(&mut self, ending: &Ending, subject: Subject, step: Move, row: &mut EventRow) {
         let bytes = match ending.raw.outcome {
-            Outcome::Succeeded if ending.raw.result >= 0 => self.credible(ending.raw.result, MOST_MOVED),
+            Outcome::Succeeded if ending.raw.result >= 0 => {
+                self.credible(ending.raw.result, most_moved(ending))
+            }
             _ => UNKNOWN,
         };
         row.direction = step.direction as u8;
@@ -132,6 +134,16 @@ impl Tracker {
             self.names.mark_mapped(subject.file);
             self.note_map(ending.live, ending.raw, subject.file);
         }
+    }
+}
+
+/// No call moves more than it was asked for; messages say how long they were, though.
+fn most_moved(ending: &Ending) -> i64 {
+    use Action::{PositionedRead, PositionedWrite, Read, Transfer, Write};
+    let bounded = matches!(ending.meta.action, Read | PositionedRead | Write | PositionedWrite | Transfer);
+    match ending.raw.requested {
+        asked @ 0.. if bounded => asked.min(MOST_MOVED),
+        _ => MOST_MOVED,
     }
 }
 

@@ -53,7 +53,7 @@ def _size(text: str) -> int:
 
 def _counts(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[int, ...]:
     parts = [part.strip() for part in (value or "").split(",") if part.strip()]
-    if any(not part.isdigit() or not 0 < int(part) <= 100_000 for part in parts):
+    if any(not re.fullmatch(r"[0-9]{1,6}", part) or not 0 < int(part) <= 100_000 for part in parts):
         raise RequestError(f"--processes {value}: are no numbers from 1 on", "write 1,4,16")
     return tuple(int(part) for part in parts)
 

@@ -21,7 +21,13 @@ _EXAMPLES = (
     "iodock import trace.*.log.xz --rank-from 'trace.{rank}.log.xz' -o run.iodock",
     "zcat run.log.gz | iodock import - -o run.iodock --cwd /scratch/me",
 )
+# Digits of a number: more than any file has bytes or lines.
+_DIGITS = 15
 _SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
 
 
 def _bytes(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
@@ -29,7 +35,7 @@ def _bytes(context: click.Context, parameter: click.Parameter, text: str | None)
         return None
     plain = text.strip().lower().removesuffix("b").removesuffix("i")
     number, unit = plain.rstrip("kmg"), plain[len(plain.rstrip("kmg")) :]
-    if not number.isdigit() or unit not in _SIZES:
+    if not _is_number(number) or unit not in _SIZES:
         raise RequestError(f"not a size: {text}", "write bytes, or 64M, 1G")
     return int(number) * _SIZES[unit]
 
@@ -40,7 +46,7 @@ def _lines(
     if text is None:
         return None
     first, dash, last = text.replace(" ", "").partition("-")
-    numbers = first.isdecimal() and (last.isdecimal() or not last)
+    numbers = _is_number(first) and (_is_number(last) or not last)
     if not (dash and numbers and int(first) > 0 and (not last or int(last) >= int(first))):
         raise RequestError(f"not a range of lines: {text}", "write 120-260, or 120- to the end")
     return int(first), int(last) if last else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from iodock.cli.options import examples, language, quiet
@@ -89,6 +91,6 @@ def command(
 
 def _pids(given: tuple[str, ...]) -> list[int]:
     parts = [part for one in given for part in one.split(",") if part.strip()]
-    if not all(part.strip().isdigit() for part in parts):
+    if not all(re.fullmatch(r"[0-9]{1,10}", part.strip()) for part in parts):
         raise RequestError(f"not a process id: {', '.join(parts)}")
     return [int(part) for part in parts]

@@ -2,7 +2,8 @@
 
 use crate::strace::{number, OTHER_COMMAND};
 use iodock_event::{
-    constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, NO_FD, UNKNOWN, UNSHOWN_OFFSET,
+    constants, Action, Batch, CallSpec, LossKind, RawCall, Role, Text, AT_FDCWD, NO_FD, UNKNOWN,
+    UNSHOWN_OFFSET,
 };
 
 /// No call has more arguments.
@@ -16,6 +17,9 @@ pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> bool {
     let mut values = [&b""[..]; MOST];
     let Some(count) = split(text, spec, &mut values) else { return false };
     for (index, &role) in roles(spec).iter().enumerate().take(count) {
+        if !is_readable(role, values[index], spec) {
+            batch.losses.add(LossKind::UnreadableArguments, 1);
+        }
         fill_one(role, values[index], spec, raw, batch);
     }
     // Before FreeBSD 10 a gap in registers stands before a length of 64 bits.
@@ -105,6 +109,18 @@ fn structure_end(text: &[u8], at: usize) -> Option<usize> {
         if depth == 0 {
             return Some(at);
         }
+    }
+}
+
+/// Is the value of the kind that the role has? A structure or an address may stand for any.
+fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
+    match role {
+        Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => value == b"AT_FDCWD" || number(value).is_some(),
+        Role::Size => number(value).is_some() || !value.first().is_some_and(u8::is_ascii_alphanumeric),
+        Role::Flags if spec.action == Action::Open => value
+            .split(|&byte| byte == b'|')
+            .all(|word| number(word).is_some() || constants::is_open_flag(word)),
+        _ => true,
     }
 }
 

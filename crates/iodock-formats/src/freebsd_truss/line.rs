@@ -1,5 +1,6 @@
 //! One line: who, when, and what.
 
+use super::errors;
 use crate::strace::number;
 
 /// Nanoseconds in a second.
@@ -132,7 +133,10 @@ fn call(text: &[u8], open: usize) -> Option<Call<'_>> {
         let close = memchr::memrchr(b')', text.get(open + 1..end)?)? + open + 1;
         let tail = text[close + 1..].trim_ascii();
         let name = &text[..open];
-        if let Some(ending) = ending(tail).filter(|&one| one != Ending::Nothing || ends_a_thread(name)) {
+        // Of Linux programs the number is Linux' own.
+        let linux = name.starts_with(b"linux_");
+        if let Some(ending) = ending(tail, linux).filter(|&one| one != Ending::Nothing || ends_a_thread(name))
+        {
             return Some(Call { name, arguments: &text[open + 1..close], ending });
         }
         end = close;
@@ -144,7 +148,7 @@ fn ends_a_thread(name: &[u8]) -> bool {
     matches!(name, b"exit" | b"_exit" | b"sys_exit" | b"thr_exit" | b"linux_exit" | b"linux_exit_group")
 }
 
-fn ending(tail: &[u8]) -> Option<Ending> {
+fn ending(tail: &[u8], linux: bool) -> Option<Ending> {
     match tail {
         b"" => return Some(Ending::Nothing),
         b"ERESTART" => return Some(Ending::Error(-1)),
@@ -153,15 +157,19 @@ fn ending(tail: &[u8]) -> Option<Ending> {
     }
     if let Some(rest) = tail.strip_prefix(b"ERR#") {
         let blank = memchr::memchr(b' ', rest)?;
-        let message = rest[blank + 1..].strip_prefix(b"'")?.ends_with(b"'");
-        let error = number(&rest[..blank]).filter(|_| message)?;
+        let message = rest[blank + 1..].strip_prefix(b"'")?.strip_suffix(b"'")?;
+        let error =
+            number(&rest[..blank]).filter(|&number| linux || !errors::is_of_other(number, message))?;
         return Some(if error == -2 { Ending::JustReturned } else { Ending::Error(error) });
     }
     let rest = tail.strip_prefix(b"= ")?;
     let blank = memchr::memchr(b' ', rest)?;
     let inner = rest[blank + 1..].strip_prefix(b"(0x")?.strip_suffix(b")")?;
-    let hexadecimal = !inner.is_empty() && inner.len() <= 16 && inner.iter().all(u8::is_ascii_hexdigit);
-    number(&rest[..blank]).filter(|_| hexadecimal).map(Ending::Result)
+    let hexadecimal =
+        std::str::from_utf8(inner).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok())?;
+    // Old versions print the low 32 bits of a negative number.
+    let same = |value: &i64| *value as u64 == hexadecimal || u64::from(*value as u32) == hexadecimal;
+    number(&rest[..blank]).filter(same).map(Ending::Result)
 }
 
 fn other(text: &[u8]) -> Body<'_> {

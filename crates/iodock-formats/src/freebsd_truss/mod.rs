@@ -16,6 +16,7 @@ use crate::{Head, Input, LogFormat, LogSource, ReadOptions};
 use iodock_event::SourceError;
 use line::{body, prefix, Body, Ending};
 use reader::{Columns, FreebsdTrussReader};
+use std::sync::Arc;
 
 /// Lines of the head that are looked at.
 const LOOKED_AT: usize = 400;
@@ -37,12 +38,17 @@ impl LogFormat for FreebsdTruss {
         }
     }
 
+    fn owns(&self, line: &[u8]) -> bool {
+        is_own_line(line)
+    }
+
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
         let found = Evidence::of(input.head());
         if found.own == 0 && found.table {
             return Err(only_table(&input));
         }
-        let reader = FreebsdTrussReader { columns: Columns::find(input.head()) };
+        let columns = Columns::find(input.head());
+        let reader = FreebsdTrussReader { columns, file: Arc::clone(input.file()) };
         Ok(Box::new(crate::start(self.name(), reader, input, options)))
     }
 }

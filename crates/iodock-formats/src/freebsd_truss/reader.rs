@@ -4,17 +4,24 @@ use super::arguments::fill;
 use super::errors::error;
 use super::line::{body, prefix, Body, Call, Ending, Prefix};
 use super::settle::{settle, Appeared, State};
+use crate::runs::{Order, Places};
 use crate::strace::known_call;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
     Action, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, RawCall, Record, TaskEnd, Text, UNKNOWN,
 };
 use std::collections::HashSet;
+use std::sync::Arc;
 
+/// One truss prints all lines, each when it is done.
+const ORDER: Order = Order { by_thread: false, jitter: 1_000_000 };
 /// The process where the log names none.
 const ONLY_PROCESS: u32 = 1;
 /// What FreeBSD puts before the names of calls of other systems and of its own older versions.
 const BEFORE_NAMES: &[&[u8]] = &[b"linux_new", b"linux_", b"freebsd32_", b"compat11.", b"freebsd11_"];
+
+/// Fewer rows do not show whether a column grows: durations may do so by chance.
+const FEWEST: usize = 8;
 
 /// What the columns of seconds mean: truss doesn't say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +35,7 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// One column is that of `-d` if it only grows.
+    /// One column is that of `-d` if it grows: here and there another log begins, or a digit is damaged.
     pub fn find(head: &[u8]) -> Columns {
         let all = || head.split(|&byte| byte == b'\n').map(prefix);
         let numbered = all().any(|row| row.pid.is_some() || row.tid.is_some());
@@ -37,10 +44,10 @@ impl Columns {
         if two * 2 > rows.len() {
             return Columns { stamp: Some(0), duration: Some(1), numbered };
         }
-        let grows = rows.windows(2).all(|pair| pair[0].stamps[0] <= pair[1].stamps[0]);
+        let grown = rows.windows(2).filter(|pair| pair[0].stamps[0] <= pair[1].stamps[0]).count();
         match rows.len() {
-            0 => Columns { numbered, ..Columns::default() },
-            _ if grows => Columns { stamp: Some(0), duration: None, numbered },
+            0..FEWEST => Columns { numbered, ..Columns::default() },
+            all if grown * 10 >= (all - 1) * 9 => Columns { stamp: Some(0), duration: None, numbered },
             _ => Columns { stamp: None, duration: Some(0), numbered },
         }
     }
@@ -53,6 +60,7 @@ impl Columns {
 /// Reads one log.
 pub struct FreebsdTrussReader {
     pub columns: Columns,
+    pub file: Arc<str>,
 }
 
 /// What a chunk tells the in-order step.
@@ -60,6 +68,7 @@ pub struct FreebsdTrussReader {
 pub struct Notes {
     pub appeared: Vec<Appeared>,
     known: HashSet<u32>,
+    places: Places,
 }
 
 impl LogReader for FreebsdTrussReader {
@@ -76,9 +85,11 @@ impl LogReader for FreebsdTrussReader {
 
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
         for line in lines.numbered() {
-            if line.text.contains(&0) || !self.line(line.text, chunk) {
+            let read = !line.text.contains(&0) && self.line(line.text, chunk);
+            if !read && !chunk.notes.places.of_terminal(line.text, line.number) {
                 chunk.lose_at(line.loss(), lines.file, line.number, line.text);
             }
+            chunk.notes.places.note(line.number, &chunk.batch.records);
         }
     }
 
@@ -86,7 +97,13 @@ impl LogReader for FreebsdTrussReader {
         let notes = std::mem::take(&mut chunk.notes);
         state.timed += chunk.batch.counts.timed;
         state.untimed += chunk.batch.counts.untimed;
+        let order = self.columns.stamp.map(|_| ORDER);
+        state.runs.follow(notes.places, ONLY_PROCESS, order, &self.file, chunk);
         settle(state, &notes.appeared, &mut chunk.batch);
+    }
+
+    fn beginnings<'a>(&self, state: &'a State) -> &'a [u64] {
+        state.runs.beginnings()
     }
 
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
@@ -153,22 +170,30 @@ impl FreebsdTrussReader {
             batch.bytes.truncate(bytes);
             return false;
         }
-        self.time(start, &mut raw);
+        if !self.time(start, &mut raw) {
+            chunk.batch.lose(LossKind::IncredibleNumbers);
+        }
         ended(call, &mut raw, chunk);
         self.appear(pid, tid, chunk);
         chunk.batch.records.push(Record::Call(raw));
         true
     }
 
-    /// The stamp is the call's end, and the duration what lies between its beginning and that.
-    fn time(&self, start: &Prefix, raw: &mut RawCall) {
+    /// The stamp is the call's end, and the duration what lies between its beginning and that. `false` if the call
+    /// would have begun before truss did.
+    fn time(&self, start: &Prefix, raw: &mut RawCall) -> bool {
         let end = Columns::value(self.columns.stamp, start);
         raw.duration = Columns::value(self.columns.duration, start);
         match (end, raw.duration) {
             (UNKNOWN, _) => {}
             (_, UNKNOWN) => raw.end = end,
+            (_, duration) if duration > end => {
+                (raw.end, raw.duration) = (end, UNKNOWN);
+                return false;
+            }
             _ => raw.start = end.saturating_sub(raw.duration),
         }
+        true
     }
 
     /// Notes a thread's first line of the chunk.

@@ -1,5 +1,6 @@
 //! Threads, in the log's order. The first of a process that is seen has the process's number, as on Linux.
 
+use crate::runs::Runs;
 use iodock_event::{Batch, Record, Start};
 use rustc_hash::FxHashMap;
 
@@ -20,6 +21,7 @@ pub struct State {
     threads: FxHashMap<u32, u32>,
     /// The first thread of each process.
     firsts: FxHashMap<u32, u32>,
+    pub runs: Runs,
     pub timed: u64,
     pub untimed: u64,
 }

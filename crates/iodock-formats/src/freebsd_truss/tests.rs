@@ -134,18 +134,79 @@ fn logs_of_freebsd_5() {
     );
 }
 
+/// Lines whose only column shows these numbers.
+fn rows(numbers: &[u64]) -> String {
+    let line = |number: &u64| {
+        format!("{}.{:09} close(3)\t\t\t = 0 (0x0)\n", number / 1000, number % 1000 * 1_000_000)
+    };
+    numbers.iter().map(line).collect()
+}
+
 #[test]
-fn one_column_is_a_stamp_if_it_only_grows() {
-    let columns = |head: &str| {
-        let found = Columns::find(head.as_bytes());
+fn one_column_is_a_stamp_if_it_grows() {
+    let columns = |numbers: &[u64]| {
+        let found = Columns::find(rows(numbers).as_bytes());
         (found.stamp, found.duration)
     };
-    assert_eq!(columns("close(3) = 0 (0x0)\n"), (None, None));
-    assert_eq!(columns("0.000000001 a() = 0 (0x0)\n0.000000002 a() = 0 (0x0)\n"), (Some(0), None));
-    assert_eq!(columns("0.000000002 a() = 0 (0x0)\n0.000000001 a() = 0 (0x0)\n"), (None, Some(0)));
-    assert_eq!(columns("  7: 0.000000002 0.000000001 a() = 0 (0x0)\n"), (Some(0), Some(1)));
-    let raw = one("0.000000007 close(3)\t\t\t = 0 (0x0)");
+    let stamps: Vec<u64> = (10..30).collect();
+    assert_eq!(columns(&stamps), (Some(0), None));
+    assert_eq!(columns(&[3, 1, 9, 2, 6, 4, 4, 8, 1, 3]), (None, Some(0)));
+    // Durations grow by chance.
+    assert_eq!(columns(&[1, 2, 3]), (None, None));
+    let damaged: Vec<u64> = stamps.iter().map(|&at| if at == 17 { 7017 } else { at }).collect();
+    assert_eq!(columns(&damaged), (Some(0), None));
+    let two = "  7: 0.000000002 0.000000001 a() = 0 (0x0)\n";
+    let found = Columns::find(two.as_bytes());
+    assert_eq!((found.stamp, found.duration), (Some(0), Some(1)));
+    let raw = calls(&read_text(&rows(&stamps)))[3].0;
+    assert_eq!((raw.start, raw.end, raw.duration), (UNKNOWN, 13_000_000, UNKNOWN));
+}
+
+#[test]
+fn a_stamp_that_steps_back_is_counted() {
+    let damaged: Vec<u64> = (10..30).map(|at| if at == 17 { 7017 } else { at }).collect();
+    let batches = read_text(&rows(&damaged));
+    assert_eq!(lost(&batches, LossKind::ClockSetBack), 1);
+    let ends: Vec<i64> = calls(&batches).iter().map(|(raw, ..)| raw.end).collect();
+    assert!(ends.is_sorted(), "{ends:?}");
+    assert_eq!(lost(&batches, LossKind::MissingDurations), 20);
+}
+
+#[test]
+fn damaged_values_are_not_taken_for_others() {
+    let close = "0.000000001 0.000000001 close(3)\t\t\t = 0 (0x0)\n";
+    let read = |line: &str| read_text(&format!("{close}0.000000002 0.000000001 {line}\n"));
+    for line in [
+        "write(3,\"x\",4096)\t = 4296 (0x1000)",
+        "open(\"/a\",O_RDONLY,00)\t ERR#6 'No such file or directory'",
+    ] {
+        let batches = read(line);
+        assert_eq!((calls(&batches).len(), lost(&batches, LossKind::UnreadableLines)), (1, 1), "{line}");
+    }
+    for line in [
+        "write(s,\"x\",4096)\t = 4096 (0x1000)",
+        "write(3,\"x\",4o96)\t = 4096 (0x1000)",
+        "open(\"/a\",O_RDWP|O_CREAT,0644)\t = 3 (0x3)",
+    ] {
+        let batches = read(line);
+        assert_eq!((calls(&batches).len(), lost(&batches, LossKind::UnreadableArguments)), (2, 1), "{line}");
+    }
+    for line in [
+        "lseek(3,0x0,SEEK_SET)\t = -4 (0xfffffffffffffffc)",
+        "lseek(3,0x0,SEEK_SET)\t = -4 (0xfffffffc)",
+        "open(\"/a\",O_RDONLY,00)\t ERR#2 'Keine solche Datei'",
+        "open(\"/a\",O_RDONLY|O_EXLOCK|O_FSYNC,00)\t = 3 (0x3)",
+        "read(-1,0x7ff0,0x10)\t ERR#9 'Bad file descriptor'",
+    ] {
+        let batches = read(line);
+        let lost: usize = batches.iter().map(|batch| batch.losses.counts.len()).sum();
+        assert_eq!((calls(&batches).len(), lost), (2, 0), "{line}");
+    }
+    // Longer than truss has run.
+    let batches = read_text("0.000000007 0.000000009 close(3)\t\t\t = 0 (0x0)\n");
+    let raw = calls(&batches)[0].0;
     assert_eq!((raw.start, raw.end, raw.duration), (UNKNOWN, 7, UNKNOWN));
+    assert_eq!(lost(&batches, LossKind::IncredibleNumbers), 1);
 }
 
 #[test]
@@ -154,10 +215,10 @@ fn arguments_in_freebsds_order_and_numbers() {
     assert_eq!((raw.fd, raw.fd2, raw.offset, raw.requested), (3, 5, 8192, 4096));
     let raw = one("copy_file_range(3,0x0,4,0x7fffffffe8a8,100,0) = 100 (0x64)");
     assert_eq!((raw.fd, raw.offset, raw.fd2, raw.offset2), (3, UNKNOWN, 4, UNSHOWN_OFFSET));
-    let raw = one("mmap(0x0,8192,PROT_READ,MAP_SHARED|MAP_ALIGNED(21),3,0x1000) = 34366279680 (0x800622000)");
+    let raw = one("mmap(0x0,8192,PROT_READ,MAP_SHARED|MAP_ALIGNED(21),3,0x1000) = 34366169088 (0x800622000)");
     assert_eq!((raw.fd, raw.requested, raw.offset, raw.flags), (3, 8192, 4096, 1));
     let raw =
-        one("mmap(0x0,32768,PROT_READ|PROT_WRITE,MAP_PRIVATE|MAP_ANON,-1,0x0) = 34366279680 (0x800622000)");
+        one("mmap(0x0,32768,PROT_READ|PROT_WRITE,MAP_PRIVATE|MAP_ANON,-1,0x0) = 34366169088 (0x800622000)");
     assert_eq!((raw.fd, raw.flags), (-1, constants::MAP_ANONYMOUS));
     assert_eq!(one("open(\"/x\",O_RDWR|O_FSYNC,00) = 3 (0x3)").flags, constants::O_RDWR | constants::O_SYNC);
     assert_eq!(one("linux_open(\"/x\",0x2,00) ERR#38 'Function not implemented'").errno.name(), "ENOSYS");

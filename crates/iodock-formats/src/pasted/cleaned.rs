@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const BLOCK: usize = 256 << 10;
-/// More than anything that has to be seen whole: what stands before a line.
+/// What stands before a line, and a character or entity, must be seen whole: all are shorter than this.
 const AHEAD: usize = 4096;
 
 /// Where in a line the next byte is.
@@ -34,6 +34,9 @@ pub struct Cleaned<R> {
     given: usize,
     line: u64,
     at: At,
+    /// Does the line at hand go on in the next one, and those of how many lines were joined to it so far?
+    goes_on: bool,
+    joined: usize,
     ended: bool,
     scratch: Vec<u8>,
 }
@@ -51,6 +54,8 @@ impl<R: Read> Cleaned<R> {
             given: 0,
             line,
             at: At::Start,
+            goes_on: false,
+            joined: 0,
             ended: false,
             scratch: Vec::new(),
         }
@@ -75,7 +80,7 @@ impl<R: Read> Cleaned<R> {
             match newline {
                 Some(end) => {
                     self.piece(&raw[at..end]);
-                    self.out.push(b'\n');
+                    self.end_line();
                     (at, self.line, self.at) = (end + 1, self.line + 1, At::Start);
                 }
                 None if self.ended || raw.len() - at > 2 * AHEAD => {
@@ -98,6 +103,16 @@ impl<R: Read> Cleaned<R> {
         self.raw.drain(..at);
     }
 
+    /// Ends a line, or leaves it open for its next piece. Those that were joined stay as empty lines, for the numbers.
+    fn end_line(&mut self) {
+        if self.goes_on {
+            self.joined += 1;
+            return;
+        }
+        let lines = std::mem::take(&mut self.joined) + 1;
+        self.out.resize(self.out.len() + lines, b'\n');
+    }
+
     /// Cleans a line without its newline, or a piece of a long one.
     fn piece(&mut self, raw: &[u8]) {
         if self.at == At::LeftOut {
@@ -118,7 +133,8 @@ impl<R: Read> Cleaned<R> {
         let shape = self.pasted.shape.as_ref().filter(|_| at == At::Start);
         let Some(shape) = shape else { return self.out.extend_from_slice(line) };
         match shape.beginning(line) {
-            Beginning::Lead(Lead { length, tid }) => {
+            Beginning::Lead(Lead { length, tid, goes_on }) => {
+                self.goes_on = goes_on;
                 if let Some(tid) = tid {
                     self.out.extend_from_slice(&line[tid]);
                     self.out.push(b' ');

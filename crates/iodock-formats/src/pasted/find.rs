@@ -1,8 +1,8 @@
-//! Finds where strace's lines begin, and what all lines have before that.
+//! Finds where a log's own lines begin, and what all lines have before that.
 
 use super::shape::{self, Shape, Token};
 use super::sources::{is_time, returns};
-use crate::strace;
+use crate::{strace, LogFormat};
 use rustc_hash::FxHashMap;
 
 /// Bytes of a line in which strace's own may begin.
@@ -70,6 +70,33 @@ pub fn lead(lines: &[&[u8]]) -> Found {
     }
 }
 
+/// What nearly all lines of `format` have before them; `None` if nothing, or no shape is that of nearly all.
+pub fn lead_of(format: &dyn LogFormat, lines: &[&[u8]]) -> Option<Shape> {
+    let mut votes: FxHashMap<Vec<Token>, usize> = FxHashMap::default();
+    let mut with_call = 0;
+    for line in lines {
+        let places = places_of(format, line);
+        with_call += usize::from(!places.is_empty());
+        let mut leads: Vec<Vec<Token>> = places.into_iter().map(|at| shape::tokens(&line[..at])).collect();
+        leads.dedup();
+        leads.into_iter().for_each(|lead| *votes.entry(lead).or_default() += 1);
+    }
+    let most = votes.into_iter().max_by_key(|(lead, count)| (*count, std::cmp::Reverse(lead.len())));
+    let (tokens, count) = most.filter(|&(_, count)| count * 10 >= with_call * 9)?;
+    let is_quoted = tokens.contains(&Token::Byte(b'"'));
+    (!tokens.is_empty() && !is_quoted && count > 1).then(|| Shape { tokens, ..Shape::default() })
+}
+
+/// The places in a line where a line of `format` could begin.
+fn places_of(format: &dyn LogFormat, line: &[u8]) -> Vec<usize> {
+    let near = line.len().min(LONGEST_LEAD);
+    let begins = |&at: &usize| {
+        let before = at.checked_sub(1).map_or(b' ', |at| line[at]);
+        line[at] != b' ' && matches!(before, b' ' | b'\t' | b':' | b'|' | b'>' | b']')
+    };
+    (0..near).filter(begins).take(MOST_TRIED).filter(|&at| format.owns(&line[at..])).collect()
+}
+
 /// The shape that most lines have; the shortest of several.
 fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
     let mut votes: FxHashMap<Key, Votes> = FxHashMap::default();
@@ -90,7 +117,7 @@ fn most_voted(lines: &[&[u8]], places: &[Vec<Start>]) -> Option<(Key, usize)> {
     all.max_by_key(key).map(|(key, votes)| (key, votes.lines))
 }
 
-/// What stands before the first call, and before the first one with another shape.
+/// The text before the first call, and the text before the first call where it has another shape.
 fn examples(lines: &[&[u8]], places: &[Vec<Start>]) -> Vec<Vec<u8>> {
     let mut shown: Vec<Vec<u8>> = Vec::new();
     for (line, starts) in lines.iter().zip(places) {

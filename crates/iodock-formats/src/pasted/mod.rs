@@ -1,4 +1,4 @@
-//! Logs of strace as people have them: out of a journal, a container's log, a mail, a web page.
+//! Logs as people have them: out of a journal, a container's log, a mail, a web page.
 //!
 //! What was put before each line is found by its shape, not by the tool that put it there: nearly all lines that hold a call
 //! have it. What was put for quotation marks and the like is put back. [`Cleaned`] does both while reading.
@@ -9,7 +9,7 @@ mod shape;
 mod sources;
 mod text;
 
-use crate::{strace, Head};
+use crate::{strace, Head, LogFormat};
 pub use cleaned::Cleaned;
 use find::Found;
 use iodock_event::SourceError;
@@ -18,6 +18,8 @@ use text::Rewritten;
 
 /// Lines of the head that are looked at.
 const LOOKED_AT: usize = 400;
+/// Bytes of a line that is looked at: a longer one shows nothing that shorter ones do not.
+const LONGEST: usize = 64 << 10;
 
 /// What was done to a log.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +29,19 @@ pub struct Pasted {
 }
 
 impl Pasted {
-    /// What was done to the log that begins with `head`; `None` if nothing.
+    /// What was put before the lines of one of `formats` in the log that begins with `head`; `None` if nothing.
+    ///
+    /// # Errors
+    /// Its lines are of several logs.
+    pub fn before(formats: &[&dyn LogFormat], head: &Head<'_>) -> Result<Option<Pasted>, SourceError> {
+        let lines = first_lines(head.bytes);
+        let found = formats.iter().find_map(|format| Some((format, find::lead_of(*format, &lines)?)));
+        let Some((format, shape)) = found else { return Ok(None) };
+        let shape = Some(named(shape, |line| format.owns(line), &lines, head.file)?);
+        Ok(Some(Pasted { shape, ..Pasted::default() }))
+    }
+
+    /// What was done to the log of strace that begins with `head`; `None` if nothing.
     ///
     /// # Errors
     /// Its lines are of several logs, or have different things before them.
@@ -38,7 +52,7 @@ impl Pasted {
         let lines: Vec<&[u8]> = restored.iter().map(Vec::as_slice).collect();
         let shape = match find::lead(&lines) {
             Found::Nothing => None,
-            Found::Shape(shape) => Some(named(shape, &lines, head.file)?),
+            Found::Shape(shape) => Some(named(shape, strace::is_own_line, &lines, head.file)?),
             Found::Uncommon(examples) => return Err(uncommon(head.file, &examples)),
         };
         let pasted = Pasted { rewritten, shape };
@@ -49,7 +63,7 @@ impl Pasted {
 fn first_lines(head: &[u8]) -> Vec<&[u8]> {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let lines = whole.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
-    lines.filter(|line| !line.is_empty()).take(LOOKED_AT).collect()
+    lines.filter(|line| !line.is_empty() && line.len() <= LONGEST).take(LOOKED_AT).collect()
 }
 
 fn put_back(rewritten: Rewritten, line: &[u8]) -> Vec<u8> {
@@ -79,10 +93,15 @@ fn rewritten(lines: &[&[u8]]) -> Rewritten {
     found
 }
 
-/// The shape with what it says of its lines.
-fn named(mut shape: Shape, lines: &[&[u8]], file: &str) -> Result<Shape, SourceError> {
+/// The shape with what it says of its lines. `is_own`: is a line one of the log?
+fn named(
+    mut shape: Shape,
+    is_own: impl Fn(&[u8]) -> bool,
+    lines: &[&[u8]],
+    file: &str,
+) -> Result<Shape, SourceError> {
     shape.tid = file_of_thread(&shape, lines);
-    let own = |line: &&&[u8]| rest(&shape, line).is_some_and(strace::is_own_line);
+    let own = |line: &&&[u8]| rest(&shape, line).is_some_and(&is_own);
     let lines: Vec<&[u8]> = lines.iter().filter(own).copied().collect();
     sources::fix(&mut shape, &lines).map_err(|values| several(file, &values))?;
     Ok(shape)

@@ -57,6 +57,9 @@ pub struct Shape {
     pub fixed: Vec<(usize, Vec<u8>)>,
     /// The token that is the line's thread: the ending of the name of a file of `strace -ff`.
     pub tid: Option<usize>,
+    /// The word that says whether the line goes on in the next one: `P`, or `F` of the last piece, as a container's log
+    /// has it behind the name of the stream.
+    pub piece: Option<usize>,
 }
 
 /// The beginning of a line of this shape.
@@ -65,6 +68,8 @@ pub struct Lead {
     pub length: usize,
     /// Where the thread's number stands.
     pub tid: Option<Range<usize>>,
+    /// Does the line go on in the next one?
+    pub goes_on: bool,
 }
 
 /// What a line begins with.
@@ -86,7 +91,9 @@ impl Shape {
             return Beginning::Other;
         }
         let length = ranges.last().map_or(spaces(line), |last| last.end);
-        Beginning::Lead(Lead { length, tid: self.tid.map(|token| ranges[token].clone()) })
+        let piece = self.piece.and_then(|word| words.get(word)).map(|range| &line[range.clone()]);
+        let tid = self.tid.map(|token| ranges[token].clone());
+        Beginning::Lead(Lead { length, tid, goes_on: piece == Some(b"P") })
     }
 
     /// Where each token stands in the line.
@@ -173,7 +180,7 @@ mod tests {
     #[test]
     fn fixed_words_may_not() {
         let tokens = tokens(b"n1 a[17]: ");
-        let shape = Shape { tokens, fixed: vec![(1, b"a[17]:".to_vec())], tid: None };
+        let shape = Shape { tokens, fixed: vec![(1, b"a[17]:".to_vec())], ..Shape::default() };
         assert_eq!(length_of(&shape, "n2 a[17]: x"), Some(10));
         assert!(matches!(shape.beginning(b"n1 a[18]: x"), Beginning::Other));
         assert!(matches!(shape.beginning(b"n1 a(18): x"), Beginning::Lacking));
@@ -181,7 +188,8 @@ mod tests {
 
     #[test]
     fn names_of_files_end_with_a_thread() {
-        let shape = Shape { tokens: tokens(b"t.12:"), fixed: vec![(0, b"t.".to_vec())], tid: Some(2) };
+        let shape =
+            Shape { tokens: tokens(b"t.12:"), fixed: vec![(0, b"t.".to_vec())], tid: Some(2), piece: None };
         let Beginning::Lead(lead) = shape.beginning(b"t.7-close(3) = 0") else { panic!() };
         assert_eq!((lead.length, lead.tid), (4, Some(2..3)));
         assert!(matches!(shape.beginning(b"u.7:close(3) = 0"), Beginning::Other));

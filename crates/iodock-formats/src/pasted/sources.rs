@@ -16,6 +16,7 @@ enum Part {
 pub fn fix(shape: &mut Shape, lines: &[&[u8]]) -> Result<(), Vec<(Vec<u8>, usize)>> {
     let rows: Vec<Vec<&[u8]>> = lines.iter().filter_map(|line| words_of(shape, line)).collect();
     let Some(first) = rows.first() else { return Ok(()) };
+    shape.piece = piece(first);
     for word in 0..first.len() {
         let values: Vec<&[u8]> = rows.iter().filter_map(|row| row.get(word).copied()).collect();
         match part(&values, first, word) {
@@ -25,6 +26,13 @@ pub fn fix(shape: &mut Shape, lines: &[&[u8]]) -> Result<(), Vec<(Vec<u8>, usize
         }
     }
     Ok(())
+}
+
+/// The last word of `2026-03-01T10:00:00.123Z stderr F `.
+fn piece(row: &[&[u8]]) -> Option<usize> {
+    let stream = row.len().checked_sub(2)?;
+    let of_stream = matches!(row[stream], b"stdout" | b"stderr") && matches!(row[stream + 1], b"F" | b"P");
+    of_stream.then_some(stream + 1)
 }
 
 fn words_of<'a>(shape: &Shape, line: &'a [u8]) -> Option<Vec<&'a [u8]>> {

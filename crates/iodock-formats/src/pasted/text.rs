@@ -142,10 +142,12 @@ fn first_character(text: &[u8]) -> Option<char> {
 pub fn rewritten_outside(text: &[u8]) -> Rewritten {
     let mut found = Rewritten::default();
     let mut at = 0;
+    // Where one is not closed, none behind it is: each is looked for once.
+    let (mut strings, mut names) = (true, true);
     while at < text.len() {
         match text[at] {
-            b'"' => at += string_length(&text[at..]),
-            b'<' => at += name_length(&text[at..]),
+            b'"' if strings => at += length_of(string_length(&text[at..]), &mut strings),
+            b'<' if names => at += length_of(name_length(&text[at..]), &mut names),
             b'&' => {
                 let entity = entity(&text[at..]);
                 found.entities |= entity.is_some();
@@ -163,22 +165,27 @@ pub fn rewritten_outside(text: &[u8]) -> Rewritten {
     found
 }
 
-/// Of `"..."`, or 1 if it is not closed.
-fn string_length(text: &[u8]) -> usize {
+/// 1 where it is not closed, which is noted.
+fn length_of(closed: Option<usize>, are_closed: &mut bool) -> usize {
+    *are_closed &= closed.is_some();
+    closed.unwrap_or(1)
+}
+
+/// Of `"..."`, if it is closed.
+fn string_length(text: &[u8]) -> Option<usize> {
     let mut at = 1;
-    while let Some(&byte) = text.get(at) {
-        match byte {
-            b'"' => return at + 1,
+    loop {
+        match text.get(at)? {
+            b'"' => return Some(at + 1),
             b'\\' => at += 2,
             _ => at += 1,
         }
     }
-    1
 }
 
-/// Of `</path>`, or 1 if it is not closed.
-fn name_length(text: &[u8]) -> usize {
-    memchr::memchr(b'>', text).map_or(1, |end| end + 1)
+/// Of `</path>`, if it is closed.
+fn name_length(text: &[u8]) -> Option<usize> {
+    memchr::memchr(b'>', text).map(|end| end + 1)
 }
 
 #[cfg(test)]
@@ -217,6 +224,16 @@ mod tests {
             let mut out = Vec::new();
             Rewritten { entities: true, typography: true }.put_back(bytes, &mut out);
             assert!(out.len() <= bytes.len());
+        }
+    }
+
+    #[test]
+    fn what_is_not_closed_hides_nothing() {
+        let found = rewritten_outside("a<b \"c &lt; d \\\" “".as_bytes());
+        assert_eq!(found, Rewritten { entities: true, typography: true });
+        // Each of these was looked for to the end of the line: hours.
+        for part in ["<", "\\\"", "\"\\"] {
+            assert_eq!(rewritten_outside(part.repeat(1 << 20).as_bytes()), Rewritten::default());
         }
     }
 

@@ -1,8 +1,10 @@
 //! Named arguments into the fields that a call's roles name.
 
+use super::names::is_argument;
 use crate::strace::{number, OTHER_COMMAND};
 use iodock_event::{
-    constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, NO_FD, UNKNOWN, UNSHOWN_OFFSET,
+    constants, Action, Batch, CallSpec, LossKind, RawCall, Role, Text, AT_FDCWD, NO_FD, UNKNOWN,
+    UNSHOWN_OFFSET,
 };
 
 /// No call has more arguments.
@@ -95,11 +97,35 @@ fn structure_length(value: &[u8]) -> usize {
 pub fn fill(text: &[u8], raw: &mut RawCall, batch: &mut Batch) -> Option<bool> {
     let shown = Shown::read(text)?;
     let spec = raw.call.spec();
+    let strange = shown.pairs[..shown.count].iter().any(|(name, _)| !is_argument(name));
     let mut named = true;
     for &role in spec.roles {
+        let value = shown.value(names_of(role, spec.action));
+        // Under a name that is damaged it may be anything, and not 0.
+        if strange && value.is_none() && !names_of(role, spec.action).is_empty() {
+            return None;
+        }
+        if value.is_some_and(|value| !is_readable(role, value, spec)) {
+            batch.losses.add(LossKind::UnreadableArguments, 1);
+        }
         named &= fill_one(role, &shown, spec, raw, batch);
     }
     Some(named)
+}
+
+/// Is the value of the kind that the role has?
+fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
+    match role {
+        Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => {
+            let name = value.iter().position(|&byte| byte == b'<').unwrap_or(value.len());
+            matches!(value, b"CWD" | b"AT_FDCWD") || number(&value[..name]).is_some()
+        }
+        Role::Size => number(value).is_some(),
+        Role::Flags if spec.action == Action::Open => value
+            .split(|&byte| byte == b'|')
+            .all(|word| number(word).is_some() || constants::is_open_flag(word)),
+        _ => true,
+    }
 }
 
 /// `false` if this is a name that is not shown.

@@ -8,6 +8,7 @@
 
 mod arguments;
 mod line;
+mod names;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,10 @@ impl LogFormat for PerfTrace {
         }
     }
 
+    fn owns(&self, line: &[u8]) -> bool {
+        is_own_line(line)
+    }
+
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
         let found = evidence(input.head());
         if found.calls == 0 && found.summary > 0 {
@@ -58,12 +63,17 @@ fn evidence(head: &[u8]) -> Evidence {
     let mut found = Evidence::default();
     for line in head.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).take(LOOKED_AT) {
         found.lines += 1;
-        match read(line.trim_ascii_end()) {
-            Some((_, Body::Call(_) | Body::Begun(_) | Body::Continued(_))) => found.calls += 1,
-            _ => found.summary += usize::from(line.trim_ascii() == b"Summary of events:"),
+        if is_own_line(line.trim_ascii_end()) {
+            found.calls += 1;
+        } else {
+            found.summary += usize::from(line.trim_ascii() == b"Summary of events:");
         }
     }
     found
+}
+
+fn is_own_line(line: &[u8]) -> bool {
+    matches!(read(line), Some((_, Body::Call(_) | Body::Begun(_) | Body::Continued(_))))
 }
 
 fn only_summary(input: &Input) -> SourceError {

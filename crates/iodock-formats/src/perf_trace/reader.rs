@@ -2,6 +2,7 @@
 
 use super::arguments::fill;
 use super::line::{is_known, lost, read, Body, Call, Start};
+use crate::runs::{Order, Places, Runs};
 use crate::strace::number;
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::constants::{CLONE_FILES, CLONE_FS, CLONE_THREAD, CLONE_VFORK, CLONE_VM};
@@ -18,6 +19,11 @@ const THREAD: u64 = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_THREAD;
 /// What a thread of glibc does first, and no other child.
 const FIRST_OF_THREAD: [&[u8]; 2] = [b"rseq", b"set_robust_list"];
 
+/// A thread's lines stand in order. Before perf 5.0 those of a thread that changes its CPU may cross.
+const ORDER: Order = Order { by_thread: true, jitter: 10_000_000 };
+/// The thread of lines that show none.
+const BARE: u32 = 0;
+
 /// Reads one log of perf trace.
 pub struct PerfTraceReader {
     pub file: Arc<str>,
@@ -31,6 +37,7 @@ pub struct Notes {
     first: FxHashMap<u32, CallId>,
     /// Records of clone3 whose flags are not shown.
     without_flags: Vec<usize>,
+    places: Places,
 }
 
 /// A line that needs, or is, another one.
@@ -53,6 +60,7 @@ pub struct State {
     open: FxHashMap<u32, Open>,
     /// First call of each thread of which no clone3 has told yet.
     first: FxHashMap<u32, CallId>,
+    runs: Runs,
 }
 
 impl LogReader for PerfTraceReader {
@@ -70,9 +78,10 @@ impl LogReader for PerfTraceReader {
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
         for line in lines.numbered() {
             let text = line.text.trim_ascii_end();
-            if !take(text, line.number, lines, chunk) {
+            if !take(text, line.number, lines, chunk) && !chunk.notes.places.of_terminal(text, line.number) {
                 chunk.lose_at(line.loss(), lines.file, line.number, text);
             }
+            chunk.notes.places.note(line.number, &chunk.batch.records);
         }
     }
 
@@ -94,6 +103,11 @@ impl LogReader for PerfTraceReader {
         for record in notes.without_flags {
             flags_from_child(record, &mut state.first, &mut chunk.batch);
         }
+        state.runs.follow(notes.places, BARE, Some(ORDER), &self.file, chunk);
+    }
+
+    fn beginnings<'a>(&self, state: &'a State) -> &'a [u64] {
+        state.runs.beginnings()
     }
 
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
@@ -101,7 +115,7 @@ impl LogReader for PerfTraceReader {
         open.sort_by_key(|(_, open)| open.line);
         for (tid, open) in open {
             let mut raw = RawCall::new(open.call, tid);
-            (raw.start, raw.phase) = (open.start, Phase::Exit);
+            (raw.start, raw.phase) = (state.runs.moved(open.start), Phase::Exit);
             fill(&open.text, &mut raw, &mut chunk.batch);
             chunk.batch.records.push(Record::Call(raw));
             chunk.lose_at(LossKind::UnfinishedAtEnd, &self.file, open.line, &open.text);
@@ -152,6 +166,9 @@ fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -
         chunk.lose_at(LossKind::TooManyNames, lines.file, number, call.name);
         return true;
     };
+    if phase != Phase::Enter && !has_result(&call, id.spec().action) {
+        return false;
+    }
     let mut raw = RawCall::new(id, start.tid);
     (raw.phase, raw.start) = (phase, start.time.unwrap_or(UNKNOWN));
     let bytes = chunk.batch.bytes.len();
@@ -179,6 +196,18 @@ fn take(line: &[u8], number: u64, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) -
     }
     push(raw, &call, number, line, chunk);
     true
+}
+
+/// Is there a result that perf could have printed? The line of a call without one is cut, or lost its `=`.
+fn has_result(call: &Call<'_>, action: Action) -> bool {
+    let Some(result) = call.result else { return action == Action::Exit };
+    let word = result.split(|byte| matches!(byte, b' ' | b'<')).next().unwrap_or_default();
+    let is_flag = |flag: &[u8]| {
+        let letters =
+            flag.iter().all(|&byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+        number(flag).is_some() || (letters && flag.first().is_some_and(u8::is_ascii_uppercase))
+    };
+    result.is_empty() || word == b"?" || word.split(|&byte| byte == b'|').all(is_flag)
 }
 
 fn push(raw: RawCall, call: &Call<'_>, line: u64, text: &[u8], chunk: &mut Chunk<Notes>) {

@@ -201,6 +201,69 @@ fn what_is_no_call() {
 }
 
 #[test]
+fn calls_without_a_result_are_damaged() {
+    let lost = |text: &str| {
+        let good = "     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n";
+        let batches = batches(&format!("{good}{text}\n"));
+        let calls = batches.iter().map(|batch| batch.records.len()).sum::<usize>() - 1;
+        let lost: u64 = batches.iter().map(|batch| batch.losses.count(LossKind::UnreadableLines)).sum();
+        (calls, lost)
+    };
+    for end in ["", " 10", " # 10", " = 1x", " = 40y6", " = 1O", " = rdwr"] {
+        assert_eq!(
+            lost(&format!("     0.200 ( 0.001 ms): a/5 write(fd: 3, count: 10)   {end}")),
+            (0, 1),
+            "{end}"
+        );
+    }
+    for end in [
+        " = 10",
+        " = 0x7f",
+        " =",
+        " = RDWR|LARGEFILE",
+        " = O_RDWR|0x8000",
+        " = 0 (Timeout)",
+        " = 5 (sh)",
+        " = ?",
+    ] {
+        assert_eq!(
+            lost(&format!("     0.200 ( 0.001 ms): a/5 fcntl(fd: 3, cmd: GETFL)  {end}")),
+            (1, 0),
+            "{end}"
+        );
+    }
+    assert_eq!(lost("     0.200 (         ): a/5 exit(error_code: 3)").1, 0);
+}
+
+#[test]
+fn names_that_are_damaged_hide_arguments() {
+    let good = "     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n";
+    let read = |line: &str| batches(&format!("{good}     0.200 ( 0.001 ms): a/5 {line}\n")).remove(0);
+    for line in ["write(fe: 3, buf: 0x7f, count: 10) = 10", "write(fd: 3, buf: 0x7f, cgunt: 10) = 10"] {
+        let batch = read(line);
+        assert_eq!((batch.records.len(), batch.losses.count(LossKind::UnreadableLines)), (1, 1), "{line}");
+    }
+    assert_eq!(read("write(fd: 3, bvf: 0x7f, count: 10) = 10").records.len(), 2);
+    for line in [
+        "write(fd: x, buf: 0x7f, count: 10) = 10",
+        "write(fd: 3, buf: 0x7f, count: 1o) = 10",
+        "openat(dfd: CWD, filename: \"/a\", flags: RDWP|CREAT) = 3",
+    ] {
+        let batch = read(line);
+        assert_eq!(
+            (batch.records.len(), batch.losses.count(LossKind::UnreadableArguments)),
+            (2, 1),
+            "{line}"
+        );
+    }
+    for line in
+        ["openat(dfd: CWD, filename: \"/a\", flags: CLOEXEC|0x8000) = 3", "write(fd: 3</a>, count: 10) = 10"]
+    {
+        assert_eq!(read(line).losses.counts.len(), 0, "{line}");
+    }
+}
+
+#[test]
 fn only_the_summary() {
     let text = "\n Summary of events:\n\n cat (1234), 146 events, 96.1%\n";
     let error = open(text).err().unwrap();

@@ -2,7 +2,7 @@
 
 use super::lexer::{Lexer, Quoted};
 use super::structures;
-use super::values::{descriptor, flags, push_unescaped};
+use super::values::{descriptor, flags, open_flags, push_unescaped, whole_value};
 use iodock_event::{constants, Action, Batch, CallId, LossKind, RawCall, Role, Text, NO_FD, UNSHOWN_OFFSET};
 
 /// The command of an fcntl or ioctl that tracking need not know. 0 would be `F_DUPFD`.
@@ -36,11 +36,15 @@ fn read_one(lexer: &mut Lexer<'_>, role: Role, action: Action, raw: &mut RawCall
         Role::Fd2 | Role::DirFd2 => (raw.fd2, raw.fd2_text) = descriptor(lexer, batch),
         Role::Path => path(lexer, &mut raw.path, &mut raw.path_cut, batch),
         Role::Path2 => path(lexer, &mut raw.path2, &mut raw.path_cut, batch),
-        Role::Size => set(&mut raw.requested, lexer.integer()),
+        Role::Size => {
+            set(&mut raw.requested, lexer.integer());
+            whole_value(lexer, batch);
+        }
         Role::Offset if action == Action::Map => set(&mut raw.offset, map_offset(lexer, raw.call)),
         Role::Offset => set(&mut raw.offset, lexer.integer()),
         Role::Argument => set(&mut raw.argument, number_or_names(lexer)),
         Role::Flags if matches!(action, Action::Fcntl | Action::Ioctl) => raw.flags = command(lexer),
+        Role::Flags if action == Action::Open => raw.flags = open_flags(lexer, batch),
         Role::Flags => raw.flags = flags(lexer),
         Role::SeekPointer => set(&mut raw.offset, pointed(lexer)),
         Role::OffsetPointer => set(&mut raw.offset, pointed_offset(lexer)),

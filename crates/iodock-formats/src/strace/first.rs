@@ -70,7 +70,7 @@ impl First {
 
     pub fn look(&mut self, prefix: &Prefix, kind: &Kind<'_>, line: &[u8]) {
         let tag = prefix.tid.filter(|_| prefix.bracketed);
-        if !matches!(kind, Kind::Noise | Kind::Unknown) {
+        if !matches!(kind, Kind::Noise | Kind::Row | Kind::Unknown) {
             match tag {
                 Some(tid) => self.tagged(tid, kind),
                 None if prefix.tid.is_none() => self.untagged(kind),

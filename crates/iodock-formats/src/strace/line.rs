@@ -4,6 +4,7 @@ use super::eights;
 use super::lexer::Lexer;
 use super::prefix::{self, Prefix};
 use super::{arguments, ending};
+use crate::runs::is_of_terminal;
 use crate::strace_table;
 use iodock_event::{Action, Batch, Fork, Outcome, RawCall, TaskEnd, Text};
 use memchr::memmem;
@@ -38,8 +39,10 @@ pub enum Kind<'a> {
     Signal {
         name: &'a [u8],
     },
-    /// Known and without meaning here: tables, stacks, contents (`-e read`), messages of strace.
+    /// Known and without meaning here: titles of tables, stacks, contents (`-e read`), messages of strace.
     Noise,
+    /// A row or rule of a table, if it stands in one.
+    Row,
     Unknown,
 }
 
@@ -57,6 +60,7 @@ pub fn read(line: &[u8]) -> (Prefix, Kind<'_>) {
     };
     match kind {
         Kind::Unknown if is_noise(line) => (prefix, Kind::Noise),
+        Kind::Unknown if is_row(line.trim_ascii()) => (prefix, Kind::Row),
         kind => (prefix, kind),
     }
 }
@@ -138,55 +142,7 @@ fn is_noise(line: &[u8]) -> bool {
         || (line.starts_with(b" * ") && line.windows(17).any(|part| part == b" bytes in buffer "))
         || is_message(text)
         || is_of_terminal(text)
-        || is_table(text)
-}
-
-/// What people copy with a log: the terminal's prompt, what `script` puts around it, marks of Markdown.
-fn is_of_terminal(text: &[u8]) -> bool {
-    text.starts_with(b"Script started on ")
-        || text.starts_with(b"Script done on ")
-        || is_fence(text)
-        || prompted(text).is_some()
-}
-
-/// Does such a line stand between two logs?
-#[cold]
-pub fn separates_logs(line: &[u8]) -> bool {
-    let text = line.trim_ascii();
-    text.starts_with(b"Script started on ") || is_fence(text) || prompted(text).is_some_and(runs_strace)
-}
-
-/// ```` ``` ```` or `~~~`, with a language behind the first one of a pair.
-fn is_fence(text: &[u8]) -> bool {
-    let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
-    rest.is_some_and(|rest| rest.len() <= 20 && rest.iter().all(|&byte| byte != b' ' && byte != b'"'))
-}
-
-/// Bytes of the longest prompt.
-const LONGEST_PROMPT: usize = 200;
-
-/// The command behind a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# strace -p 7`. Of a prompt
-/// without a name only strace shows that it is one.
-fn prompted(text: &[u8]) -> Option<&[u8]> {
-    let near = &text[..text.len().min(LONGEST_PROMPT)];
-    let ends = near.iter().enumerate().filter(|(_, byte)| matches!(byte, b'$' | b'#' | b'%' | b'>'));
-    for (end, _) in ends {
-        let command = &text[end + 1..];
-        let spaced = command.is_empty() || command[0] == b' ';
-        let command = command.trim_ascii();
-        let named = near[..end].contains(&b'@') && !near[..end].contains(&b'(');
-        if spaced && (named || runs_strace(command)) {
-            return Some(command);
-        }
-    }
-    None
-}
-
-/// `strace ls`, `sudo strace -p 7`, `FOO=1 /usr/bin/strace ls`.
-fn runs_strace(command: &[u8]) -> bool {
-    let words = command.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-    let is_strace = |word: &[u8]| word == b"strace" || word.ends_with(b"/strace");
-    words.take(6).any(is_strace)
+        || is_title(text)
 }
 
 fn is_message(text: &[u8]) -> bool {
@@ -199,12 +155,13 @@ fn is_message(text: &[u8]) -> bool {
     digits > 0 && NUMBERED.iter().any(|&what| rest[digits..].starts_with(what))
 }
 
-/// The tables of `-c` and `-C`, whatever columns they have.
-pub fn is_table(text: &[u8]) -> bool {
-    text.starts_with(b"System call usage summary")
-        || strace_table::is_header(text)
-        || strace_table::is_rule(text)
-        || strace_table::is_row(text)
+/// What stands above the tables of `-c` and `-C`, whatever columns they have.
+pub fn is_title(text: &[u8]) -> bool {
+    text.starts_with(b"System call usage summary") || strace_table::is_header(text)
+}
+
+fn is_row(text: &[u8]) -> bool {
+    strace_table::is_row(text) || strace_table::is_rule(text)
 }
 
 /// Fills `raw` from the text of a whole call. `None` if that is not what it is: a cut or garbled line.

@@ -6,7 +6,6 @@
 
 mod arguments;
 mod broken;
-mod divide;
 mod eights;
 mod ending;
 mod first;
@@ -55,6 +54,10 @@ impl LogFormat for Strace {
         Survey::of(head.bytes).confidence()
     }
 
+    fn owns(&self, line: &[u8]) -> bool {
+        is_own_line(line)
+    }
+
     fn open(&self, mut input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
         let mut survey = Survey::of(input.head());
         if survey.calls == 0 && survey.tables > 2 {
@@ -90,7 +93,7 @@ pub(crate) fn shows_thread(line: &[u8]) -> bool {
 
 /// Is this a line of strace without a call or event?
 pub(crate) fn is_noise_line(line: &[u8]) -> bool {
-    matches!(line::read(line).1, line::Kind::Noise)
+    matches!(line::read(line).1, line::Kind::Noise | line::Kind::Row)
 }
 
 /// A whole text as a number, decimal or `0x`.

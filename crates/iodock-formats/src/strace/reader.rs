@@ -1,6 +1,5 @@
 //! The parallel step: a chunk's lines to records.
 
-use super::divide::Mark;
 use super::join;
 use super::line::{self, Kind};
 use super::names::call_id;
@@ -10,11 +9,15 @@ use super::survey::Layout;
 use super::threads::{Begun, Threads};
 use super::times::Times;
 use super::untagged::{Change, Owner, Untagged};
-use crate::{Chunk, Lines, LogReader};
+use crate::runs::{self, Mark, Sign};
+use crate::{strace_table, Chunk, Lines, LogReader};
 use iodock_event::{CallId, Clock, LossKind, Outcome, Phase, RawCall, Record, UNKNOWN};
 use memchr::memchr;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Lines between two rows of a table: one may be damaged.
+const TABLE_GAP: u64 = 2;
 
 /// Reads one strace log.
 pub struct StraceReader {
@@ -168,13 +171,42 @@ impl<'a> Pass<'a> {
             }
             Kind::Noise => {
                 // A program may write such lines, in the middle of a call.
-                if self.dangling.is_none() && line::separates_logs(line) {
-                    self.mark(true);
+                if self.dangling.is_none() {
+                    self.noise(line);
                 }
                 true
             }
-            Kind::Unknown => just_begun.is_some_and(|tid| self.end_of(tid, line)) || self.tail(line),
+            Kind::Row if self.dangling.is_none() => self.row(line),
+            Kind::Row | Kind::Unknown => {
+                just_begun.is_some_and(|tid| self.end_of(tid, line)) || self.tail(line)
+            }
         }
+    }
+
+    /// Follows what stands between logs, and tables.
+    #[cold]
+    fn noise(&mut self, line: &[u8]) {
+        if runs::separates_logs(line) {
+            self.mark(Sign::Between);
+        } else if strace_table::is_header(line) {
+            self.mark(Sign::Table);
+            self.chunk.notes.table.last = self.line;
+        }
+    }
+
+    /// Is this a row of a table, whose header stands above it?
+    #[cold]
+    fn row(&mut self, line: &[u8]) -> bool {
+        let (first, table) = (self.chunk.notes.first_line, &mut self.chunk.notes.table);
+        if table.last > 0 && self.line - table.last <= TABLE_GAP {
+            table.last = self.line;
+            return true;
+        }
+        let leads = self.line == first + table.headless.len() as u64;
+        if leads {
+            table.headless.push((self.line, line.into()));
+        }
+        leads
     }
 
     #[inline(always)]
@@ -228,7 +260,7 @@ impl<'a> Pass<'a> {
         }
         raw.start = self.time(tid, prefix.stamp);
         if raw.outcome == Outcome::NoResult {
-            self.mark(false);
+            self.mark(Sign::Last);
         }
         self.whole(raw);
         true
@@ -236,9 +268,9 @@ impl<'a> Pass<'a> {
 
     /// Notes a place where another log may begin, before the next record is added.
     #[cold]
-    fn mark(&mut self, separates: bool) {
+    fn mark(&mut self, sign: Sign) {
         let record = self.chunk.batch.records.len();
-        self.chunk.notes.marks.push(Mark { record, line: self.line, separates });
+        self.chunk.notes.marks.push(Mark { record, line: self.line, sign });
     }
 
     /// Does the log's last line, which has no newline, lack its duration?
@@ -350,7 +382,7 @@ impl<'a> Pass<'a> {
         let time = self.time(tid, prefix.stamp);
         let Some(end) = line::task_end(text, tid, time, &mut self.chunk.batch) else { return false };
         self.meet(tid);
-        self.mark(false);
+        self.mark(Sign::Last);
         self.chunk.batch.records.push(Record::End(end));
         if let Some(from) = end.superseded_by {
             // The thread that called execve goes on under this one's id, and so does its call.

@@ -1,11 +1,11 @@
 //! The in-order step: joins calls that begin in one chunk and end in a later one.
 
-use super::divide::{Divider, Mark};
 use super::join;
 use super::refused::take_back;
 use super::threads::Span;
 use super::times::{Timeline, Times};
 use super::untagged::Change;
+use crate::runs::{Divider, Mark};
 use crate::Chunk;
 use iodock_event::{Action, Batch, CallId, LossKind, RawCall, Record, UNKNOWN};
 use rustc_hash::FxHashMap;
@@ -28,6 +28,16 @@ pub struct Notes {
     pub refused: Vec<usize>,
     /// Calls open at the chunk's end.
     pub open: Vec<(u32, Open)>,
+    pub table: Table,
+}
+
+/// Rows of a table of `-C`: only below its header they are what they look like.
+#[derive(Debug, Default)]
+pub struct Table {
+    /// The last line that belongs to one.
+    pub last: u64,
+    /// Rows that the chunk begins with: the header may stand in the chunk before.
+    pub headless: Vec<(u64, Box<[u8]>)>,
 }
 
 /// Something that happens to a call begun before the chunk.
@@ -58,6 +68,8 @@ pub struct State {
     divider: Divider,
     open: FxHashMap<u32, Open>,
     scratch: Vec<u8>,
+    /// The last line of the last table.
+    table: u64,
     timed: u64,
     untimed: u64,
 }
@@ -76,6 +88,7 @@ impl State {
         if was_set_back {
             chunk.lose_at(LossKind::ClockSetBack, file, notes.first_line, b"");
         }
+        self.rows(&notes.table, file, chunk);
         let mut interrupted = Vec::new();
         for crossing in notes.crossings {
             match crossing {
@@ -104,6 +117,18 @@ impl State {
         }
         self.timed += chunk.batch.counts.timed;
         self.untimed += chunk.batch.counts.untimed;
+    }
+
+    /// Counts what looks like rows of a table, and stands in none.
+    fn rows(&mut self, table: &Table, file: &Arc<str>, chunk: &mut Chunk<Notes>) {
+        if let Some((first, _)) = table.headless.first().filter(|(first, _)| self.table + 1 == *first) {
+            self.table = first + table.headless.len() as u64 - 1;
+        } else {
+            for (line, text) in &table.headless {
+                chunk.lose_at(LossKind::UnreadableLines, file, *line, text);
+            }
+        }
+        self.table = self.table.max(table.last);
     }
 
     /// Replaces the record of a `resumed` line by the whole call, if its beginning is known.

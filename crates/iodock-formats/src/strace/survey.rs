@@ -108,7 +108,8 @@ impl Survey {
                 self.stamp(&prefix);
             }
             Kind::Noise if line.is_empty() => {}
-            Kind::Noise if line::is_table(line.trim_ascii()) => self.tables += 1,
+            Kind::Noise if line::is_title(line.trim_ascii()) => self.tables += 1,
+            Kind::Row => self.tables += 1,
             Kind::Noise => self.events += 1,
             _ => self.unknown += 1,
         }
@@ -185,8 +186,12 @@ impl Survey {
     }
 }
 
-/// truss puts tabs before the result; FreeBSD's shows it twice, `= 3 (0x3)`.
+/// truss puts tabs before the result; FreeBSD's shows it twice, `= 3 (0x3)`. perf trace names arguments, `fd: 3`.
 fn other_tracer(text: &[u8]) -> bool {
+    let name = text.iter().take_while(|&&byte| byte.is_ascii_alphanumeric() || byte == b'_').count();
+    if name > 0 && text[name..].starts_with(b": ") {
+        return true;
+    }
     let Some(end) = memchr::memmem::rfind(text, b"= ") else { return false };
     let twice = text.ends_with(b")") && memchr::memmem::find(&text[end..], b" (0x").is_some();
     twice || (end > 0 && text[end - 1] == b'\t')
@@ -202,7 +207,7 @@ pub fn is_own_line(line: &[u8]) -> bool {
         Kind::Begun { name, .. } | Kind::Resumed { name, .. } => known_call(name).is_some(),
         Kind::End { text } => line::task_end(text, 0, UNKNOWN, &mut batch).is_some(),
         Kind::Signal { name } => name.starts_with(b"SIG") || name.starts_with(b"stopped by SIG"),
-        Kind::Noise | Kind::Unknown => false,
+        Kind::Noise | Kind::Row | Kind::Unknown => false,
     }
 }
 

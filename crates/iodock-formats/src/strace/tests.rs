@@ -289,6 +289,26 @@ fn asynchronous_blocks() {
 }
 
 #[test]
+fn arguments_that_no_call_has() {
+    for (line, lost) in [
+        ("write(s, \"x\", 4096) = 4096", 1),
+        ("write(1x, \"x\", 4096) = 4096", 1),
+        ("write(3, \"x\", 40y6) = 4096", 1),
+        ("openat(AT_FDCWD, \"/a\", O_RDWP|O_CREAT, 0644) = 3", 1),
+        ("openat(AT_FDCWD</b>, \"/a\", O_RDWR|O_LARGEFILE|__O_SYNC|O_NOCTTY|0x8, 0644) = 3</a>", 0),
+        ("openat(AT_FDCWD, \"/a\", O_ACCMODE|FASYNC) = 3", 0),
+        ("open(\"/a\", 0x3 /* O_??? */) = 3", 0),
+        ("read(3<socket:[1]>, \"x\"..., 0x1000 /* four */) = 1", 0),
+        ("read(-1, NULL, 0) = -1 EBADF (Bad file descriptor)", 0),
+        ("mmap(NULL, 4096, PROT_READ, MAP_ANONYMOUS, -1, 0) = 0x7f00", 0),
+        ("dup2(3, 4) = 4", 0),
+        ("pipe([3, 4]) = 0", 0),
+    ] {
+        assert_eq!(call(line).batch.losses.count(LossKind::UnreadableArguments), lost, "{line}");
+    }
+}
+
+#[test]
 fn lines_that_are_no_calls() {
     for (line, expected) in [
         ("12 +++ exited with 0 +++", "End"),
@@ -304,10 +324,10 @@ fn lines_that_are_no_calls() {
         (" * 10 bytes in buffer 0", "Noise"),
         ("", "Noise"),
         ("% time     seconds  usecs/call     calls    errors syscall", "Noise"),
-        ("------ ----------- ----------- --------- --------- ----------------", "Noise"),
-        (" 38.42    0.000073          24         3           read", "Noise"),
-        ("  0.00    0.000000           0         1         1 access", "Noise"),
-        ("100.00    0.000190           5        36         2 total", "Noise"),
+        ("------ ----------- ----------- --------- --------- ----------------", "Row"),
+        (" 38.42    0.000073          24         3           read", "Row"),
+        ("  0.00    0.000000           0         1         1 access", "Row"),
+        ("100.00    0.000190           5        36         2 total", "Row"),
         ("read(3,  <unfinished ...>", "Begun"),
         ("execve(\"/bin/cat\", [\"cat\"], 0x7ffe /* 3 vars */ <pid changed to 27891 ...>", "Begun"),
         ("<... read resumed>\"abc\", 10) = 3", "Resumed"),

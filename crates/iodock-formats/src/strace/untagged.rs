@@ -253,7 +253,7 @@ impl Untagged {
                 None => Step::Ended,
             },
             Kind::Signal { .. } => Step::Line,
-            Kind::Noise | Kind::Unknown => Step::Nothing,
+            Kind::Noise | Kind::Row | Kind::Unknown => Step::Nothing,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Values that stand alone or inside structures alike: descriptors, texts, flags.
 
 use super::lexer::{unescape, Lexer};
-use iodock_event::{constants, Batch, Text, AT_FDCWD, NO_FD};
+use iodock_event::{constants, Batch, LossKind, Text, AT_FDCWD, NO_FD};
 
 /// `3`, `3</path>`, `AT_FDCWD`, `AT_FDCWD</dir>`.
 #[inline]
@@ -12,10 +12,45 @@ pub fn descriptor(lexer: &mut Lexer<'_>, batch: &mut Batch) -> (i32, Text) {
         match lexer.integer() {
             // Negative numbers print as unsigned in some places (0xffffffff).
             Some(number) => number as i32,
-            None => return (NO_FD, Text::NONE),
+            None => {
+                whole_value(lexer, batch);
+                return (NO_FD, Text::NONE);
+            }
         }
     };
+    if lexer.peek() != b'<' {
+        whole_value(lexer, batch);
+        return (fd, Text::NONE);
+    }
     (fd, descriptor_name(lexer, batch))
+}
+
+/// Counts a loss unless the value that was read ends here: a number with letters in it is none.
+#[inline]
+pub fn whole_value(lexer: &Lexer<'_>, batch: &mut Batch) {
+    if lexer.peek().is_ascii_alphanumeric() {
+        unreadable(batch);
+    }
+}
+
+#[cold]
+fn unreadable(batch: &mut Batch) {
+    batch.losses.add(LossKind::UnreadableArguments, 1);
+}
+
+/// The flags of open, of which each must be one that there is: without it a file is open in another way.
+pub fn open_flags(lexer: &mut Lexer<'_>, batch: &mut Batch) -> u64 {
+    let mut words = *lexer;
+    loop {
+        let word = words.word();
+        let is_number = word.first().is_some_and(u8::is_ascii_digit);
+        if !is_number && !word.is_empty() && !constants::is_open_flag(word) {
+            unreadable(batch);
+        }
+        if !words.eat(b'|') {
+            return flags(lexer);
+        }
+    }
 }
 
 /// The `<...>` after a descriptor.

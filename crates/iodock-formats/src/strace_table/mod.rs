@@ -1,8 +1,8 @@
 //! The table of `strace -c`: counts by call, and no calls.
 //!
-//! Source of the format: count.c of strace 4.5 to 7. Its columns are chosen with `-U`, and its rows ordered with `-S`. What
-//! `seconds` counts the table does not say: system CPU time, or with `-w` the time inside the calls. So there are two
-//! formats, of which only the first is recognised.
+//! Source of the format: count.c of strace 4.5 to 7. `-U` chooses the columns, and `-S` the order of the rows. The table does
+//! not say what `seconds` counts: system CPU time, or with `-w` the time inside the calls. So there are two formats, and only
+//! the first one is recognised.
 
 mod columns;
 mod reader;
@@ -45,6 +45,10 @@ impl LogFormat for StraceTable {
         } else {
             0
         }
+    }
+
+    fn owns(&self, line: &[u8]) -> bool {
+        is_header(line.trim_ascii()) || is_rule(line) || is_row(line)
     }
 
     fn open(&self, input: Input, _: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {

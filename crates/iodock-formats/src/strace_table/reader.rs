@@ -1,10 +1,12 @@
 //! A file of one table, or of one for each kind of program (64 bit, 32 bit) in a run.
 
 use super::columns::{header, rule};
-use super::rows::{Layout, Row};
+use super::rows::{is_sums, Layout, Row};
 use crate::input::Progress;
+use crate::strace::known_call;
 use crate::{Input, LogSource};
 use iodock_event::{Batch, CallId, CallTotal, Clock, LossKind, Place, RecordSource, SourceError};
+use rustc_hash::FxHashSet;
 use std::io::Read;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -13,6 +15,10 @@ use std::sync::Arc;
 const LONGEST: usize = 16 << 20;
 /// strace prints seconds with six decimals: ns by which each may be off.
 const ROUNDED: i64 = 500;
+/// What all rows together may have: more than any run, and sums of it stay whole numbers also as floating-point ones.
+const MOST_CALLS: i64 = 1 << 53;
+/// ns: 36 years of all threads.
+const MOST_TIME: i64 = 1 << 60;
 
 /// The totals of a table, as one batch without records.
 pub struct TableSource {
@@ -41,7 +47,9 @@ impl TableSource {
         tables.all(&text);
         if tables.runs > 1 {
             let message = format!("holds the tables of {} runs of strace -c", tables.runs);
-            return Err(error(Some(tables.second_run), message, "put each table into a file of its own"));
+            let second = tables.second_run;
+            let hint = format!("import one at a time: --lines 1-{}, or --lines {second}-", second - 1);
+            return Err(error(Some(second), message, &hint));
         }
         if tables.batch.totals.is_empty() {
             let hint = "write it again: strace -f -c -o run.table COMMAND";
@@ -83,7 +91,13 @@ struct Tables<'a> {
     /// Tables that are not titled as one of several of a run.
     runs: usize,
     second_run: u64,
+    /// Was the line above a title of one of several tables of a run?
     titled: bool,
+    /// Titles of this run: it has one table of each kind of program.
+    titles: FxHashSet<Vec<u8>>,
+    /// What further rows may have.
+    calls_left: i64,
+    time_left: i64,
     table: Option<Table>,
 }
 
@@ -92,14 +106,27 @@ struct Table {
     layout: Layout,
     rows: Vec<Row>,
     first_line: u64,
+    last_line: u64,
+    /// Calls of the rows.
+    names: FxHashSet<Vec<u8>>,
     /// Was the rule above the sums met?
     summed: bool,
 }
 
 impl<'a> Tables<'a> {
     fn new(file: &'a Arc<str>, wall_clock: bool) -> Tables<'a> {
-        let batch = Batch::default();
-        Tables { file, wall_clock, batch, runs: 0, second_run: 0, titled: false, table: None }
+        Tables {
+            file,
+            wall_clock,
+            batch: Batch::default(),
+            runs: 0,
+            second_run: 0,
+            titled: false,
+            titles: FxHashSet::default(),
+            calls_left: MOST_CALLS,
+            time_left: MOST_TIME,
+            table: None,
+        }
     }
 
     fn all(&mut self, text: &[u8]) {
@@ -117,11 +144,14 @@ impl<'a> Tables<'a> {
                         layout: Layout { columns, places },
                         rows: Vec::new(),
                         first_line: number,
+                        last_line: number + 1,
+                        names: FxHashSet::default(),
                         summed: false,
                     });
                     lines.next();
                     self.batch.counts.lines += 1;
                 }
+                _ if lines.peek().is_none() && !is_sums(line) => self.cut_line(line, number),
                 _ => self.line(line, number),
             }
         }
@@ -138,10 +168,19 @@ impl<'a> Tables<'a> {
         self.table = Some(table);
     }
 
+    /// A row without its newline, perhaps cut in its name. Sums tell by themselves.
+    fn cut_line(&mut self, line: &[u8], number: u64) {
+        match &mut self.table {
+            Some(table) => table.last_line = number,
+            None => self.line(line, number),
+        }
+    }
+
     fn line(&mut self, line: &[u8], number: u64) {
         let known = line.trim_ascii().is_empty() || line.starts_with(b"strace: ");
         if line.starts_with(b"System call usage summary for ") {
-            self.titled = self.runs > 0;
+            let is_new = self.titles.insert(line.to_vec());
+            self.titled = self.runs > 0 && is_new;
             return;
         }
         let Some(table) = &mut self.table else {
@@ -150,13 +189,16 @@ impl<'a> Tables<'a> {
             }
             return;
         };
+        table.last_line = number;
         if rule(line).is_some_and(|places| places == table.layout.places) {
             table.summed = true;
             return;
         }
         match table.layout.row(line) {
             Some(sums) if sums.name == b"total" => self.check(&sums, number, line),
-            Some(row) if !table.summed => table.rows.push(row),
+            Some(row) if !table.summed && is_call(&row.name) && table.names.insert(row.name.clone()) => {
+                table.rows.push(row);
+            }
             _ if known => {}
             _ => self.lose(LossKind::UnreadableLines, number, line),
         }
@@ -187,7 +229,7 @@ impl<'a> Tables<'a> {
     /// A table that ends without its last line was cut.
     fn end_table(&mut self) {
         if let Some(table) = self.table.take() {
-            self.lose(LossKind::CutLines, table.first_line + self.batch.counts.lines, b"");
+            self.lose(LossKind::CutLines, table.last_line, b"");
             self.take(&table);
         }
     }
@@ -198,13 +240,55 @@ impl<'a> Tables<'a> {
                 self.batch.lose(LossKind::TooManyNames);
                 continue;
             };
-            self.batch.totals.push(total(call, row, self.wall_clock));
+            let mut total = total(call, row, self.wall_clock);
+            self.make_credible(&mut total);
+            self.batch.totals.push(total);
         }
+    }
+
+    /// Takes numbers that no run has as not known: also what they sum up to must be a number.
+    fn make_credible(&mut self, total: &mut CallTotal) {
+        let counts = [&mut total.calls, &mut total.errors];
+        let times = [
+            &mut total.time,
+            &mut total.shortest,
+            &mut total.longest,
+            &mut total.sys_cpu,
+            &mut total.least_sys_cpu,
+            &mut total.most_sys_cpu,
+        ];
+        let mut lost = 0;
+        for count in counts {
+            lost += spend(count, &mut self.calls_left);
+        }
+        for time in times {
+            lost += spend(time, &mut self.time_left);
+        }
+        self.batch.losses.add(LossKind::IncredibleNumbers, lost);
     }
 
     fn lose(&mut self, kind: LossKind, line: u64, text: &[u8]) {
         let place = || Place { file: self.file.to_string(), line, sample: crate::places::sample(text) };
         self.batch.losses.add_at(kind, place);
+    }
+}
+
+/// Is this the name of a call? strace has one for each that it knows, and numbers the others.
+fn is_call(name: &[u8]) -> bool {
+    name.starts_with(b"syscall_") || known_call(name).is_some()
+}
+
+/// Takes a number from what is `left`; if that is not enough, it is not known. Gives how many are not.
+fn spend(number: &mut Option<i64>, left: &mut i64) -> u64 {
+    match number {
+        Some(value) if *value > *left => {
+            *number = None;
+            1
+        }
+        value => {
+            *left -= value.unwrap_or(0);
+            0
+        }
     }
 }
 

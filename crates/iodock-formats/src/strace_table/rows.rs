@@ -35,7 +35,8 @@ impl Layout {
             row.fill(column, word)?;
         }
         let counted = !self.columns.contains(&Column::Calls) || row.calls.is_some();
-        (!row.name.is_empty() && counted).then_some(row)
+        let possible = row.calls.is_none_or(|calls| row.errors <= Some(calls));
+        (!row.name.is_empty() && counted && possible).then_some(row)
     }
 
     /// The words with their columns: in order if none is missing, else by where they stand.
@@ -114,6 +115,12 @@ fn decimal(word: &[u8]) -> Option<(i64, &[u8])> {
     let part = &word[point + 1..];
     let digits = !part.is_empty() && part.len() <= 9 && part.iter().all(u8::is_ascii_digit);
     Some((count(&word[..point]).filter(|_| digits && point > 0)?, part))
+}
+
+/// Is this the last line of a table?
+pub fn is_sums(line: &[u8]) -> bool {
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    is_total(&words)
 }
 
 /// Could this line be a row of any table: a call's name, or `total`, among numbers?

@@ -123,6 +123,55 @@ fn tables_of_several_kinds_of_programs_are_one_run() {
     assert_eq!((calls, batch.losses.counts.len()), (vec![Some(1), Some(2)], 0));
     let error = read_as(&format!("{}{}", one(1), one(2)), false).unwrap_err();
     assert!(error.message.contains("2 runs") && error.line == Some(6), "{error}");
+    assert!(error.hint.contains("--lines 1-5, or --lines 6-"), "{}", error.hint);
+    // A run has one table of each kind.
+    let again = format!("{title}{}", one(1));
+    for (text, line) in [(again.repeat(2), 8), (format!("{}{again}{again}", one(1)), 13)] {
+        let error = read_as(&text, false).unwrap_err();
+        assert!(error.message.contains("2 runs") && error.line == Some(line), "{error} {:?}", error.line);
+    }
+}
+
+#[test]
+fn numbers_that_no_run_has() {
+    let table = |row: &str| read(&format!("{HEADER}{row}\n{RULE}"));
+    // More errors than calls.
+    let batch = table("100.00    0.000014          14        10        12 read\n  0.00    0.000000           0         1           write");
+    assert_eq!((batch.totals.len(), batch.losses.count(LossKind::UnreadableLines)), (1, 1));
+    let huge = "100.00    0.000014          14 9223372036854775807           read\n";
+    let batch = table(&(huge.repeat(1) + &huge.replace("read", "write")));
+    assert_eq!(batch.losses.count(LossKind::IncredibleNumbers), 2);
+    assert!(batch.totals.iter().all(|total| total.calls.is_none()));
+    let long = table("100.00 9000000000.000014          14         1           read\n");
+    assert_eq!((long.totals[0].calls, long.totals[0].sys_cpu), (Some(1), None));
+    assert_eq!(long.losses.count(LossKind::IncredibleNumbers), 1);
+}
+
+#[test]
+fn names_that_no_call_has() {
+    let row = |name: &str| format!("  0.00    0.000000           0         1           {name}\n");
+    for (names, calls) in [
+        (["reaf", "write"], vec!["write"]),
+        (["close", "close"], vec!["close"]),
+        (["syscall_0x1ff", "n64_read"], vec!["syscall_0x1ff", "n64_read"]),
+    ] {
+        let sums = "  0.00    0.000000           0         2           total\n";
+        let batch = read(&format!("{HEADER}{}{}{RULE}{sums}", row(names[0]), row(names[1])));
+        let found: Vec<_> = batch.totals.iter().map(|total| total.call.name()).collect();
+        assert_eq!(found.len(), calls.len(), "{found:?}");
+        assert_eq!(batch.losses.count(LossKind::UnreadableLines) as usize, 2 - calls.len(), "{names:?}");
+    }
+}
+
+#[test]
+fn a_row_that_was_cut_is_left_out() {
+    let row = "100.00    0.000014          14         1           read\n";
+    let batch = read(&format!("{HEADER}{row}  0.00    0.000000           0         1           re"));
+    let names: Vec<_> = batch.totals.iter().map(|total| total.call.name()).collect();
+    assert_eq!((names, batch.losses.count(LossKind::CutLines)), (vec!["read".to_string()], 1));
+    assert_eq!(batch.losses.first[&LossKind::CutLines].line, 4);
+    let whole = format!("{HEADER}{row}{RULE}100.00    0.000014          14         1           total");
+    assert_eq!(read(&whole).losses.counts.len(), 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::values::{
     closing_buffer_quote, closing_quote, fcntl_command, flags, integer, open_flags, same, unescape,
 };
 use iodock_event::{
-    constants, Action, Batch, CallSpec, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET,
+    constants, Action, Batch, CallSpec, LossKind, RawCall, Role, Text, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET,
 };
 
 /// Solaris' AT_FDCWD, which old versions print as a number.
@@ -18,6 +18,9 @@ pub fn arguments(text: &[u8], spec: &CallSpec, raw: &mut RawCall, batch: &mut Ba
             break;
         }
         let Some(end) = value_end(text, at, spec.action, role) else { return false };
+        if !is_readable(role, &text[at..end], spec) {
+            batch.losses.add(LossKind::UnreadableArguments, 1);
+        }
         fill(role, &text[at..end], spec, raw, batch);
         at = end;
         // The comma and the space after it.
@@ -58,6 +61,20 @@ fn value_end(text: &[u8], at: usize, action: Action, role: Role) -> Option<usize
         return Some(at + close + 1);
     }
     Some(memchr::memchr(b',', &text[at..]).map_or(text.len(), |comma| at + comma))
+}
+
+/// Is the value of the kind that the role has?
+#[inline]
+fn is_readable(role: Role, value: &[u8], spec: &CallSpec) -> bool {
+    let is_number = |text: &[u8]| integer(text).is_some_and(|(_, length)| length == text.len());
+    match role {
+        Role::Fd | Role::Fd2 | Role::DirFd | Role::DirFd2 => is_number(value) || value == b"AT_FDCWD",
+        Role::Size => is_number(value) || !value.first().is_some_and(u8::is_ascii_alphanumeric),
+        Role::Flags if spec.action == Action::Open => {
+            value.split(|&byte| byte == b'|').all(|word| is_number(word) || constants::is_open_flag(word))
+        }
+        _ => true,
+    }
 }
 
 #[inline]

@@ -31,13 +31,18 @@ impl LogFormat for Truss {
         confidence(&evidence(head.bytes))
     }
 
+    fn owns(&self, line: &[u8]) -> bool {
+        is_own_line(line)
+    }
+
     fn open(&self, input: Input, options: &ReadOptions) -> Result<Box<dyn LogSource>, SourceError> {
         let found = evidence(input.head());
         if found.table > 0 && found.calls == 0 {
             return Err(only_table(&input));
         }
         let layout = Layout::find(input.head());
-        Ok(Box::new(crate::start(self.name(), TrussReader::new(layout), input, options)))
+        let reader = TrussReader::new(layout, std::sync::Arc::clone(input.file()));
+        Ok(Box::new(crate::start(self.name(), reader, input, options)))
     }
 }
 

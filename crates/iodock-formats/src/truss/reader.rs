@@ -3,15 +3,18 @@
 use super::arguments::arguments;
 use super::layout::{Column, Layout};
 use super::line::{body, Body, Call, Ending};
-use super::prefix::{prefix, Prefix};
+use super::prefix::{base_stamp, prefix, Prefix};
 use super::settle::{add_elapsed, join_sleeping, new_threads, rebuilt, State, ENDED};
+use crate::runs::{Order, Places};
 use crate::{Chunk, Lines, LogReader};
 use iodock_event::{
     lwp, Action, CallId, Clock, ErrnoId, Fork, LossKind, Outcome, Phase, RawCall, Record, Text, UNKNOWN,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+/// Each process has a truss of its own, and their lines cross by a hair.
+const ORDER: Order = Order { by_thread: false, jitter: 10_000_000 };
 /// Nanoseconds of the last printed decimal.
 const TICK: i64 = 100_000;
 /// The process where the log names none.
@@ -20,6 +23,7 @@ pub(super) const ONLY_PROCESS: u32 = 1;
 /// Reads one truss log.
 pub struct TrussReader {
     layout: Layout,
+    file: Arc<str>,
     /// Ids of threads whose numbers are too large to be written into one id.
     large: Mutex<FxHashMap<(u32, u32), u32>>,
 }
@@ -36,6 +40,7 @@ pub struct Notes {
     sleeps: bool,
     /// Calls without any time.
     without_stamp: u64,
+    places: Places,
 }
 
 /// Times of a line, in ns.
@@ -65,8 +70,8 @@ pub(super) struct Parser<'a> {
 }
 
 impl TrussReader {
-    pub fn new(layout: Layout) -> Self {
-        TrussReader { layout, large: Mutex::default() }
+    pub fn new(layout: Layout, file: Arc<str>) -> Self {
+        TrussReader { layout, file, large: Mutex::default() }
     }
 
     /// The vocabulary's one number for a process and lwp.
@@ -100,9 +105,15 @@ impl LogReader for TrussReader {
     fn parse(&self, lines: &Lines<'_>, chunk: &mut Chunk<Notes>) {
         let mut parser = Parser { reader: self, chunk, above: Above::default(), last_thread: ENDED };
         for line in lines.numbered() {
-            if !parser.line(line.text) {
+            let read = parser.line(line.text);
+            let places = &mut parser.chunk.notes.places;
+            if base_stamp(line.text).is_some() {
+                places.between(line.number);
+            }
+            if !read && !places.of_terminal(line.text, line.number) {
                 parser.chunk.lose_at(line.loss(), lines.file, line.number, line.text);
             }
+            parser.chunk.notes.places.note(line.number, &parser.chunk.batch.records);
         }
     }
 
@@ -112,6 +123,9 @@ impl LogReader for TrussReader {
         if self.is_delta_only() {
             add_elapsed(state, &notes.elapsed, &mut chunk.batch);
         }
+        let order = self.layout.position(Column::Stamp).map(|_| ORDER);
+        let bare = self.thread(ONLY_PROCESS, 1);
+        state.runs.follow(notes.places, bare, order, &self.file, chunk);
         let mut dropped = FxHashSet::default();
         if notes.sleeps || !state.sleeping.is_empty() {
             join_sleeping(state, &mut chunk.batch, &mut dropped);
@@ -120,6 +134,10 @@ impl LogReader for TrussReader {
         if !appeared.is_empty() || !dropped.is_empty() {
             chunk.batch.records = rebuilt(&chunk.batch.records, &appeared, &dropped);
         }
+    }
+
+    fn beginnings<'a>(&self, state: &'a State) -> &'a [u64] {
+        state.runs.beginnings()
     }
 
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {

@@ -1,5 +1,6 @@
 //! What crosses chunk borders, in the log's order.
 
+use crate::runs::Runs;
 use iodock_event::{lwp, Batch, CallId, Phase, Record, Start, UNKNOWN};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,6 +14,7 @@ pub struct State {
     pub elapsed: FxHashMap<u32, i64>,
     pub sleeping: FxHashMap<u32, CallId>,
     pub without_stamp: u64,
+    pub runs: Runs,
 }
 
 /// Which threads' starts the tracker has to be told, and where. Threads of one process share their

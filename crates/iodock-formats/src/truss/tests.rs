@@ -15,7 +15,7 @@ fn fixture(name: &str) -> Vec<u8> {
 
 /// Reads a log in chunks of `size` lines.
 fn read(log: &[u8], size: usize) -> (Clock, Vec<Batch>) {
-    let reader = TrussReader::new(Layout::find(log));
+    let reader = TrussReader::new(Layout::find(log), "truss.log".into());
     let file: Arc<str> = "run.truss".into();
     let mut state = Default::default();
     let mut batches = Vec::new();
@@ -366,7 +366,7 @@ fn cost_of_a_line() {
                 28115/7:\t   T h e   q u i c k   b r o w n   f o x\\t j u m p s   o v e r\\n t\n\
                 28115/7:\t 0.2147\t 0.0000\tclose(8)\t\t\t\t\t= 0\n";
     let log: Vec<u8> = line.as_bytes().repeat(2500);
-    let reader = TrussReader::new(Layout::find(&log));
+    let reader = TrussReader::new(Layout::find(&log), "truss.log".into());
     let file: Arc<str> = "x".into();
     let (mut parsing, mut settling) = (0.0, 0.0);
     let mut state = Default::default();

@@ -1,4 +1,4 @@
-//! Where one file holds several logs, one behind the other: pasted, or appended with `strace -A`.
+//! Where one file holds several logs, one behind the other: pasted, or appended.
 //!
 //! A log of lines without a process is over with the end of its process. One whose lines show processes is over when all
 //! have ended; only an execve of a process that none of them made begins another one, and only where the log shows
@@ -16,8 +16,20 @@ pub struct Mark {
     /// The record that it is, or that comes behind it.
     pub record: usize,
     pub line: u64,
-    /// Is it a prompt or fence, and no record?
-    pub separates: bool,
+    pub sign: Sign,
+}
+
+/// What stands there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// A record that may be its log's last one.
+    Last,
+    /// A prompt or fence.
+    Between,
+    /// A record whose time begins again where the log's began.
+    Anew,
+    /// The header of a table of `strace -c`, which belongs to the log above it (`-C`) unless something stands between.
+    Table,
 }
 
 /// Follows a file from log to log.
@@ -37,8 +49,10 @@ pub struct Divider {
     exits: bool,
     /// The log may be over since this line.
     over: Option<u64>,
-    /// A prompt or fence stood there, behind calls.
+    /// A prompt or fence stood there, behind calls or a table.
     separated: Option<u64>,
+    /// Has it a table?
+    tabled: bool,
 }
 
 impl Divider {
@@ -47,8 +61,8 @@ impl Divider {
         self.children.extend(batch.forks.iter().map(|fork| fork.child_tid));
         let mut marks = marks.iter().peekable();
         for (index, record) in batch.records.iter().enumerate() {
-            while let Some(mark) = marks.next_if(|mark| mark.separates && mark.record <= index) {
-                self.separate(mark.line);
+            while let Some(mark) = marks.next_if(|mark| mark.sign != Sign::Last && mark.record <= index) {
+                self.between(mark);
             }
             let line = marks.next_if(|mark| mark.record == index).map(|mark| mark.line);
             match record {
@@ -57,12 +71,25 @@ impl Divider {
                 _ => {}
             }
         }
-        marks.filter(|mark| mark.separates).for_each(|mark| self.separate(mark.line));
+        marks.for_each(|mark| self.between(mark));
     }
 
-    fn separate(&mut self, line: u64) {
-        if self.last.is_some() {
-            self.separated.get_or_insert(line);
+    fn between(&mut self, mark: &Mark) {
+        match mark.sign {
+            Sign::Between if self.last.is_some() || self.tabled => {
+                self.separated.get_or_insert(mark.line);
+            }
+            Sign::Table => {
+                if let Some(line) = self.separated.take() {
+                    self.begin(line);
+                }
+                self.tabled = true;
+            }
+            Sign::Anew if self.last.is_some() => {
+                let line = self.separated.or(self.over).unwrap_or(mark.line);
+                self.begin(line);
+            }
+            Sign::Anew | Sign::Between | Sign::Last => {}
         }
     }
 

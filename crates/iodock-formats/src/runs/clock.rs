@@ -1,0 +1,101 @@
+//! Times of logs whose lines stand in the order in which calls end.
+
+use iodock_event::{Batch, Phase, RawCall, Record, UNKNOWN};
+use rustc_hash::FxHashMap;
+
+/// What a log's lines stand in order of.
+#[derive(Clone, Copy, Debug)]
+pub struct Order {
+    /// Only the lines of one thread are in order.
+    pub by_thread: bool,
+    /// ns by which a line may lie before the last one.
+    pub jitter: i64,
+}
+
+/// The log's time so far.
+#[derive(Debug, Default)]
+pub struct Clocked {
+    first: Option<i64>,
+    latest: i64,
+    /// What the clock was set back by.
+    pub base: i64,
+    seen: FxHashMap<u32, i64>,
+}
+
+/// A place where the clock was set back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The first record behind it.
+    pub record: usize,
+    /// Does the time begin again where the log began? Then another log begins.
+    pub anew: bool,
+}
+
+impl Clocked {
+    /// Moves what stands behind such a place behind all before it; says where they are.
+    pub fn follow(&mut self, order: Order, batch: &mut Batch) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for (index, record) in batch.records.iter_mut().enumerate() {
+            let (tid, time) = match record {
+                Record::Call(raw) => (raw.tid, time_of(raw)),
+                Record::End(end) => (end.tid, end.time),
+                _ => continue,
+            };
+            if time == UNKNOWN {
+                continue;
+            }
+            if let Some(anew) = self.is_back(order, tid, time.saturating_add(self.base)) {
+                steps.push(Step { record: index, anew });
+                self.base = self.latest.saturating_sub(time);
+                self.first = None;
+                self.seen.clear();
+            }
+            let time = time.saturating_add(self.base);
+            self.latest = self.latest.max(time);
+            self.first.get_or_insert(time);
+            self.seen.insert(if order.by_thread { tid } else { 0 }, time);
+            if self.base != 0 {
+                shift(record, self.base);
+            }
+        }
+        steps
+    }
+
+    /// Whether a line lies too far back, and if so, whether it begins anew.
+    fn is_back(&self, order: Order, tid: u32, time: i64) -> Option<bool> {
+        let first = self.first?;
+        let anew = time <= first && self.latest.saturating_sub(first) > order.jitter.max(ANEW);
+        let last = self.seen.get(if order.by_thread { &tid } else { &0 });
+        let back = last.is_some_and(|&last| time < last.saturating_sub(order.jitter));
+        (anew || back).then_some(anew)
+    }
+}
+
+/// ns: a log that has not lasted so long does not show whether another one begins.
+const ANEW: i64 = 1_000_000;
+
+/// When the line was printed.
+fn time_of(raw: &RawCall) -> i64 {
+    match raw.phase {
+        _ if raw.end != UNKNOWN => raw.end,
+        Phase::Enter => raw.start,
+        _ if raw.start == UNKNOWN || raw.duration == UNKNOWN => raw.start,
+        _ => raw.start.saturating_add(raw.duration),
+    }
+}
+
+fn shift(record: &mut Record, by: i64) {
+    let add = |time: &mut i64| {
+        if *time != UNKNOWN {
+            *time = time.saturating_add(by);
+        }
+    };
+    match record {
+        Record::Call(raw) => {
+            add(&mut raw.start);
+            add(&mut raw.end);
+        }
+        Record::End(end) => add(&mut end.time),
+        Record::Start(_) | Record::Descriptor(_) | Record::Identity(_) => {}
+    }
+}

@@ -1,0 +1,187 @@
+//! Where one run ends in a file and another one begins: lines between them, ends of processes, clocks that start again.
+
+mod clock;
+mod divide;
+
+use crate::Chunk;
+pub use clock::Order;
+use clock::{Clocked, Step};
+pub use divide::{Divider, Mark, Sign};
+use iodock_event::{LossKind, Outcome, Record, UNKNOWN};
+use std::sync::Arc;
+
+/// Bytes of the longest prompt.
+const LONGEST_PROMPT: usize = 200;
+/// Words that wikis and pages put around a log, between brackets.
+const WIKI_FENCES: [&[u8]; 6] = [b"{code", b"{noformat", b"<pre", b"</pre", b"<code", b"</code"];
+
+/// What people copy with a log: the terminal's prompt, what `script` puts around it, marks of Markdown.
+pub fn is_of_terminal(text: &[u8]) -> bool {
+    text.starts_with(b"Script started on ")
+        || text.starts_with(b"Script done on ")
+        || is_fence(text)
+        || prompted(text).is_some()
+}
+
+/// Does such a line stand between two logs?
+#[cold]
+pub fn separates_logs(line: &[u8]) -> bool {
+    let text = line.trim_ascii();
+    text.starts_with(b"Script started on ") || is_fence(text) || prompted(text).is_some_and(runs_tracer)
+}
+
+/// ```` ``` ```` or `~~~`, with a language behind the first one of a pair; `{code:bash}`, `<pre>`, `.. code-block::`.
+fn is_fence(text: &[u8]) -> bool {
+    let rest = text.strip_prefix(b"```").or_else(|| text.strip_prefix(b"~~~"));
+    let markdown =
+        rest.is_some_and(|rest| rest.len() <= 20 && rest.iter().all(|&byte| byte != b' ' && byte != b'"'));
+    let closed = matches!(text.last(), Some(b'}' | b'>')) && text.len() <= 40;
+    let behind = WIKI_FENCES.iter().find_map(|fence| text.strip_prefix(*fence)?.first());
+    let of_sphinx = text.starts_with(b".. code-block::");
+    markdown || of_sphinx || (closed && matches!(behind, Some(b'}' | b':' | b'>' | b' ')))
+}
+
+/// The command behind a prompt: `$ strace ls`, `[user@host ~]$ exit`, `user@host:/a b# truss -p 7`. Of a prompt
+/// without a name only a tracer shows that it is one.
+fn prompted(text: &[u8]) -> Option<&[u8]> {
+    let near = &text[..text.len().min(LONGEST_PROMPT)];
+    let ends = near.iter().enumerate().filter(|(_, byte)| matches!(byte, b'$' | b'#' | b'%' | b'>'));
+    for (end, _) in ends {
+        let command = &text[end + 1..];
+        let spaced = command.is_empty() || command[0] == b' ';
+        let command = command.trim_ascii();
+        let named = near[..end].contains(&b'@') && !near[..end].contains(&b'(');
+        if spaced && (named || runs_tracer(command)) {
+            return Some(command);
+        }
+    }
+    None
+}
+
+/// `strace ls`, `sudo truss -p 7`, `FOO=1 /usr/bin/perf trace ls`.
+fn runs_tracer(command: &[u8]) -> bool {
+    let words: Vec<&[u8]> =
+        command.split(|&byte| byte == b' ').filter(|word| !word.is_empty()).take(6).collect();
+    let named = |word: &[u8], name: &[u8]| word.rsplit(|&byte| byte == b'/').next() == Some(name);
+    words.iter().any(|word| named(word, b"strace") || named(word, b"truss"))
+        || words.windows(2).any(|pair| named(pair[0], b"perf") && pair[1] == b"trace")
+}
+
+/// Where the records of a chunk stand, for logs in which each line with a record is whole.
+#[derive(Debug, Default)]
+pub struct Places {
+    /// Of each record.
+    lines: Vec<u64>,
+    marks: Vec<Mark>,
+}
+
+impl Places {
+    /// Notes a line after what it says was taken into the chunk's records.
+    pub fn note(&mut self, line: u64, records: &[Record]) {
+        for (index, record) in records.iter().enumerate().skip(self.lines.len()) {
+            let is_last = match record {
+                Record::Call(raw) => raw.outcome == Outcome::NoResult,
+                record => matches!(record, Record::End(_)),
+            };
+            if is_last {
+                self.marks.push(Mark { record: index, line, sign: Sign::Last });
+            }
+            self.lines.push(line);
+        }
+    }
+
+    /// Takes in a line that is none of the tracer's, if it is one of the terminal or around logs.
+    pub fn of_terminal(&mut self, text: &[u8], line: u64) -> bool {
+        if separates_logs(text) {
+            self.between(line);
+        }
+        is_of_terminal(text.trim_ascii())
+    }
+
+    /// Another log may begin behind this line.
+    pub fn between(&mut self, line: u64) {
+        self.marks.push(Mark { record: self.lines.len(), line, sign: Sign::Between });
+    }
+}
+
+/// Follows a file from log to log, chunk by chunk.
+#[derive(Debug, Default)]
+pub struct Runs {
+    divider: Divider,
+    clock: Clocked,
+}
+
+impl Runs {
+    /// Lines at which further logs begin.
+    pub fn beginnings(&self) -> &[u64] {
+        &self.divider.beginnings
+    }
+
+    /// A time as it was moved at the log's end.
+    pub fn moved(&self, time: i64) -> i64 {
+        if time == UNKNOWN {
+            time
+        } else {
+            time.saturating_add(self.clock.base)
+        }
+    }
+
+    /// `bare`: the process of lines that show none. Of a log with times in `order`, those behind a clock that was set
+    /// back are moved.
+    pub fn follow<N>(
+        &mut self,
+        mut places: Places,
+        bare: u32,
+        order: Option<Order>,
+        file: &Arc<str>,
+        chunk: &mut Chunk<N>,
+    ) {
+        let steps = order.map_or_else(Vec::new, |order| self.clock.follow(order, &mut chunk.batch));
+        for Step { record, anew } in steps {
+            let line = places.lines.get(record).copied().unwrap_or_default();
+            chunk.lose_at(LossKind::ClockSetBack, file, line, b"");
+            if anew {
+                places.marks.push(Mark { record, line, sign: Sign::Anew });
+            }
+        }
+        places.marks.sort_by_key(|mark| (mark.record, mark.sign == Sign::Last));
+        self.divider.follow(&chunk.batch, &places.marks, Some(bare));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_between_logs() {
+        for line in [
+            "```",
+            "```console",
+            "~~~",
+            ".. code-block:: console",
+            "{code:java}",
+            "{code}",
+            "{noformat}",
+            "<pre>",
+            "</pre>",
+            "<pre class=\"x\">",
+            "$ strace ls",
+            "user@host:~$ sudo truss -p 7",
+            "# perf trace -o x ./a",
+            "Script started on Mon",
+        ] {
+            assert!(separates_logs(line.as_bytes()), "{line}");
+        }
+        for line in [
+            "user@host:~$ exit",
+            "$ ls",
+            "$ perf stat ls",
+            "{\"code\": 1}",
+            "```a long line of text",
+            "<preface>",
+        ] {
+            assert!(!separates_logs(line.as_bytes()), "{line}");
+        }
+    }
+}
