@@ -257,3 +257,22 @@ def test_a_state_that_takes_the_place_of_the_last_one(
         assert one.files == ("/data/state.bin",)
         assert one.evidence["written_bytes"] - one.evidence["again_bytes"] == 65536
         assert one.cost_seconds == pytest.approx(0.046 * 99 / 100, rel=0.02)
+
+
+@pytest.mark.parametrize("passes", [1, 40])
+def test_a_table_written_once_is_read_back_once_and_then_read_again(tmp_path: Path, passes: int) -> None:
+    def write(log: Trace) -> None:
+        log.open("/data/table", flags="O_RDWR|O_CREAT")
+        for _ in range(16):
+            log.write(MIB, 500)
+        for _ in range(passes):
+            log.call("lseek(3, 0, SEEK_SET)", "0", 1)
+            for _ in range(16):
+                log.read(MIB, 500)
+
+    diagnosis = of_log(tmp_path, write)
+    (handed,) = of_rule(diagnosis, "read-after-write")
+    assert handed.evidence["own_bytes"] == 16 * MIB
+    again = of_rule(diagnosis, "redundant-reads")
+    assert [one.evidence["again_bytes"] for one in again] == [39 * 16 * MIB] * (passes > 1)
+    assert diagnosis.worth_changing[0].rule == ("redundant-reads" if passes > 1 else "read-after-write")

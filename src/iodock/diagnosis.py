@@ -46,11 +46,19 @@ def diagnosis_of(facts: Facts) -> Diagnosis:
         store=facts.store.name,
         verdict=headline.verdict_of(facts, kept),
         findings=_ranked(kept, known),
-        silent=tuple(Silence(name, needs[0].why) for name, needs in missing.items() if needs),
+        silent=tuple(_silent(facts, known)),
         remarks=(*usual.remarks(), *_probes(facts)),
         next_step=headline.next_step_of(facts, kept),
         losses=tuple((loss.name, loss.count, loss.cure) for loss in facts.store.manifest.losses),
     )
+
+
+def _silent(facts: Facts, known: Iterable[Rule]) -> Iterable[Silence]:
+    """Rules that could not look, or not at all files."""
+    for rule in known:
+        missing = [need for need in (*rule.needs, *rule.needs_for_some) if not facts.sees(need)]
+        if missing:
+            yield Silence(rule.name, missing[0].why)
 
 
 def facts_of(store: Store, settings: Settings) -> Facts:

@@ -248,11 +248,14 @@ def _cost(plan: Plan, estimate: Estimate) -> str:
     from iodock.views.charts.units import BYTES
 
     cells = len(plan.steps) // plan.repeats
-    written, at_once = BYTES.text(estimate.written_bytes), BYTES.text(estimate.bytes_at_once)
-    grid = f"{cells} cells, {plan.repeats} times each"
+    grid = f"{cells} measurements, {plan.repeats} times each"
+    data = "no data"
+    if estimate.written_bytes:
+        data = f"up to {BYTES.text(estimate.written_bytes)}"
+    at_once = f"{BYTES.text(estimate.bytes_at_once)} and " if estimate.bytes_at_once else ""
     return (
-        f"class {plan.name} on {plan.directory}: {grid}; writes up to {written} into up to "
-        f"{estimate.files:,} files and folders, of which {at_once} and {estimate.inodes_at_once:,} are "
+        f"class {plan.name} of tests on {plan.directory}: {grid}; writes {data} into up to "
+        f"{estimate.files:,} files and folders, of which {at_once}{estimate.inodes_at_once:,} are "
         f"there at one time; about {waited(estimate.seconds)}"
     )
 

@@ -49,6 +49,15 @@ def _sums(plural: str, name: str, condition: str) -> str:
   CAST(sum(CASE WHEN {condition} THEN CAST(time_ns AS DOUBLE) END) AS BIGINT) AS {name}_ns,"""
 
 
+_LONGEST = ("open", "stat", "close", "metadata")
+"""Of these the longest is known, too: the first may wait for the disk, the others find what it brought."""
+
+
+def _longest(name: str, condition: str) -> str:
+    return f"""
+  max(CASE WHEN {condition} THEN longest_ns END) AS longest_{name}_ns,"""
+
+
 FILE_WORK = Derived(
     "what each process did with each file that has a name",
     {
@@ -56,10 +65,13 @@ FILE_WORK = Derived(
         "upid": "-> processes",
         "opens": "successful opens",
         "open_ns": "time inside them",
+        "longest_open_ns": "time inside the longest of them",
         "stats": "calls of the stat, access and readlink families, failed ones too",
         "stat_ns": "time inside them",
+        "longest_stat_ns": "time inside the longest of them",
         "closes": "closes",
         "close_ns": "time inside them",
+        "longest_close_ns": "time inside the longest of them",
         "seeks": "lseeks",
         "seek_ns": "time inside them",
         "others": "calls that are neither metadata nor transfers, ioctl above all",
@@ -70,18 +82,21 @@ FILE_WORK = Derived(
         "write_ns": "time inside them",
         "metadata": "all metadata calls",
         "metadata_ns": "time inside them",
+        "longest_metadata_ns": "time inside the longest of them",
         "read_bytes": "read",
         "written_bytes": "written",
         "first_ts": "start of the first call",
         "last_ts": "start of the last call",
     },
     lambda store: (
-        f"""SELECT file_id, upid,{"".join(_sums(*one) for one in _WORK_SUMS)}
+        f"""SELECT file_id, upid,{"".join(_sums(*one) for one in _WORK_SUMS)}{
+            "".join(_longest(name, condition) for _, name, condition in _WORK_SUMS if name in _LONGEST)
+        }
   CAST(sum(CASE WHEN direction = 1 THEN CAST(bytes AS DOUBLE) ELSE 0 END) AS BIGINT) AS read_bytes,
   CAST(sum(CASE WHEN direction = 2 THEN CAST(bytes AS DOUBLE) ELSE 0 END) AS BIGINT) AS written_bytes,
   min(first_ts) AS first_ts, max(last_ts) AS last_ts
-FROM (SELECT u.file_id, p.upid, r.role, r.metadata, u.direction, u.count, u.time_ns, u.bytes, u.first_ts,
-    u.last_ts, u.errno_id IS NULL AS worked
+FROM (SELECT u.file_id, p.upid, r.role, r.metadata, u.direction, u.count, u.time_ns, u.longest_ns, u.bytes,
+    u.first_ts, u.last_ts, u.errno_id IS NULL AS worked
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN processes p ON p.utid = u.utid
     JOIN ({_ROLES}) r ON r.id = u.call_id
   WHERE u.side <> 4 AND f.kind IN ('file', 'regular', 'directory', 'symlink'))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
+from iodock.rules import one_off
 from iodock.rules.base import Candidate, Facts, Rule
 from iodock.store import Store
 
@@ -32,7 +33,8 @@ def candidates_of(rules: Sequence[Rule], facts: Facts) -> list[list[Candidate]]:
 
 def _candidates(rule: Rule, facts: Facts) -> list[Candidate]:
     facts.profile.need(rule.tables)
-    return list(rule.find(facts, facts.settings.of_rule(rule.name, rule.settings)))
+    found = rule.find(facts, facts.settings.of_rule(rule.name, rule.settings))
+    return [one_off.judged(facts, candidate) for candidate in found]
 
 
 def _stop(answers: Sequence[Future[list[Candidate]]], store: Store) -> None:

@@ -114,10 +114,16 @@ RULE = Rule(
             "end, and go through each block backward in memory."
         ),
         c=N_("Read blocks of 1 MiB or more with pread, last block first, or map the file with mmap."),
-        cpp=N_("Read the file or blocks of 1 MiB into a std::vector, and go through that in reverse."),
-        fortran=N_("Avoid BACKSPACE: read the records once into an array, and loop over it with step -1."),
+        cpp=N_(
+            "Read blocks of 1 MiB, the last one first, into a std::vector, and go through that in reverse."
+        ),
+        fortran=N_(
+            "Avoid BACKSPACE: read the records once into an array, if they fit into memory, and loop over it "
+            "with step -1."
+        ),
         python=N_(
-            "Read the file once and loop over reversed(records), or read blocks of 1 MiB from the end."
+            "Read blocks of 1 MiB from the end; or the file once, if it fits into memory, and loop over "
+            "reversed(records)."
         ),
         shell=N_("Let tac turn the order of lines round once, in place of many calls of tail and head."),
     ),

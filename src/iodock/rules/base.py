@@ -83,6 +83,8 @@ class Rule:
     find: Callable[[Facts, Any], Iterable[Candidate]]
     needs: tuple[Need, ...] = ()
     """What the source must be able to see; else the rule says so and stays silent."""
+    needs_for_some: tuple[Need, ...] = ()
+    """The same of files of which it can't be seen: these alone are left out, and the rule says so."""
     tables: tuple[str, ...] = ()
     """Derived tables (iodock.relations.profile) that `find` reads."""
     yields_to: tuple[str, ...] = ()

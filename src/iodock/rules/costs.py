@@ -21,6 +21,8 @@ CALLS_GO = (0.6, 1.0)
 TEXT_NS = 5
 """Time to format or to parse a byte of text, at least: measured on one machine, strtod takes 9 ns, JSON.parse
 of node 14, str.split of Python 46, its json and C's printf 40 to 70. Who only searches takes less."""
+HUNG_NS = 100_000_000
+"""A call of so long is told by `slow-call`, which takes it out of what others cost."""
 LEAST_SHARE = 0.001
 """Of the run's wall time, or of its calls where times are not known."""
 
@@ -29,9 +31,7 @@ _DATABASES = (
     r"\.(db|db3|sqlite3?|mdb|ldb|sst|ibd|frm|gdbm|lmdb|rdb)$|-(journal|wal|shm)$"
     r"|/\.git/|/ibdata[0-9]|/(pg_wal|pgdata)/"
 )
-_SYSTEM = (
-    r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
-)
+SYSTEM = r"^/(usr|lib|lib32|lib64|bin|sbin|etc|opt|nix|snap)/|\.(so|pyc|pyo|py|pm)(\.[0-9.]+)?$|/\.local/lib/"
 
 
 _TEXT = r"\.(json|jsonl|csv|tsv|txt|xml|ya?ml|toml|ini|cfg|conf|nml)$"
@@ -66,12 +66,12 @@ def databases(place: str) -> str:
 
 def data_files(place: str) -> str:
     """SQL condition: as `files`, and not a part of the system or of a program."""
-    return f"({files(place)} AND NOT regexp_matches({place}.name, '{_SYSTEM}'))"
+    return f"({files(place)} AND NOT regexp_matches({place}.name, '{SYSTEM}'))"
 
 
 def program_files(place: str) -> str:
     """SQL condition: PLACE is a file of the system or of a program."""
-    return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{_SYSTEM}'))"
+    return f"({place}.kind IN ('file', 'regular') AND regexp_matches({place}.name, '{SYSTEM}'))"
 
 
 def maybe_text(place: str) -> str:
@@ -87,7 +87,7 @@ def descriptors(place: str) -> str:
 
 def data_links(place: str) -> str:
     """SQL condition: PLACE is a symbolic link, and not a part of the system or of a program."""
-    return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|{_SYSTEM}'))"
+    return f"({place}.kind = 'symlink' AND NOT regexp_matches({place}.name, '^/(proc|sys|dev)/|{SYSTEM}'))"
 
 
 def remote(place: str, facts: Facts) -> str:
@@ -110,6 +110,18 @@ def beyond_large(
     moving_ns = min(moved / rate * 1e9, max(0, time_ns - count * LEAST_CALL_NS))
     needed = moving_ns + -(-moved // PIECE_BYTES) * time_ns / count
     return max(0, round(time_ns - needed))
+
+
+def repeated_ns(time_ns: str, calls: str, longest_ns: str) -> str:
+    """SQL: what all but one of CALLS cost, which take TIME_NS. The one that is needed is the longest:
+    the first waits for the disk, or for the server, and the others find what it brought. A call that hung
+    stays in."""
+    return f"({time_ns} - greatest({time_ns} / {calls}, {unless_hung(longest_ns)}))"
+
+
+def unless_hung(longest_ns: str) -> str:
+    """SQL: LONGEST_NS, or 0 for a call that hung."""
+    return f"CASE WHEN {longest_ns} < {HUNG_NS} THEN {longest_ns} ELSE 0 END"
 
 
 def text_ns(facts: Facts, faults: Faults, direction: int) -> int:

@@ -97,13 +97,17 @@ RULE = Rule(
         "them through the cache, which direct I/O was to avoid."
     ),
     advice=advise(
-        any=N_("Make address, offset and size multiples of 4096 bytes, or open without O_DIRECT."),
+        any=N_(
+            "Make address, offset and size multiples of 4096 bytes; or open without O_DIRECT, if the file "
+            "may fill the page cache: it pays where the data are read again, or written in small pieces."
+        ),
         c=N_(
             "Get the buffer from posix_memalign(&buffer, 4096, size), round sizes up to 4096, and cut the "
             "file with ftruncate at the end."
         ),
         python=N_(
-            "Use mmap.mmap(-1, size) as an aligned buffer with os.preadv/os.pwritev, or leave O_DIRECT out."
+            "Use mmap.mmap(-1, size) as an aligned buffer with os.preadv/os.pwritev; or leave O_DIRECT out, "
+            "if the file may fill the page cache."
         ),
         shell=N_("Give dd a bs= that is a multiple of 4096 with iflag=direct or oflag=direct."),
     ),

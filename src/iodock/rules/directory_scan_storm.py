@@ -56,7 +56,7 @@ listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
     sum(u.count) FILTER (WHERE c.family = 'getdents') AS reads,
     coalesce(sum(u.count) FILTER (WHERE c.family = 'open' AND u.errno_id IS NULL), 0)
       + coalesce(sum(u.count) FILTER (WHERE c.class = 'seek'), 0) AS scans,
-    sum(u.time_ns) AS time_ns
+    sum(u.time_ns) AS time_ns, max(u.longest_ns) AS longest_ns
   FROM uses u JOIN files f ON f.file_id = u.file_id JOIN calls c ON c.id = u.call_id
     JOIN processes s ON s.utid = u.utid
     LEFT JOIN teams t ON t.upid = s.upid AND NOT {_MODULES}
@@ -64,7 +64,7 @@ listed AS (SELECT u.file_id, coalesce(t.first, s.upid) AS upid,
   WHERE f.kind = 'directory' GROUP BY u.file_id, coalesce(t.first, s.upid))
 SELECT p.name, count(DISTINCT l.file_id) AS file_count, CAST(sum(l.scans) AS BIGINT) AS scans,
   CAST(sum(l.scans - 1) AS BIGINT) AS count, CAST(sum(l.reads) AS BIGINT) AS reads,
-  CAST(sum(l.time_ns * (l.scans - 1) / l.scans) AS BIGINT) AS time_ns
+  CAST(sum({costs.repeated_ns("l.time_ns", "l.scans", "l.longest_ns")}) AS BIGINT) AS time_ns
 FROM listed l JOIN places p ON p.file_id = l.file_id
 WHERE l.scans >= CASE WHEN l.elsewhere THEN {settings.least_scans_elsewhere}
     ELSE {settings.least_scans} END AND l.reads >= l.scans

@@ -12,7 +12,7 @@ from iodock.findings import Message
 from iodock.language import N_
 from iodock.relations.faults import sees_page_faults
 from iodock.relations.profile import Profile
-from iodock.rules import tracing
+from iodock.rules import mpi_io, tracing
 from iodock.settings import FileSystem, FileSystemKind, Settings, kind_of
 from iodock.store import Store
 
@@ -33,6 +33,9 @@ class Need(enum.Enum):
     TIMES = N_("this source does not say when calls happened")
     OFFSETS = N_("this source gives no offsets of reads and writes")
     COVERAGE = N_("which bytes had been read or written before is not known")
+    RANKS_OWN = N_(
+        "ranks opened files by MPI-IO, whose calls are not recorded: which rank asked for what is not known"
+    )
     RANKS = N_("the ranks of a parallel job are not known")
     PROCESS_TIMES = N_("when processes started and ended is not known")
     PAGE_FAULTS = N_("mmap I/O can't be seen by this way of recording")
@@ -218,6 +221,7 @@ FROM processes"""
             Need.COVERAGE: still
             or self._any("own_read_bytes IS NOT NULL")
             or self._any("own_written_bytes IS NOT NULL"),
+            Need.RANKS_OWN: not self.mpi_io,
             Need.RANKS: bool(tasks["ranks"]),
             Need.PROCESS_TIMES: bool(tasks["times"]),
             Need.PAGE_FAULTS: sees_page_faults(self.store),
@@ -228,6 +232,12 @@ FROM processes"""
     def _any(self, condition: str) -> bool:
         """Whether any event is so; the first one found ends the search."""
         return bool(self.rows(f"SELECT 1 FROM events WHERE {condition} LIMIT 1"))
+
+    @cached_property
+    def mpi_io(self) -> bool:
+        """Whether ranks opened files by MPI-IO."""
+        self.profile.need(("uses",))
+        return bool(self.rows(f"{mpi_io.FILES} LIMIT 1"))
 
     @cached_property
     def ranks(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iodock.findings import Message, Scalar
 from iodock.language import N_
-from iodock.rules import costs, programs
+from iodock.rules import costs, programs, search_path
 from iodock.rules.base import Candidate, Facts, Rule, advise
 from iodock.rules.places import Faults
 
@@ -28,10 +28,14 @@ class Settings:
     often than it has names, looks for something."""
     least_folders: int = 3
     """Folders in which one name is looked for in vain, from which on they are a search path."""
+    least_long: int = 20
+    """Folders in which one process looks for one name, from which on the search path is too long, whoever
+    looks; what a system has of itself is shorter."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
-    """One candidate: everything that was looked for in vain."""
+    """One candidate for search paths of many folders, one for all else that was looked for in vain."""
+    yield from _along_paths(facts, settings)
     faults = Faults(facts.rows(_sql(settings)))
     count = faults.total("count")
     if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
@@ -57,16 +61,46 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     )
 
 
+def _along_paths(facts: Facts, settings: Settings) -> Iterator[Candidate]:
+    faults = Faults(facts.rows(search_path.folders_sql(settings.least_long)))
+    count = faults.total("count")
+    if count < settings.least_repeats or not costs.worth_a_word(facts, faults.time_ns, count):
+        return
+    variable = str(max(faults.rows, key=lambda row: int(row["count"]))["variable"])
+    values: dict[str, Scalar] = {
+        "count": count,
+        "folders": len(faults.rows),
+        "never": sum(bool(row["never"]) for row in faults.rows),
+        "variable": variable,
+        "processes": max(int(row["processes"]) for row in faults.rows),
+        "name": str(faults.rows[0]["base"]),
+    }
+    yield Candidate(
+        message=Message(search_path.MESSAGE, values),
+        count=count,
+        time_ns=faults.time_ns,
+        evidence={"time_ns": faults.time_ns, **values},
+        query=_QUERY,
+        files=faults.files,
+        file_count=len(faults.rows),
+        confidence=0.85,
+        gain=(0.4, 1.0),
+        advice=search_path.advice(variable),
+    )
+
+
 # Forked workers run no program of their own, so they look for nothing that a start needs: they count with
 # who forked them.
 def _sql(settings: Settings) -> str:
     alone = programs.is_one_of_many("b")
-    return f"""WITH missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, c.name AS call, c.family,
+    return f"""WITH {search_path.ctes(settings.least_long)},
+missed AS (SELECT u.file_id, s.upid, u.count, u.time_ns, u.longest_ns, c.name AS call, c.family,
     CASE WHEN b.upid IS NOT NULL AND b.program IS NULL THEN b.parent ELSE s.upid END AS seeker
   FROM uses u JOIN calls c ON c.id = u.call_id JOIN errnos x ON x.id = u.errno_id
     JOIN processes s ON s.utid = u.utid LEFT JOIN programs g ON g.upid = s.upid
     LEFT JOIN siblings b ON b.upid = s.upid
   WHERE c.family IN ('open', 'access', 'stat', 'execve', 'readlink') AND x.name IN ('ENOENT', 'ENOTDIR')
+    AND (u.file_id, u.utid) NOT IN (SELECT (file_id, utid) FROM sought)
     AND NOT {programs.is_tool("g.program")} AND (b.program IS NULL OR NOT {alone})),
 asked AS (SELECT m.file_id, m.upid, regexp_extract(f.name, '[^/]*$') AS base, sum(m.count) AS times
   FROM missed m JOIN files f ON f.file_id = m.file_id
@@ -76,12 +110,15 @@ waited AS (SELECT file_id, upid FROM asked
   QUALIFY file_id IN (FROM came) OR (
     count(*) OVER (PARTITION BY upid) <= greatest({settings.most_waited}, avg(times) OVER (PARTITION BY upid))
     AND count(*) OVER (PARTITION BY upid, base) < {settings.least_folders})),
-storms AS (SELECT m.* FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
+storms AS (SELECT m.*, CASE WHEN row_number() OVER (ORDER BY m.longest_ns DESC NULLS LAST) = 1
+    THEN m.longest_ns ELSE 0 END AS first_ns
+  FROM missed m LEFT JOIN waited w ON w.file_id = m.file_id AND w.upid = m.upid
   WHERE m.family NOT IN ('stat', 'access') OR w.file_id IS NULL
   QUALIFY sum(m.count) OVER (PARTITION BY m.seeker) >= {settings.least_count}
     OR sum(m.count) OVER (PARTITION BY m.file_id) >= {settings.least_repeats})
 SELECT p.name, count(DISTINCT m.file_id) AS file_count, arg_max(m.call, m.count) AS call,
-  CAST(sum(m.count) AS BIGINT) AS count, CAST(sum(m.time_ns) AS BIGINT) AS time_ns
+  CAST(sum(m.count) AS BIGINT) AS count,
+  CAST(sum(m.time_ns - {costs.unless_hung("m.first_ns")}) AS BIGINT) AS time_ns
 FROM storms m JOIN places p ON p.file_id = m.file_id
 GROUP BY p.place, p.name ORDER BY time_ns DESC NULLS LAST, count DESC, p.name"""
 

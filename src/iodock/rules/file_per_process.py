@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message, Scalar
 from iodock.language import N_
 from iodock.rules import costs, workers
-from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
+from iodock.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -127,6 +127,7 @@ RULE = Rule(
     fine_when=N_("Ranks are few, the files are large and few, or they lie on a disk of the node."),
     settings=Settings,
     find=find,
+    needs=(Need.RANKS_OWN,),
     tables=("file_work", "workers"),
     yields_to=("open-close-loop", "sync-heavy"),
     case="shared-file",

@@ -62,7 +62,8 @@ SELECT p.name, count(DISTINCT w.file_id) AS file_count,
   CAST(sum(w.metadata) AS BIGINT) AS calls, CAST(sum(w.metadata - {free}) AS BIGINT) AS count,
   CAST(sum(w.reads + w.writes) AS BIGINT) AS transfers,
   CAST(sum(w.metadata_ns - {_EMPTYING}) AS BIGINT) AS metadata_ns,
-  CAST(sum((w.metadata_ns - {_EMPTYING}) * (w.metadata - {free}) / w.metadata) AS BIGINT) AS time_ns
+  CAST(sum(least((w.metadata_ns - {_EMPTYING}) * (w.metadata - {free}) / w.metadata,
+    w.metadata_ns - {costs.unless_hung("w.longest_metadata_ns")})) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN stations s ON s.file_id = w.file_id
 WHERE w.metadata > {free} AND ({costs.data_files("f")} OR {_MADE_AGAIN} OR {costs.data_links("f")})

@@ -26,6 +26,9 @@ class Settings:
     least_returns: float = 4
     """How often the steps back together lead over the whole file, where fewer do: pieces that are touched in
     rising order begin anywhere."""
+    least_touched: float = 0.5
+    """Share of the files that must be touched for reading all of it to be advised: in order it comes faster,
+    but not many times as fast."""
     least_bytes: int = 67108864
     """Smaller files, all such together, are in memory after a moment, whatever the order."""
 
@@ -45,7 +48,9 @@ AHEAD = 4
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all files whose maps are touched at random, with waits."""
     found = Faults(facts.rows(_sql(settings)))
-    count, cost = found.total("count"), _cost(found)
+    touched = found.total("touched_bytes") / max(1, found.total("extent"))
+    is_most = touched >= settings.least_touched
+    count, cost = found.total("count"), _cost(found, is_most)
     if (
         count < settings.least_faults
         or found.total("extent") < settings.least_bytes
@@ -59,6 +64,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             {
                 "count": count,
                 "touched_bytes": found.total("touched_bytes"),
+                "touched_share": min(1.0, touched),
                 "back_share": back,
                 "files": found.file_count,
             },
@@ -78,15 +84,18 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=found.file_count,
         confidence=0.5,
         gain=(0.3, 0.9),
+        advice=None if is_most else _FEW_TOUCHED,
     )
 
 
-def _cost(found: Faults) -> int:
-    """What reading in order, or announcing the touches, would save; ns, summed over tasks."""
+def _cost(found: Faults, is_most: bool) -> int:
+    """What announcing the touches, or where most is touched reading in order, would save; ns, summed over
+    tasks."""
     saved = 0.0
     for row in found.rows:
         waited = int(row["waited_ns"] or 0)
-        needed = min(int(row["size_bytes"] or row["touched_bytes"]) / BYTES_PER_S * 1e9, waited / AHEAD)
+        in_order = int(row["extent"]) / BYTES_PER_S * 1e9 if is_most else waited
+        needed = min(in_order, waited / AHEAD)
         saved += max(0.0, waited - needed)
     return round(saved)
 
@@ -124,7 +133,22 @@ GROUP BY f.file_id, f.name, f.size_bytes ORDER BY waited_ns DESC, f.name"""
 
 _MESSAGE = N_(
     "{count} page faults in mapped files had to wait for their page, and {back_share} of the faults step "
-    "back in the file; pages touched: {touched_bytes}; files: {files}"
+    "back in the file; pages touched: {touched_bytes}, {touched_share} of the files; files: {files}"
+)
+_FEW_TOUCHED = advise(
+    any=N_(
+        "Touch the file in rising order, or announce the next touches. Reading all of it pays only if the "
+        "program needs most of it; here it can take longer than the touches do."
+    ),
+    c=N_(
+        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from several "
+        "threads; MADV_RANDOM keeps the kernel from reading what lies around each touch."
+    ),
+    cpp=N_(
+        "Call madvise(MADV_WILLNEED) for the ranges that are touched next, or pread the records from several "
+        "threads; MADV_RANDOM keeps the kernel from reading what lies around each touch."
+    ),
+    python=N_("Sort the indices before they are taken from numpy.memmap: array[np.sort(chosen)]."),
 )
 _QUERY = """SELECT f.name AS file, count(*) AS faults, count(*) FILTER (WHERE x.is_major) AS waited,
   count(DISTINCT x.offset_bytes) AS pages, min(x.ts) AS first_ts, max(x.ts) AS last_ts
@@ -143,8 +167,8 @@ RULE = Rule(
     advice=advise(
         any=N_("Read the file into memory once with large reads if it fits, or touch it in rising order."),
         c=N_(
-            "Say how the map is used: madvise(MADV_SEQUENTIAL) or MADV_WILLNEED, or map with MAP_POPULATE; "
-            "for scattered records use pread."
+            "Say how the map is used: madvise(MADV_WILLNEED), or map with MAP_POPULATE where all of it is "
+            "needed and fits into memory."
         ),
         python=N_("Use numpy.fromfile in place of numpy.memmap where the array fits into memory."),
     ),

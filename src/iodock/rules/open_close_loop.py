@@ -63,6 +63,8 @@ def _sql(settings: Settings) -> str:
         f"coalesce(w.{name}_ns, 0) * least(1, {most} * w.opens / w.{name}s)"
         for name, most in (("stat", 1), ("seek", 2), ("other", 1))
     )
+    opening = costs.repeated_ns("w.open_ns", "w.opens", "w.longest_open_ns")
+    closing = costs.repeated_ns("w.close_ns", "w.opens", "w.longest_close_ns")
     rest = "nullif(greatest(w.metadata - w.opens - w.stats - w.closes, 0), 0)"
     rest_ns = "(w.metadata_ns - w.open_ns - coalesce(w.stat_ns, 0) - coalesce(w.close_ns, 0))"
     with_it += f" + coalesce({rest_ns} * least(1, {_MOST_REST} * w.opens / {rest}), 0)"
@@ -71,7 +73,7 @@ def _sql(settings: Settings) -> str:
   CAST(sum((w.opens + w.closes + least(w.stats, w.opens) + least(w.seeks, 2 * w.opens)
     + least(w.others, w.opens) + least(coalesce({rest}, 0), {_MOST_REST} * w.opens) + w.reads + w.writes)
     * {spared}) AS BIGINT) AS calls,
-  CAST(sum((w.open_ns + coalesce(w.close_ns, 0) + {with_it} + {_BUFFERED}) * {spared}) AS BIGINT) AS time_ns
+  CAST(sum({opening} + coalesce({closing}, 0) + ({with_it} + {_BUFFERED}) * {spared}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
 WHERE w.opens >= {settings.least_opens} AND ({costs.files("f")} OR {_CONNECTED} OR {_KERNEL})
   AND w.reads + w.writes > 0

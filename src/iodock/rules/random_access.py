@@ -16,6 +16,9 @@ from iodock.rules.places import Faults
 class Settings:
     """Thresholds of `random-access`."""
 
+    least_needed: float = 0.5
+    """Share of the files that must be asked for, for reading all of it to be advised."""
+
     least_count: int = 500
     """Fewer accesses than this, in all such places together, are not worth a word."""
     least_back: float = 0.2
@@ -59,7 +62,19 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             query=_query(direction),
             **faults.where,
             gain=(0.35, 1.0),
+            advice=None if _is_most_needed(facts, faults, settings) else _FEW_NEEDED,
         )
+
+
+def _is_most_needed(facts: Facts, faults: Faults, settings: Settings) -> bool:
+    """Whether the requests ask for most of the files, or may: of some their size is not known."""
+    places = ", ".join(str(row["place"]) for row in faults.rows)
+    known = facts.one(
+        f"""SELECT CAST(sum(size_bytes) AS BIGINT) AS bytes, sum(sized) = sum(file_count) AS are_known
+FROM place_names WHERE place IN ({places})"""
+    )
+    needed = faults.total("bytes") - faults.total("again")
+    return not known["are_known"] or needed >= settings.least_needed * int(known["bytes"])
 
 
 def faults_of(facts: Facts, direction: int, settings: Settings) -> Faults:
@@ -119,6 +134,21 @@ _MESSAGES = {
         "before ended; files: {files}"
     ),
 }
+_FEW_NEEDED = advise(
+    any=N_(
+        "Sort the requests by offset and read neighbouring ones together. Reading all of the file does not "
+        "pay: most of it is not needed."
+    ),
+    c=N_(
+        "Announce the next records with posix_fadvise(POSIX_FADV_WILLNEED), or ask for them from several "
+        "threads, so that they are fetched side by side."
+    ),
+    cpp=N_("Keep what is looked up often in a std::unordered_map, and sort the rest by offset."),
+    fortran=N_("Read direct-access records in rising order."),
+    python=N_("Sort the keys before the loop, and keep what is looked up often: functools.lru_cache."),
+    mpi_io=N_("Describe all pieces in one file view (MPI_File_set_view) and read collectively."),
+    hdf5=N_("Choose chunks that match the access, and raise the chunk cache (H5Pset_chunk_cache)."),
+)
 
 RULE = Rule(
     name="random-access",
@@ -130,16 +160,21 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Sort the requests by offset and read neighbouring ones together, or read the whole file into "
-            "memory once if it fits."
+            "Sort the requests by offset and read neighbouring ones together; or read the whole file into "
+            "memory once, if most of it is needed and it fits."
         ),
         c=N_(
-            "Map the file (mmap) or read it once with large reads, and jump in memory in place of the file."
+            "Read the file once with large reads, and jump in memory in place of the file, if most of it is "
+            "needed and it fits."
         ),
-        cpp=N_("Read the file into a std::vector once, and jump in it in place of calling seekg."),
+        cpp=N_(
+            "Read the file into a std::vector once, and jump in it in place of calling seekg, if most of it "
+            "is needed and it fits."
+        ),
         fortran=N_("Read direct-access records in rising order, or the whole array in one READ."),
         python=N_(
-            "Sort the keys before the loop, or use numpy.fromfile or numpy.memmap and index the array."
+            "Sort the keys before the loop; or use numpy.fromfile and index the array, if most of it is "
+            "needed and it fits."
         ),
         mpi_io=N_("Describe all pieces in one file view (MPI_File_set_view) and read collectively."),
         hdf5=N_("Choose chunks that match the access, and raise the chunk cache (H5Pset_chunk_cache)."),

@@ -196,13 +196,14 @@ RULE = Rule(
         any=N_("Give each rank an equal share of the data, or let the busiest one hand over a part of it."),
         python=N_("Hand out small pieces (chunksize=1, or sorted by falling size) in place of fixed shares."),
         mpi_io=N_(
-            "Use collective calls (MPI_File_write_all): they spread the bytes over aggregators (cb_nodes)."
+            "On a parallel file system use collective calls (MPI_File_write_all): they spread the bytes over "
+            "aggregators (cb_nodes)."
         ),
         hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), so that all ranks share the work."),
     ),
     fine_when=N_("The busiest rank's I/O overlaps with the others' computing, and nobody waits for it."),
     settings=Settings,
     find=find,
-    needs=(Need.DURATIONS,),
+    needs=(Need.DURATIONS, Need.RANKS_OWN),
     tables=("worker_io", "workers", "file_work", "thread_io"),
 )

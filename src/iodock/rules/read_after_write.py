@@ -95,12 +95,25 @@ WHERE NOT regexp_matches(f.name, '{_SPILLED}') AND w.file_id IN (
     )
 
 
+# What is read oftener than it was written is read again: `redundant-reads` says so. New to the reader is what
+# was written, and the piece around each range that was written anew.
 def _sql(settings: Settings) -> str:
     own = "coalesce(t.own_written_bytes, 0)"
+    read = "FILTER (WHERE t.direction = 1)"
+    back = f"sum({own}) {read}"
+    written = "FILTER (WHERE t.direction = 2)"
+    pieces = f"sum(t.count * {own} / t.bytes) {written} * sum(t.bytes) {read} / sum(t.count) {read}"
+    fresh = f"(sum(t.bytes) {written} + {pieces})"
+    share = f"least(1.0, {fresh} / nullif({back}, 0))"
     return transfers.by_place(
-        transfers.again(own),
-        where=f"t.direction = 1 AND t.bytes > 0 AND {costs.files('p')}",
-        having=f"sum({own}) >= {settings.least_share} * sum(t.bytes)",
+        {
+            "count": f"round({share} * sum(t.count * {own} / t.bytes) {read})",
+            "bytes": f"sum(t.bytes) {read}",
+            "again": f"{share} * {back}",
+            "time_ns": f"{share} * sum(t.time_ns * ({own} / t.bytes)) {read}",
+        },
+        where=f"t.direction IN (1, 2) AND t.bytes > 0 AND {costs.files('p')}",
+        having=f"{back} > 0 AND {back} >= {settings.least_share} * sum(t.bytes) {read}",
     )
 
 

@@ -201,7 +201,7 @@ _MANY = N_(
 _ADVICE_MANY = advise(
     any=N_(
         "Let one process read the file and pass the content on; or copy it once to a local disk or memory "
-        "(/dev/shm) of each node and read it there."
+        "(/dev/shm) of each node and read it there, if it lies on a network file system and fits."
     ),
     python=N_("Read the file before the worker processes are started, or share it through numpy.memmap."),
     shell=N_("Handle all cases in one command that reads the file once, in place of one command each."),
@@ -219,8 +219,8 @@ RULE = Rule(
     ),
     advice=advise(
         any=N_(
-            "Read the file once and keep what is needed in memory, headers and tables above all. In a "
-            "database, create an index on the column that is asked for."
+            "Read the file once and keep what is needed in memory, if it fits: headers and tables above all. "
+            "In a database, create an index on the column that is asked for."
         ),
         c=N_("Read the header into a struct once; keep the file in a buffer or map it with mmap."),
         cpp=N_(

@@ -284,7 +284,8 @@ RULE = Rule(
         python=N_("Let one process write what the others send through a queue; for logs use a QueueHandler."),
         shell=N_("Let each process write its own file, and join them with cat at the end."),
         mpi_io=N_(
-            "Write collectively (MPI_File_write_all) with a file view: aggregators put the pieces together."
+            "On a parallel file system write collectively (MPI_File_write_all) with a file view: aggregators "
+            "put the pieces together. On a local disk that costs more than it brings."
         ),
         hdf5=N_("Use collective transfers (H5FD_MPIO_COLLECTIVE), and chunks that belong to one rank each."),
         administrator=N_("For such files set the stripe size to the size of one process's piece."),
@@ -292,6 +293,7 @@ RULE = Rule(
     fine_when=N_("A log of a few lines, or a database that keeps its own locks."),
     settings=Settings,
     find=find,
+    needs=(Need.RANKS_OWN,),
     tables=("file_work", "places", "transfers", "opens", "uses"),
     case="shared-file",
 )

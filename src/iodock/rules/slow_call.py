@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iodock.findings import Message, Scalar, Severity
+from iodock.findings import Advice, Message, Scalar, Severity
 from iodock.language import N_
 from iodock.relations.clock import clock_text
+from iodock.rules import open_close_loop
 from iodock.rules.base import Candidate, Facts, Need, Rule, advise
 
 MOST_CANDIDATES = 3
@@ -48,18 +49,19 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
     when = clock_text(began, facts.store.manifest.clock)
     others = _others(facts, began, began + longest, row)
     machine = _machine(facts, began, began + longest)
+    usual = _usual_ns(facts, row)
     values: dict[str, Scalar] = {
         "call": row["call"],
         "name": row["name"],
         "when": when,
         "longest_ns": longest,
-        "usual_ns": int(row["median_ns"]),
+        **({} if usual is None else {"usual_ns": usual}),
         "count": int(row["count"]),
         "others": others,
         **machine,
     }
     return Candidate(
-        message=Message(_MESSAGE_MACHINE if len(machine) == 3 else _MESSAGE, values),
+        message=Message(_MESSAGES[usual is not None, len(machine) == 3], values),
         count=int(row["count"]),
         time_ns=int(row["time_ns"]),
         evidence={**values, "time_ns": int(row["time_ns"]), "began_ts": began},
@@ -69,7 +71,30 @@ def _candidate(facts: Facts, row: dict[str, Any]) -> Candidate:
         confidence=0.85,
         gain=(0.35, 1.0),
         at_most=_ceiling(longest, machine),
+        advice=_advice(facts, row),
     )
+
+
+def _usual_ns(facts: Facts, row: dict[str, Any]) -> int | None:
+    """The median of the other calls of that name on the file, or else on any file; None where it is the only
+    one."""
+    of_file = f"e.file_id = {row['file_id']} AND e.dur < {row['shortest_ns']}"
+    for others in (of_file, f"e.dur < {row['shortest_ns']}"):
+        found = facts.one(
+            f"""SELECT CAST(quantile_disc(e.dur, 0.5) AS BIGINT) AS ns FROM events e
+WHERE e.call_id = {row["call_id"]} AND e.side IN (0, 1, 3) AND {others}"""
+        )
+        if found["ns"] is not None:
+            return int(found["ns"])
+    return None
+
+
+def _advice(facts: Facts, row: dict[str, Any]) -> tuple[Advice, ...] | None:
+    """Who opens a file once waits for one open and one close at most."""
+    if row["family"] not in ("open", "close"):
+        return None
+    opens = facts.one(f"SELECT max(opens) AS most FROM file_work WHERE file_id = {row['file_id']}")["most"]
+    return (*open_close_loop.RULE.advice, *RULE.advice) if int(opens or 0) > 1 else None
 
 
 def _sql(settings: Settings) -> str:
@@ -96,14 +121,14 @@ usual AS (SELECT c.id, c.name, c.class, c.family, o.calls,
       ELSE least(h.bin, {ORDINARY_BIN}) END) AS BIGINT) AS median_ns
   FROM calls c JOIN own o ON o.call_id = c.id JOIN shared h ON h.class = c.class),
 written AS (SELECT file_id, sum(written_bytes) / greatest(sum(closes), 1) AS bytes FROM file_work GROUP BY 1),
-out AS (SELECT s.*, k.name AS call, k.median_ns, k.calls,
+out AS (SELECT s.*, k.name AS call, k.family, k.median_ns, k.calls,
     count(*) OVER (PARTITION BY s.call_id) AS like_it
   FROM slow_calls s JOIN usual k ON k.id = s.call_id LEFT JOIN written w ON w.file_id = s.file_id
   WHERE s.dur >= {settings.least_seconds} * 1e9 AND s.dur >= {settings.least_times} * k.median_ns
     AND s.dur >= 3 * {needed} / {rate}))
 SELECT o.call, f.name, count(*) AS count, max(o.dur) AS longest_ns, arg_max(o.ts, o.dur) AS began,
-  CAST(sum(o.dur - o.median_ns) AS BIGINT) AS time_ns, any_value(o.median_ns) AS median_ns,
-  arg_max(o.utid, o.dur) AS utid
+  min(o.dur) AS shortest_ns, any_value(o.call_id) AS call_id, o.file_id, any_value(o.family) AS family,
+  CAST(sum(o.dur - o.median_ns) AS BIGINT) AS time_ns, arg_max(o.utid, o.dur) AS utid
 FROM out o JOIN files f ON f.file_id = o.file_id
 WHERE NOT regexp_matches(f.name, '^/(proc|sys|dev)/') AND o.ts IS NOT NULL
   AND o.like_it <= greatest(3, {settings.most_share} * o.calls)
@@ -145,15 +170,27 @@ def _query(call: str, began: int, longest: int) -> str:
 WHERE ts <= {began + longest} AND end_ts >= {began} ORDER BY dur DESC"""
 
 
-_MESSAGE = N_(
-    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
-    "{others} calls of other threads began."
-)
-_MESSAGE_MACHINE = N_(
-    "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
-    "{others} calls of other threads began; the load was {load}; something waited for I/O in {io_share} of "
-    "the time, and for a processor in {processor_share}."
-)
+_MESSAGES = {
+    (True, False): N_(
+        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
+        "{others} calls of other threads began."
+    ),
+    (True, True): N_(
+        "{call} of {name} took {longest_ns}, at {when}; usual are {usual_ns}. Such calls: {count}. Meanwhile "
+        "{others} calls of other threads began; the load was {load}; something waited for I/O in {io_share} "
+        "of the time, and for a processor in {processor_share}."
+    ),
+    (False, False): N_(
+        "{call} of {name} took {longest_ns}, at {when}; there is no other such call to compare with. "
+        "Meanwhile {others} calls of other threads began."
+    ),
+    (False, True): N_(
+        "{call} of {name} took {longest_ns}, at {when}; there is no other such call to compare with. "
+        "Meanwhile {others} calls of other threads began; the load was {load}; something waited for I/O in "
+        "{io_share} of the time, and for a processor in {processor_share}."
+    ),
+}
+"""By whether other such calls are known, and the machine's load."""
 
 RULE = Rule(
     name="slow-call",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iodock.findings import Message
 from iodock.language import N_
-from iodock.rules import costs, transfers
-from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
+from iodock.rules import costs, mpi_io, transfers
+from iodock.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -56,14 +56,19 @@ def _sql(direction: int, settings: Settings, facts: Facts) -> str:
     small = f"t.size_bin BETWEEN 0 AND {largest} AND t.pattern IN (0, 2, 3, 4)"
     back = """coalesce(sum(CASE t.pattern WHEN 4 THEN t.back ELSE t.count END)
     FILTER (WHERE t.pattern IN (4, 5, 6)), 0)"""
+    shared = f" AND t.place NOT IN ({_MPI_IO_SQL})" if facts.mpi_io else ""
     summed = ("count", "time_ns", "typical_ns", "bytes")
     return transfers.by_place(
         {name: f"sum(t.{name}) FILTER (WHERE {small})" for name in summed},
-        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}",
+        where=f"t.direction = {direction} AND t.size_bin >= 0 AND {costs.files('p')}{shared}",
         having=f"""sum(t.count) FILTER (WHERE {small}) >= {settings.least_share} * sum(t.count)
   AND {back} <= {settings.most_back} * sum(t.count)""",
         first="typical_ns",
     )
+
+
+# MPI-IO may have cut or put together what the ranks asked for.
+_MPI_IO_SQL = f"SELECT place FROM places WHERE file_id IN ({mpi_io.FILES})"
 
 
 def _query(direction: int, settings: Settings) -> str:
@@ -101,7 +106,10 @@ RULE = Rule(
         numpy=N_("Use array.tofile(file) or numpy.save on whole arrays, not on one row or value at a time."),
         pandas=N_("Collect the pieces in a list, and write pandas.concat(pieces).to_csv(...) once."),
         shell=N_("Let one command handle the whole file: awk, sort or sed in place of a loop over lines."),
-        mpi_io=N_("Use collective calls (MPI_File_write_all): they put the ranks' small pieces together."),
+        mpi_io=N_(
+            "On a parallel file system use collective calls (MPI_File_write_all): they put the ranks' small "
+            "pieces together. On a local disk they cost more than they bring."
+        ),
         hdf5=N_(
             "Read and write whole hyperslabs (in h5py dataset[i:i + 1000]); choose chunks of 1 MiB or more."
         ),
@@ -109,7 +117,8 @@ RULE = Rule(
     fine_when=N_("A program answers requests one by one (a database, a log that must be complete at once)."),
     settings=Settings,
     find=find,
-    tables=("transfers", "place_names"),
+    needs_for_some=(Need.RANKS_OWN,),
+    tables=("transfers", "place_names", "places"),
     yields_to=(
         *("bytewise-read", "seek-storm", "stdout-unbuffered", "random-access"),
         *("synchronous-flags", "read-after-write", "open-close-loop", "shared-file-contention"),

@@ -83,7 +83,7 @@ def _sql(settings: Settings) -> str:
 {_walked(settings)}
 SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.stats) AS BIGINT) AS asked,
   CAST(sum(w.stats - 1) AS BIGINT) AS count, CAST(sum(w.opens) AS BIGINT) AS opens,
-  CAST(sum(w.stat_ns * (w.stats - 1) / w.stats) AS BIGINT) AS time_ns
+  CAST(sum({costs.repeated_ns("w.stat_ns", "w.stats", "w.longest_stat_ns")}) AS BIGINT) AS time_ns
 FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
   LEFT JOIN programs g ON g.upid = w.upid LEFT JOIN imports i ON i.upid = w.upid
 WHERE NOT (f.kind = 'directory' AND w.stats <= coalesce(i.stats, 0))

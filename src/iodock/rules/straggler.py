@@ -154,7 +154,7 @@ RULE = Rule(
     fine_when=N_("That rank has other work by design, and no one waits for it."),
     settings=Settings,
     find=find,
-    needs=(Need.DURATIONS, Need.TIMES),
+    needs=(Need.DURATIONS, Need.TIMES, Need.RANKS_OWN),
     tables=("worker_io",),
     yields_to=("slow-call", "shared-file-contention"),
 )

@@ -1,4 +1,4 @@
-"""Thousands of small files, each created or read once."""
+"""Thousands of small files, each created or read with an open of its own."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Settings:
     least_files: int = 500
     """Fewer small files than this are not worth a word."""
     most_bytes: int = 65536
-    """Moved to or from a file by one process, up to which it is small."""
-    most_opens: int = 3
-    """Opens of a file by one process up to which it is used once."""
+    """Moved to or from a file for each open by one process, up to which it is small."""
+    most_opens: int = 19
+    """Opens of a file by one process: more are an `open-close-loop`."""
 
 
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
@@ -35,14 +35,15 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         return
     values = {
         "files": faults.file_count,
-        "mean_bytes": faults.total("bytes") / opens,
+        "mean_bytes": faults.total("needed_bytes") / faults.file_count,
+        "opens": opens,
         "calls": faults.total("calls"),
     }
     yield Candidate(
         message=Message(_MESSAGE, values),
         count=faults.total("calls") + faults.total("others"),
         time_ns=faults.time_ns,
-        evidence={"count": faults.total("calls"), "time_ns": faults.time_ns, "opens": opens, **values},
+        evidence={"count": faults.total("calls"), "time_ns": faults.time_ns, **values},
         query=_QUERY,
         files=faults.files,
         file_count=faults.file_count,
@@ -74,19 +75,22 @@ def _sql(settings: Settings, of_workers: str) -> str:
 folders AS (SELECT file_id, count(*) OVER (PARTITION BY pattern, length({_LAST})) AS alike FROM files f
   WHERE {costs.files("f")} AND {_IN_NUMBERED}),
 series AS (SELECT file_id FROM lengths WHERE alike >= {settings.least_files}
-  UNION SELECT file_id FROM folders WHERE alike >= {settings.least_files})
-SELECT p.name, count(DISTINCT w.file_id) AS file_count, CAST(sum(w.opens) AS BIGINT) AS count,
-  CAST(sum(w.metadata) AS BIGINT) AS calls, CAST(sum(w.read_bytes + w.written_bytes) AS BIGINT) AS bytes,
-  CAST(sum(w.seeks + w.others + w.reads + w.writes) AS BIGINT) AS others,
-  CAST(sum(w.metadata_ns + coalesce(w.seek_ns, 0) + coalesce(w.other_ns, 0) + {_FETCHING}) AS BIGINT)
-    AS time_ns
-FROM file_work w JOIN places p ON p.file_id = w.file_id JOIN files f ON f.file_id = w.file_id
-  LEFT JOIN programs g ON g.upid = w.upid
-WHERE w.opens BETWEEN 1 AND {settings.most_opens} AND w.reads + w.writes > 0
-  AND w.read_bytes + w.written_bytes <= {settings.most_bytes}
-  AND {costs.data_files("f")} AND ({_NUMBERED} OR w.file_id IN (FROM series))
-  AND NOT {programs.is_tool("g.program")}
-  AND coalesce(coalesce(f.pattern, f.name) NOT IN ({of_workers}), true)
+  UNION SELECT file_id FROM folders WHERE alike >= {settings.least_files}),
+small AS (SELECT w.file_id, sum(w.opens) AS opens, sum(w.metadata) AS calls,
+    sum(w.seeks + w.others + w.reads + w.writes) AS others, sum(w.read_bytes + w.written_bytes) AS bytes,
+    sum(w.metadata_ns + coalesce(w.seek_ns, 0) + coalesce(w.other_ns, 0) + {_FETCHING}) AS time_ns
+  FROM file_work w JOIN files f ON f.file_id = w.file_id LEFT JOIN programs g ON g.upid = w.upid
+  WHERE w.opens BETWEEN 1 AND {settings.most_opens} AND w.reads + w.writes > 0
+    AND w.read_bytes + w.written_bytes <= {settings.most_bytes} * w.opens
+    AND {costs.data_files("f")} AND ({_NUMBERED} OR w.file_id IN (FROM series))
+    AND NOT {programs.is_tool("g.program")}
+    AND coalesce(coalesce(f.pattern, f.name) NOT IN ({of_workers}), true)
+  GROUP BY w.file_id)
+SELECT p.name, count(*) AS file_count, CAST(sum(s.opens) AS BIGINT) AS count,
+  CAST(sum(s.calls) AS BIGINT) AS calls, CAST(sum(s.others) AS BIGINT) AS others,
+  CAST(sum(least(s.bytes / s.opens, f.size_bytes)) AS BIGINT) AS needed_bytes,
+  CAST(sum(s.time_ns) AS BIGINT) AS time_ns
+FROM small s JOIN places p ON p.file_id = s.file_id JOIN files f ON f.file_id = s.file_id
 GROUP BY p.place, p.name ORDER BY file_count DESC, time_ns DESC NULLS LAST, p.name"""
 
 
@@ -101,14 +105,14 @@ _FOLDER = r"regexp_extract(f.name, '^(.*)/', 1)"
 _QUERY = """SELECT folder, count(DISTINCT file) AS files, sum(bytes) AS bytes, sum(dur) AS time_ns
 FROM call_ends WHERE kind IN ('file', 'regular') GROUP BY folder ORDER BY files DESC"""
 _MESSAGE = N_(
-    "{files} small files were used once each, {mean_bytes} on average; opening, closing and removing them "
-    "took {calls} calls."
+    "{files} small files, {mean_bytes} each on average, were opened {opens} times; calls that opened, asked "
+    "about, closed or removed them: {calls}."
 )
 
 RULE = Rule(
     name="tiny-file-flood",
     title=N_("A flood of tiny files"),
-    looks_for=N_("Many hundreds of numbered small files that are each created or read once."),
+    looks_for=N_("Many hundreds of numbered small files that are each created or read."),
     why=N_(
         "Each file costs several calls to the metadata server, however small it is, and later slows down "
         "listing, copying and backup, too."

@@ -49,13 +49,19 @@ function drawHistogram(chart, bins, most) {
   chart.add(textAt(chart.plotRight, chart.height - 4, gettext('size of one access, up to'), 'end', 'axis-title'));
 }
 
+function commonSize(bin) {
+  const count = grouped(bin.read + bin.write);
+  if (bin.upper === 0) return gettext('Most frequent are accesses that moved nothing, as at the end of a file: {count}.', { count });
+  return gettext('Most frequent are accesses of {range}: {count}.', { range: sizeRange(bin.upper), count });
+}
+
 function histogramChart(sizes, options) {
   const bins = sizeBins(sizes.rows);
   const most = Math.max(...bins.map((bin) => Math.max(bin.read, bin.write)));
   const commonest = bins.reduce((a, b) => (b.read + b.write > a.read + a.write ? b : a));
   return new Chart({
     title: gettext('Accesses by size'),
-    describe: gettext('The commonest size is {range}.', { range: sizeRange(commonest.upper) }),
+    describe: commonSize(commonest),
     height: (options && options.height) || 220,
     left: 82,
     legend: readWriteLegend(),
