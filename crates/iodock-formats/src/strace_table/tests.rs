@@ -139,7 +139,7 @@ fn numbers_that_no_run_has() {
     let batch = table("100.00    0.000014          14        10        12 read\n  0.00    0.000000           0         1           write");
     assert_eq!((batch.totals.len(), batch.losses.count(LossKind::UnreadableLines)), (1, 1));
     let huge = "100.00    0.000014          14 9223372036854775807           read\n";
-    let batch = table(&(huge.repeat(1) + &huge.replace("read", "write")));
+    let batch = table(&format!("{huge}{}", huge.replace("read", "write")));
     assert_eq!(batch.losses.count(LossKind::IncredibleNumbers), 2);
     assert!(batch.totals.iter().all(|total| total.calls.is_none()));
     let long = table("100.00 9000000000.000014          14         1           read\n");
