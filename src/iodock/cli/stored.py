@@ -55,4 +55,4 @@ def run_unrecorded(command: Sequence[str], why: str) -> NoReturn:
     # Python ignores these, which a program would inherit.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    os.execvp(command[0], command)
+    os.execvp(command[0], list(command))
