@@ -336,7 +336,7 @@ def test_losses_come_with_every_result(lossy: Path, tmp_path: Path, verb: list[s
 
 def test_losses_come_with_a_chart(lossy: Path, tmp_path: Path) -> None:
     done = said(tmp_path, "show", "summary", lossy, "-o", "chart.svg")
-    assert b"cut-lines (3): keep the whole log" in done.stderr
+    assert b"not seen: 3 cut-lines: keep the whole log" in done.stderr
 
 
 def test_losses_come_with_a_table_in_python(lossy: Path) -> None:

@@ -233,7 +233,7 @@ for thread in threads: thread.join()
 open('between', 'wb', 0).write(b'alone')
 subprocess.run(['sh', '-c', 'echo one > a; (sleep 0.2; echo two > b) & sleep 0.1; cat a > c'])
 if os.fork() == 0:
-    time.sleep(0.1); os.write(os.open('late', os.O_WRONLY | os.O_CREAT), b'late!'); os._exit(3)
+    time.sleep(0.6); os.write(os.open('late', os.O_WRONLY | os.O_CREAT), b'late!'); os._exit(3)
 os._exit(0)
 ";
 
