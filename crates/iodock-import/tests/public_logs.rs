@@ -288,6 +288,19 @@ fn trace(options: &str, program: &str, scratch: &Path, one: bool) -> Option<()> 
     Some(())
 }
 
+/// A log on a terminal, and files of `-ff`, of a program; None where the log says that whose lines they are can't be
+/// told, Some(None) where nothing can be traced.
+fn certain(options: &str, program: &str, scratch: &std::path::Path) -> Option<Option<Run>> {
+    std::fs::remove_dir_all(scratch).ok();
+    std::fs::create_dir_all(scratch).unwrap();
+    let traced = trace(options, program, scratch, false).and(trace(options, program, scratch, true));
+    if traced.is_none() {
+        return Some(None);
+    }
+    let run = Run::of(&scratch.join("tty"), Some("/w"));
+    (lost(&run, LossKind::UntaggedLines) == 0).then_some(Some(run))
+}
+
 /// A log on a terminal against the files of `-ff` of the same program.
 #[test]
 fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
@@ -300,17 +313,15 @@ fn logs_on_a_terminal_agree_with_a_log_for_each_process() {
             "-e trace=openat,write,close -q",
             "-q -tt -T",
         ] {
-            std::fs::remove_dir_all(&scratch).ok();
-            std::fs::create_dir_all(&scratch).unwrap();
-            let traced =
-                trace(options, program, &scratch, false).and(trace(options, program, &scratch, true));
-            if traced.is_none() {
+            // On a busy machine all that are tagged may have ended before the first process shows its number.
+            let Some(run) = (0..6).find_map(|_| certain(options, program, &scratch)) else {
+                panic!("{options}: six logs in which it can't be told whose the untagged lines are");
+            };
+            let Some(run) = run else {
                 eprintln!("skipped: no strace or no python3");
                 return;
-            }
-            let run = Run::of(&scratch.join("tty"), Some("/w"));
+            };
             assert_eq!(work_of(&run), work_of_files(&scratch), "{options}\n{program}");
-            assert_eq!(lost(&run, LossKind::UntaggedLines), 0, "{options}");
             if options.starts_with("-e trace=openat,write,close") && !options.contains("clone") {
                 // Which descriptors a child got is not in the log.
                 continue;
