@@ -316,7 +316,8 @@ def _explain(recorded: Recorded, verdict: Verdict, different: dict[str, int], sa
     verdict.losses = [f"{name} {recorded.losses[name]}" for name in sorted(recorded.losses)]
     hiding = [name for name in ("before-load", *HIDES_CALLS) if recorded.losses.get(name)]
     for name in hiding:
-        if f"not seen: {recorded.losses[name]:,} {name}" not in said:
+        count = f"{recorded.losses[name]:,}"
+        if not re.search(rf"not seen: ({count} {name}:|.*\b{name} {count}\b)", said):
             verdict.wrong.append(f"the terminal does not name the loss {name}")
     more = {name: count for name, count in different.items() if count > 0}
     fewer = {name: count for name, count in different.items() if count < 0}
