@@ -9,7 +9,7 @@ import pytest
 
 from recorded import IODOCK, run
 
-LOG = """100 1700000000.000000 openat(AT_FDCWD, "/work/a", O_RDONLY) = 3 <0.000010>
+LOG = """100 1700000000.000000 openat(AT_FDCWD, "/data/a", O_RDONLY) = 3 <0.000010>
 100 1700000000.000100 read(3, ""..., 4096) = 4096 <0.000010>
 100 1700000000.000200 close(3) = 0 <0.000010>
 """
