@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 
 Outcome = Literal["any", "failed", "succeeded"]
 
@@ -49,9 +49,8 @@ class Filters:
     def __post_init__(self) -> None:
         for kind in self.kind:
             if kind != "all" and kind not in KINDS:
-                raise RequestError(
-                    f"no such kind of file: {kind}", f"kinds: file, all, {', '.join(KINDS[1:])}"
-                )
+                listed = f"kinds: file, all, {', '.join(KINDS[1:])}"
+                raise RequestError(f"no such kind of file: {kind}", meant(kind, ("all", *KINDS), listed))
 
         if self.direction not in (None, "read", "write"):
             raise RequestError(f"direction is read or write, not {self.direction}")

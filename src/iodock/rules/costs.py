@@ -7,6 +7,7 @@ from typing import Any
 
 from iodock.rules.facts import Facts
 from iodock.rules.places import Faults
+from iodock.store import quoted
 
 PIECE_BYTES = 1 << 20
 """What one large request moves."""
@@ -95,7 +96,7 @@ def remote(place: str, facts: Facts) -> str:
     mounts = [mount for mount, kind in facts.mount_kinds.items() if kind != "local"]
     if not mounts:
         return "false"
-    names = ", ".join("'" + mount.replace("'", "''") + "'" for mount in mounts)
+    names = ", ".join(quoted(mount) for mount in mounts)
     return f"coalesce({place}.mount_point IN ({names}), false)"
 
 

@@ -8,6 +8,7 @@ from iodock.findings import Severity
 from iodock.language import N_
 from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, advise
+from iodock.store import quoted
 
 _CACHE = "(^|/)(__pycache__|[.]?[A-Za-z_-]*[Cc]ache)/"
 _PROGRAMS = f"{costs.SYSTEM}|/(site|dist)-packages/|/node_modules/"
@@ -29,7 +30,7 @@ def judged(facts: Facts, candidate: Candidate) -> Candidate:
     if not candidate.files:
         return candidate
     facts.profile.need(("uses", "places"))
-    names = ", ".join("'" + name.replace("'", "''") + "'" for name in candidate.files)
+    names = ", ".join(quoted(name) for name in candidate.files)
     row = facts.one(
         f"""WITH made AS (SELECT max(u.last_ts) AS ts FROM uses u JOIN files f ON f.file_id = u.file_id
   WHERE u.direction = 2 AND u.bytes > 0 AND {_is_in(_CACHE, "f")})

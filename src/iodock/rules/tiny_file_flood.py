@@ -10,6 +10,7 @@ from iodock.language import N_
 from iodock.rules import costs, file_per_process, programs
 from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
+from iodock.store import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def _of_workers(facts: Facts, settings: Settings) -> str:
         for row in file_per_process.faults_of(facts, chosen).rows
         if int(row["file_count"]) < settings.least_files * int(row["workers"])
     ]
-    return ", ".join("'" + name.replace("'", "''") + "'" for name in few) or "NULL"
+    return ", ".join(quoted(name) for name in few) or "NULL"
 
 
 # Files of one folder with names of one length are numbered too, if by letters, as `split` does it; and so are

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from iodock.rules.base import Candidate, Pieces
 from iodock.rules.facts import Facts
+from iodock.store import quoted
 
 MOST_CALL_NS = 1500
 """What a library may do around one call, so that it goes with the call: flush a buffer, cross into native
@@ -53,7 +54,7 @@ def _shared_ns(row: dict[str, float], facts: Facts) -> float:
 
 def _sql(candidate: Candidate, facts: Facts, most_ns: int) -> str:
     """Pauses before calls on the files at fault; of pieces that are opened those within them only."""
-    names = ", ".join("'" + name.replace("'", "''") + "'" for name in candidate.files)
+    names = ", ".join(quoted(name) for name in candidate.files)
     added = facts.tracing_ns or facts.within_ns
     begins = "coalesce(opens OR closed_before OR NOT at_fault_before, true)"
     counted = "true" if candidate.pieces is Pieces.CALLS else "NOT begins"

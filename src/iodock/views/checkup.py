@@ -102,8 +102,7 @@ def _line(
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
-    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without "
-    "texts."""
+    """Writes the check-up to a rich console, as wide as that is. ValueError for a language without texts."""
     text = language_in(language)
     _print_verdict(checkup, console, text)
     for number, finding in enumerate(_worth(checkup)[:MOST_FINDINGS], 1):

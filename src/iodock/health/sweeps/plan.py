@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 from iodock.bounded import files
 from iodock.bounded.documents import from_toml
 from iodock.bounded.limits import PLAN
-from iodock.errors import IodockError
+from iodock.errors import IodockError, meant
 from iodock.health.readers.base import size
 
 LAUNCHER = "mpirun -n {processes}"
@@ -143,10 +142,7 @@ def load(path: Path, program: str) -> Sweep:
 def _value(path: Path, name: str, said: Any, known: Mapping[str, Any]) -> Any:
     """One member as its field wants it; a single value stands for a list of one."""
     if name not in known:
-        near = get_close_matches(name, known, 1)
-        raise SweepError(
-            f"{path}: no such key: {name}", f"did you mean {near[0]}?" if near else "see the how-to"
-        )
+        raise SweepError(f"{path}: no such key: {name}", meant(name, known, "see the how-to"))
     usual = known[name]
     if isinstance(usual, tuple):
         several = said if isinstance(said, list) else [said]
