@@ -2,70 +2,10 @@
 
 mod support;
 
-use iodock_event::{LossKind, SourceError};
-use iodock_formats::{open_input, Input, LineRange, ReadOptions};
-use std::io::Cursor;
+use iodock_event::LossKind;
+use iodock_formats::ReadOptions;
+use support::strace_logs::{long, read, read_with, with_leads, BARE, LOGS, THREADS};
 use support::{small_chunks, Random, Tally};
-
-const BARE: &str = r#"execve("/opt/app", ["app", "in.nml"], 0x7ffc0a0 /* 9 vars */) = 0
-openat(AT_FDCWD, "/data/a &amp; b", O_RDONLY|O_CLOEXEC) = 3
-read(3, "Mar 01 10:00:00 n1 a[1]: read(3)"..., 4096) = 4096
-read(3, "", 4096)                       = 0
-close(3)                                = 0
-access("/etc/x", F_OK)     = -1 ENOENT (No such file or directory)
-+++ exited with 0 +++
-"#;
-
-const THREADS: &str = r#"4123  openat(AT_FDCWD, "/data/a", O_RDONLY) = 3
-4124  openat(AT_FDCWD, "/data/b", O_RDONLY <unfinished ...>
-4123  read(3, "abc"..., 4096) = 4096
-4124  <... openat resumed>) = 4
-4124  close(4) = 0
-4123  close(3) = 0
-4124  +++ exited with 0 +++
-4123  +++ exited with 0 +++
-"#;
-
-const STAMPED: &str = r#"17 23:59:59.100000 openat(AT_FDCWD, "/data/a", O_RDONLY) = 3 <0.000031>
-17 23:59:59.900000 read(3, "abc"..., 4096) = 4096 <0.000120>
-18 00:00:00.100000 read(3, "abc"..., 4096) = 4096 <0.000120>
-17 00:00:00.300000 close(3) = 0 <0.000010>
-"#;
-
-const EPOCH: &str = r#"1795229749.117596 openat(AT_FDCWD, "/data/a", O_RDONLY) = 3</data/a> <0.000031>
-1795229749.127596 read(3</data/a>, "abc"..., 4096) = 4096 <0.000120>
-1795229749.137596 close(3</data/a>) = 0 <0.000010>
-"#;
-
-const TERMINAL: &str = r#"clone(child_stack=NULL, flags=SIGCHLD) = 1501
-strace: Process 1501 attached
-[pid  1501] openat(AT_FDCWD, "/data/a", O_RDONLY) = 3
-[pid  1500] --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=1501} ---
-[pid  1501] close(3) = 0
-[pid  1501] +++ exited with 0 +++
-close(7) = 0
-"#;
-
-const LOGS: [&str; 5] = [BARE, THREADS, STAMPED, EPOCH, TERMINAL];
-
-fn read_with(log: &[u8], options: &ReadOptions) -> Result<Tally, SourceError> {
-    let input = Input::from_reader(Box::new(Cursor::new(log.to_vec())), "test.log", None)?;
-    Tally::of(open_input(input, None, options)?.as_mut())
-}
-
-fn read(log: &str) -> Tally {
-    read_with(log.as_bytes(), &small_chunks(64))
-        .unwrap_or_else(|error| panic!("{error}: {}\n{log}", error.hint))
-}
-
-/// A log of many calls: an end would be that of the first of several logs.
-fn long(times: usize) -> String {
-    BARE.lines().take(6).map(|line| format!("{line}\n")).collect::<String>().repeat(times)
-}
-
-fn with_leads(log: &str, lead: impl Fn(usize) -> String) -> String {
-    log.lines().enumerate().map(|(index, line)| format!("{}{line}\n", lead(index))).collect()
-}
 
 type Lead = fn(usize) -> String;
 
@@ -333,26 +273,6 @@ fn damaged_logs_are_read_or_refused() {
     }
 }
 
-/// Lines at which logs begin behind the first one, as the error names them.
-fn beginnings(log: &str) -> Vec<u64> {
-    match read_with(log.as_bytes(), &small_chunks(100)) {
-        Ok(_) => Vec::new(),
-        Err(error) => {
-            let named = error.message.split(" at line").nth(1).unwrap_or_else(|| panic!("{error}"));
-            named.trim_start_matches(['s', ' ']).split(", ").map(|line| line.parse().unwrap()).collect()
-        }
-    }
-}
-
-const TREE: &str = r#"7 execve("/bin/sh", ["sh"], 0x7ffc0a0 /* 9 vars */) = 0
-7 clone(child_stack=NULL, flags=SIGCHLD) = 8
-8 execve("/bin/ls", ["ls"], 0x7ffc0a0 /* 9 vars */) = 0
-7 exit_group(0) = ?
-7 +++ exited with 0 +++
-8 exit_group(0) = ?
-8 +++ exited with 0 +++
-"#;
-
 #[test]
 fn pieces_of_a_line_are_joined() {
     let time = |at: usize| format!("2026-01-01T00:00:00.{at:09}Z");
@@ -397,101 +317,4 @@ fn json_and_wide_characters_are_named() {
     let wide: Vec<u8> = "\u{feff}close(3) = 0\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let error = hint(&wide);
     assert!(error.message.contains("UTF-16") && error.hint.contains("iconv"), "{error}");
-}
-
-const TABLE: &str = "\
-% time     seconds  usecs/call     calls    errors syscall
------- ----------- ----------- --------- --------- ----------------
-100.00    0.000014          14         1         1 read
------- ----------- ----------- --------- --------- ----------------
-100.00    0.000014          14         1         1 total
-";
-
-#[test]
-fn rows_stand_below_a_header() {
-    let lost = |log: &str| read(log).losses.count(LossKind::UnreadableLines);
-    assert_eq!(lost(&format!("{BARE}{TABLE}")), 0);
-    // One row may be damaged.
-    assert_eq!(lost(&format!("{BARE}{}{TABLE}", &TABLE.replace("total", "to tal"))), 1);
-    let row = "  0.00    0.000000           0         1         1 access\n";
-    assert_eq!(lost(&format!("{BARE}{row}")), 1);
-    // Damaged calls.
-    for line in ["7 read 3 4096 3\n", "7 read 4096\n", "7 read 4096\n7 read 3 4096 3\n"] {
-        let (first, rest) = TREE.split_at(TREE.find("7 clone").unwrap());
-        assert_eq!(lost(&format!("{first}{line}{rest}")), line.lines().count() as u64, "{line}");
-        assert_eq!(
-            lost(&format!("{}{line}{TREE}", "7 close(3) = 0\n".repeat(9))),
-            line.lines().count() as u64
-        );
-    }
-}
-
-#[test]
-fn several_logs_in_a_file_are_not_mixed() {
-    let text = "Then I tried:\n";
-    let old = "execve(\"/bin/ls\", [\"ls\"], [/* 9 vars */]) = 0\nexit_group(0) = ?\n";
-    for (log, expected) in [
-        (BARE.repeat(3), vec![8, 15]),
-        (old.repeat(2), vec![3]),
-        (format!("{BARE}\n\n{text}{BARE}"), vec![8]),
-        (format!("$ strace ls\n{BARE}$ strace ls\n{BARE}"), vec![9]),
-        (format!("```\n{0}```\n{text}```\n{0}```\n", long(1)), vec![8]),
-        (format!("[a@b ~]$ strace x\n{0}[a@b ~]$ strace -f y\n{0}[a@b ~]$ exit\n", long(1)), vec![8]),
-        (format!("{{code:java}}\n{0}{{code}}\n{{code}}\n{0}{{code}}\n", long(1)), vec![8]),
-        (format!("$ strace ls\n{BARE}$ strace -c ls\n{TABLE}"), vec![9]),
-        (format!("$ strace -c ls\n{TABLE}$ strace ls\n{BARE}"), vec![7]),
-        // With -C the table is of the same run.
-        (format!("```\n{BARE}{TABLE}```\n"), vec![]),
-        (TREE.to_string() + &TREE.replace("7 ", "17 ").replace("8 ", "18 "), vec![8]),
-        (TREE.repeat(2), vec![8]),
-        (TREE.to_string(), vec![]),
-        (format!("```\n{BARE}```\n"), vec![]),
-        (
-            format!(
-                "Script started on 2026-03-01\nu@h:~$ strace ls\n{BARE}u@h:~$ exit\nScript done on 2026\n"
-            ),
-            vec![],
-        ),
-        // A process may execute programs.
-        (BARE.lines().next().unwrap().to_string() + "\n" + BARE, vec![]),
-        // With a filter forks are not shown.
-        (
-            TREE.lines()
-                .filter(|line| !line.contains("clone") && !line.contains("exit_group"))
-                .collect::<Vec<_>>()
-                .join("\n"),
-            vec![],
-        ),
-        (TERMINAL.to_string(), vec![]),
-        (THREADS.repeat(2), vec![]),
-        // What a program prints while it writes.
-        (
-            "write(1, \"```\\n$ strace ls\\n\", 16```\n```\n$ strace ls\n) = 16\nclose(1) = 0\n".to_string(),
-            vec![],
-        ),
-    ] {
-        assert_eq!(beginnings(&log), expected, "{log}");
-        let led = with_leads(&log, |_| "> ".into());
-        assert_eq!(beginnings(&led), expected, "{led}");
-    }
-}
-
-#[test]
-fn one_of_several_logs() {
-    let log = format!("$ strace x\n{BARE}$ strace -f y\n{THREADS}");
-    let of = |first, last| {
-        let lines = Some(LineRange { first, last });
-        read_with(log.as_bytes(), &ReadOptions { lines, ..small_chunks(50) })
-    };
-    assert_eq!(of(1, Some(8)).unwrap().shown, read(BARE).shown);
-    let second = of(9, None).unwrap();
-    assert_eq!((second.shown, second.counts.lines), (read(THREADS).shown, 9));
-    assert_eq!(of(1, None).unwrap().total(), 11);
-    let damaged = of(2, Some(7)).unwrap();
-    assert_eq!(damaged.counts.lines, 6);
-    assert!(of(18, None).unwrap_err().message.contains("has no line 18"));
-    let lacking = with_leads(&long(5), |i| if i == 4 { String::new() } else { "app | ".into() });
-    let lines = Some(LineRange { first: 2, last: None });
-    let tally = read_with(lacking.as_bytes(), &ReadOptions { lines, ..small_chunks(50) }).unwrap();
-    assert_eq!(tally.losses.first[&LossKind::UnprefixedLines].line, 5);
 }

@@ -1,6 +1,8 @@
 //! Sums over a log's records that need no tracking, to hold against truths.
 #![allow(dead_code)]
 
+pub mod strace_logs;
+
 use iodock_event::{
     Action, Batch, Losses, Outcome, Phase, RawCall, Record, SourceCounts, SourceError, UNKNOWN,
 };
