@@ -79,6 +79,24 @@ def test_findings_on_io_save_no_more_than_it_took(tmp_path: Path, monkeypatch: p
     assert sum(one.gain.high_seconds for one in found.findings if one.gain) == pytest.approx(4.0)
 
 
+def test_a_finding_is_as_severe_as_what_it_then_saves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = made_store(tmp_path, 0.2)
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate(gain=(0.6, 1.0)))))
+    assert found.gain is not None and found.gain.high_seconds == pytest.approx(0.2)
+    assert found.severity is Severity.LOW
+
+
+def test_what_passes_outside_of_calls_may_save_more_than_they_took(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = made_store(tmp_path, 0.2)
+    found = only(findings(store, monkeypatch, rule("a-rule", candidate(gain=(0.6, 1.0), work_ns=3 * SECOND))))
+    assert found.gain is not None and found.gain.high_seconds == pytest.approx(3.0)
+    assert found.severity is Severity.HIGH
+
+
 def test_what_is_not_known_to_save_less_gives_way_first() -> None:
     one, other = gains.within([Gain(0.5, 0.95), Gain(0.3, 0.5)], 1.0)
     assert one is not None and other is not None

@@ -322,6 +322,13 @@ def test_random_faults_that_wait_are_found(tmp_path: Path, count: int) -> None:
     assert faults_found(made_store(tmp_path, scattered(count))) == ["mmap-random"]
 
 
+def test_what_faults_cost_is_not_limited_by_the_time_in_calls(tmp_path: Path) -> None:
+    with Store.open(made_store(tmp_path, scattered(5000))) as opened:
+        (found,) = (one for one in diagnose(opened).findings if one.rule == "mmap-random")
+    assert found.gain is not None and found.cost_seconds is not None
+    assert found.gain.high_seconds == pytest.approx(0.9 * found.cost_seconds, rel=0.05)
+
+
 def rays(count: int) -> list[int]:
     """Eight touches each, forward at equal steps, from anywhere on."""
     starts = scattered(count)

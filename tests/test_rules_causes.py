@@ -10,6 +10,7 @@ import pytest
 
 from iodock.diagnosis import _Found, _without_symptoms
 from iodock.findings import Diagnosis, Finding, Message, Severity
+from iodock.rules.base import Candidate
 from metadata_log import FIRST, Trace, diagnosed, of_rule
 
 MIB = 1 << 20
@@ -211,7 +212,7 @@ def found_by(rule: str, cost: float) -> _Found:
         fine_when=nothing,
         case=None,
     )
-    return _Found(finding, frozenset(finding.files), True)
+    return _Found(finding, frozenset(finding.files), Candidate(nothing, 1, None, {}, ""))
 
 
 @pytest.mark.parametrize(

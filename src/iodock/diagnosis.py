@@ -12,6 +12,7 @@ from iodock.findings import (
     MOST_FILES,
     Diagnosis,
     Finding,
+    Gain,
     Message,
     Severity,
     Silence,
@@ -111,13 +112,17 @@ def _check_names(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A finding, and what of its candidate is still needed."""
+    """A finding and what it was made of."""
 
     finding: Finding
     files: frozenset[str]
     """The names of all its files."""
-    is_io: bool
-    """It is charged time inside calls, not what passes around them."""
+    candidate: Candidate
+
+    @property
+    def is_io(self) -> bool:
+        """Whether it is charged time inside calls, not what passes around them."""
+        return self.candidate.wall_seconds is None
 
 
 def _found(facts: Facts, asked: Sequence[Rule], usual: typical.Comparison) -> list[_Found]:
@@ -176,7 +181,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         fine_when=Message(rule.fine_when),
         case=rule.case,
     )
-    return _Found(finding, frozenset(candidate.files), candidate.wall_seconds is None)
+    return _Found(finding, frozenset(candidate.files), candidate)
 
 
 def _cost(candidate: Candidate, facts: Facts) -> float | None:
@@ -206,14 +211,19 @@ def _without_symptoms(found: Sequence[_Found]) -> list[_Found]:
 
 def _fitted(found: Sequence[_Found], facts: Facts) -> list[Finding]:
     """The findings with gains that fit into the run together, and those from I/O into its I/O and the work
-    around it."""
+    around it; each as severe as what it then saves."""
     io_seconds = facts.alone_io_seconds
     charged = [one.finding for one in found if one.is_io]
     limit = None if io_seconds is None else io_seconds + sum(one.work_seconds for one in charged)
     of_io = iter(gains.within([one.gain for one in charged], limit))
     fitting = [next(of_io) if one.is_io else one.finding.gain for one in found]
     together = gains.within(fitting, facts.alone_seconds)
-    return [replace(one.finding, gain=gain) for one, gain in zip(found, together, strict=True)]
+    return [_with_gain(one, gain, facts) for one, gain in zip(found, together, strict=True)]
+
+
+def _with_gain(one: _Found, gain: Gain | None, facts: Facts) -> Finding:
+    severity = gains.severity_of(one.candidate, gain, one.finding.cost_seconds, facts)
+    return replace(one.finding, gain=gain, severity=severity)
 
 
 # Of all files, not of those shown: of many that cost alike, each rule shows others.

@@ -71,6 +71,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         ),
         count=count,
         time_ns=cost,
+        # Page faults are no calls.
+        work_ns=cost,
         evidence={
             "count": count,
             "faults": found.total("faults"),
