@@ -71,4 +71,5 @@ FROM events e {selection.joins} LEFT JOIN waited_files w ON w.file_id = e.file_i
 
 def _ids(store: Store, condition: str) -> str:
     ids = [str(row["id"]) for row in store.rows(f"SELECT id FROM calls WHERE {condition}")]
-    return f"({', '.join(ids) or 'NULL'})"
+    # NOT IN (NULL) is neither true nor false.
+    return f"({', '.join(ids) or '-1'})"
