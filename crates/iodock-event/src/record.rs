@@ -385,6 +385,33 @@ impl Batch {
         &self.bytes[text.start as usize..(text.start + text.length) as usize]
     }
 
+    /// Adds a record of `other`, with its texts and items.
+    pub fn push_copy(&mut self, mut record: Record, other: &Batch) {
+        if let Record::Call(RawCall { items, .. }) = &mut record {
+            let start = self.items.len() as u32;
+            self.items.extend(other.items.iter().skip(items.start as usize).take(items.count as usize));
+            items.start = start;
+        }
+        let texts: &mut [&mut Text] = match &mut record {
+            Record::Call(raw) => &mut [
+                &mut raw.path,
+                &mut raw.path2,
+                &mut raw.argv,
+                &mut raw.fd_text,
+                &mut raw.fd2_text,
+                &mut raw.result_text,
+            ],
+            Record::End(end) => &mut [&mut end.signal],
+            Record::Start(start) => &mut [&mut start.working_directory, &mut start.command],
+            Record::Descriptor(descriptor) => &mut [&mut descriptor.target],
+            Record::Identity(_) => &mut [],
+        };
+        for text in texts.iter_mut().filter(|text| text.is_some()) {
+            **text = self.push_text(other.text(**text));
+        }
+        self.records.push(record);
+    }
+
     pub fn lose(&mut self, kind: LossKind) {
         self.losses.add(kind, 1);
     }

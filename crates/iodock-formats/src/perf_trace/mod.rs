@@ -9,6 +9,7 @@
 mod arguments;
 mod line;
 mod names;
+mod order;
 mod reader;
 #[cfg(test)]
 mod tests;

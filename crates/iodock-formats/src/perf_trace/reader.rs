@@ -2,6 +2,7 @@
 
 use super::arguments::fill;
 use super::line::{is_known, lost, read, Body, Call, Start};
+use super::order::Sorter;
 use crate::runs::{Order, Places, Runs};
 use crate::strace::number;
 use crate::{Chunk, Lines, LogReader};
@@ -58,9 +59,12 @@ struct Open {
 #[derive(Default)]
 pub struct State {
     open: FxHashMap<u32, Open>,
+    /// Calls that perf dropped the end of: their thread went on.
+    endless: Vec<(u32, Open)>,
     /// First call of each thread of which no clone3 has told yet.
     first: FxHashMap<u32, CallId>,
     runs: Runs,
+    sorter: Sorter,
 }
 
 impl LogReader for PerfTraceReader {
@@ -90,7 +94,8 @@ impl LogReader for PerfTraceReader {
         for crossing in notes.crossings {
             match crossing {
                 Crossing::Begun { tid, open } => {
-                    state.open.insert(tid, open);
+                    let before = state.open.insert(tid, open);
+                    state.endless.extend(before.map(|open| (tid, open)));
                 }
                 Crossing::Ended { tid, record, line, text } => {
                     state.end(tid, record, (&self.file, line), &text, chunk);
@@ -104,6 +109,10 @@ impl LogReader for PerfTraceReader {
             flags_from_child(record, &mut state.first, &mut chunk.batch);
         }
         state.runs.follow(notes.places, BARE, Some(ORDER), &self.file, chunk);
+        for (tid, open) in std::mem::take(&mut state.endless) {
+            self.push_endless(state, LossKind::DroppedRecords, (tid, open), chunk);
+        }
+        state.sorter.sort(&mut chunk.batch, false);
     }
 
     fn beginnings<'a>(&self, state: &'a State) -> &'a [u64] {
@@ -113,13 +122,21 @@ impl LogReader for PerfTraceReader {
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
         let mut open: Vec<(u32, Open)> = state.open.drain().collect();
         open.sort_by_key(|(_, open)| open.line);
-        for (tid, open) in open {
-            let mut raw = RawCall::new(open.call, tid);
-            (raw.start, raw.phase) = (state.runs.moved(open.start), Phase::Exit);
-            fill(&open.text, &mut raw, &mut chunk.batch);
-            chunk.batch.records.push(Record::Call(raw));
-            chunk.lose_at(LossKind::UnfinishedAtEnd, &self.file, open.line, &open.text);
+        for call in open {
+            self.push_endless(state, LossKind::UnfinishedAtEnd, call, chunk);
         }
+        state.sorter.sort(&mut chunk.batch, true);
+    }
+}
+
+impl PerfTraceReader {
+    /// Adds the record of a call whose end the log does not show.
+    fn push_endless(&self, state: &State, why: LossKind, (tid, open): (u32, Open), chunk: &mut Chunk<Notes>) {
+        let mut raw = RawCall::new(open.call, tid);
+        (raw.start, raw.phase) = (state.runs.moved(open.start), Phase::Exit);
+        fill(&open.text, &mut raw, &mut chunk.batch);
+        chunk.batch.records.push(Record::Call(raw));
+        chunk.lose_at(why, &self.file, open.line, &open.text);
     }
 }
 
@@ -134,7 +151,9 @@ impl State {
         chunk: &mut Chunk<Notes>,
     ) {
         let Some(Record::Call(ended)) = chunk.batch.records.get(record).copied() else { return };
-        let Some(open) = self.open.remove(&tid).filter(|open| open.call == ended.call) else {
+        let begun = self.open.remove(&tid);
+        let Some(open) = begun.as_ref().filter(|open| open.call == ended.call) else {
+            self.endless.extend(begun.map(|open| (tid, open)));
             chunk.batch.counts.orphans += 1;
             chunk.lose_at(LossKind::OrphanResumed, file, line, text);
             return;

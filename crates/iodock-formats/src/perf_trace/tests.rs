@@ -3,27 +3,36 @@
 use super::line::{is_known, read, Body};
 use super::*;
 use iodock_event::constants::{CLONE_THREAD, O_CREAT, O_RDWR};
-use iodock_event::{Batch, LossKind, Outcome, Phase, RawCall, Record, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET};
+use iodock_event::{
+    Batch, LossKind, Outcome, Phase, RawCall, Record, TaskEnd, AT_FDCWD, UNKNOWN, UNSHOWN_OFFSET,
+};
 
-fn open(text: &str) -> Result<Box<dyn LogSource>, SourceError> {
+fn open(text: &str, chunk_size: usize) -> Result<Box<dyn LogSource>, SourceError> {
     let bytes = std::io::Cursor::new(text.as_bytes().to_vec());
     let input = Input::from_reader(Box::new(bytes), "perf.log", None)?;
-    PerfTrace.open(input, &ReadOptions { workers: 0, ..ReadOptions::default() })
+    PerfTrace.open(input, &ReadOptions { workers: 0, chunk_size, ..ReadOptions::default() })
 }
 
-/// All batches, each with its records.
-fn batches(text: &str) -> Vec<Batch> {
-    let mut source = open(text).unwrap();
-    let mut all = Vec::new();
+/// All batches as one.
+fn whole(text: &str) -> Batch {
+    in_chunks(text, ReadOptions::default().chunk_size)
+}
+
+fn in_chunks(text: &str, chunk_size: usize) -> Batch {
+    let mut source = open(text, chunk_size).unwrap();
+    let mut all = Batch::default();
     while let Some(batch) = source.next_batch().unwrap() {
-        all.push(batch);
+        batch.records.iter().for_each(|&record| all.push_copy(record, &batch));
+        all.forks.extend(&batch.forks);
+        all.counts.add(&batch.counts);
+        all.losses.merge(&batch.losses);
     }
     all
 }
 
 /// The only call of a log of one line.
 fn one(line: &str) -> (RawCall, Batch) {
-    let batch = batches(&format!("{line}\n")).remove(0);
+    let batch = whole(&format!("{line}\n"));
     let Some(Record::Call(raw)) = batch.records.first().copied() else { panic!("no call: {line}") };
     (raw, batch)
 }
@@ -63,8 +72,8 @@ fn a_wrapped_duration_is_unknown_and_counted() {
         assert_eq!((batch.counts.timed, batch.counts.untimed), (0, 1));
     }
     let time = "999999999999999.999 ( 0.001 ms): a/5 read(fd: 3, count: 10) = 10\n";
-    let all = batches(&format!("     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n{time}"));
-    assert_eq!(all[0].losses.count(LossKind::UnreadableLines), 1);
+    let all = whole(&format!("     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n{time}"));
+    assert_eq!(all.losses.count(LossKind::UnreadableLines), 1);
 }
 
 #[test]
@@ -115,19 +124,65 @@ fn calls_in_two_lines() {
     let text = "     1.000 (         ): a/5 read(fd: 3, buf: 0x7f, count: 10)         ...\n\
                      1.100 ( 0.001 ms): a/6 close(fd: 9)          = 0\n\
                      1.000 ( 0.500 ms): a/5  ... [continued]: read())          = 7\n";
-    let all = batches(text);
-    let calls: Vec<RawCall> = all.iter().flat_map(|batch| &batch.records).filter_map(as_call).collect();
+    let calls: Vec<RawCall> = whole(text).records.iter().filter_map(as_call).collect();
     assert_eq!(
         calls.iter().map(|raw| raw.phase).collect::<Vec<_>>(),
         [Phase::Enter, Phase::Whole, Phase::Exit]
     );
     assert_eq!((calls[2].fd, calls[2].requested, calls[2].result), (3, 10, 7));
     assert_eq!((calls[2].start, calls[2].duration), (1_000_000, 500_000));
-    let lost = |text: &str, kind| batches(text).iter().map(|batch| batch.losses.count(kind)).sum::<u64>();
+    let lost = |text: &str, kind| whole(text).losses.count(kind);
     assert_eq!(lost(text, LossKind::OrphanResumed), 0);
     let end = text.lines().last().unwrap();
     assert_eq!(lost(end, LossKind::OrphanResumed), 1);
     assert_eq!(lost(text.lines().next().unwrap(), LossKind::UnfinishedAtEnd), 1);
+}
+
+#[test]
+fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
+    let text = "     2.000 ( 1.000 ms): a/5 wait4(upid: 6)          = 6\n\
+                     3.100 ( 0.100 ms): a/5 write(fd: 5, buf: 0x7f, count: 6)          = 6\n\
+                         ? (         ): a/6  ... [continued]: clone())          = 0\n\
+                     2.500 ( 0.100 ms): a/6 write(fd: 5, buf: 0x7f, count: 5)          = 5\n\
+                     2.700 (         ): a/6 exit_group(error_code: 3)          = ?\n";
+    let far = "   900.000 ( 1.000 ms): a/5 openat(dfd: CWD, filename: \"/a\", flags: RDWR|CREAT) = 3</a>\n";
+    for chunk_size in [1, 100, 250, 1 << 20] {
+        let all = in_chunks(&format!("{text}{far}{far}"), chunk_size);
+        let done: Vec<(u32, i64)> =
+            all.records.iter().filter_map(as_call).map(|raw| (raw.tid, raw.result)).collect();
+        assert_eq!(done[..4], [(6, 5), (6, UNKNOWN), (5, 6), (5, 6)], "{chunk_size}");
+        assert!(matches!(all.records[2], Record::End(TaskEnd { tid: 6, exit_code: Some(3), .. })));
+        let opened = all.records.iter().filter_map(as_call).last().unwrap();
+        assert_eq!((all.text(opened.path), all.text(opened.result_text)), (&b"/a"[..], &b"/a"[..]));
+    }
+}
+
+#[test]
+fn of_many_calls_at_once_the_oldest_come_first() {
+    let line = |at: u32, tid: u32| format!("{at:>6}.000 ( 0.001 ms): a/{tid} close(fd: 3) = 0\n");
+    let text: String = (0..9000).map(|n| line(100 + n % 2, n)).collect();
+    let all = in_chunks(&text, 4000);
+    assert_eq!(all.records.len(), 9000);
+    let times: Vec<i64> = all.records.iter().filter_map(as_call).map(|raw| raw.start).collect();
+    assert!(times[times.len() - 4000..].is_sorted());
+}
+
+#[test]
+fn a_call_whose_end_perf_dropped_is_kept_and_counted() {
+    let begun = "     1.000 (         ): a/5 write(fd: 3, buf: 0x7f, count: 10)         ...\n";
+    let next = "     2.000 (         ): a/5 read(fd: 3, buf: 0x7f, count: 10)         ...\n";
+    let end = "     2.000 ( 0.500 ms): a/5  ... [continued]: read())          = 7\n";
+    let other = "     2.000 ( 0.500 ms): a/5  ... [continued]: close())          = 0\n";
+    for (text, orphans) in [(format!("{begun}{next}{end}"), 0), (format!("{begun}{other}"), 1)] {
+        let all = whole(&text);
+        let calls: Vec<RawCall> = all.records.iter().filter_map(as_call).collect();
+        let endless = calls.iter().find(|raw| raw.phase == Phase::Exit && raw.requested == 10).unwrap();
+        assert_eq!((endless.start, endless.result), (1_000_000, UNKNOWN));
+        assert_eq!(endless.call.name(), "write");
+        assert_eq!(all.losses.count(LossKind::DroppedRecords), 1);
+        assert_eq!(all.losses.count(LossKind::OrphanResumed), orphans);
+        assert_eq!(all.losses.count(LossKind::UnfinishedAtEnd), 0);
+    }
 }
 
 fn as_call(record: &Record) -> Option<RawCall> {
@@ -144,7 +199,7 @@ fn a_forks_return_in_the_child_is_no_call() {
                      1.200 ( 0.001 ms): a/6 rseq(rseq: 0x7f)     = 0\n\
                      2.000 ( 0.100 ms): a/5 clone3(uargs: 0x7f, size: 88)    = 7\n\
                      2.200 ( 0.001 ms): a/7 dup2(oldfd: 8, newfd: 1)     = 1\n";
-    let batch = batches(text).remove(0);
+    let batch = whole(text);
     assert_eq!(batch.records.len(), 4);
     let flags: Vec<bool> = batch.forks.iter().map(|fork| fork.flags & CLONE_THREAD != 0).collect();
     assert_eq!(flags, [true, false]);
@@ -195,19 +250,17 @@ fn what_is_no_call() {
     ] {
         assert!(matches!(read(event.as_bytes()), Some((_, Body::Event))), "{event}");
     }
-    let dropped = batches("     1.000 ( 0.001 ms): a/6 close(fd: 9)          = 0\nLOST 12 events!\nword\n");
-    assert_eq!(dropped[0].losses.count(LossKind::DroppedRecords), 12);
-    assert_eq!(dropped[0].losses.count(LossKind::UnreadableLines), 1);
+    let dropped = whole("     1.000 ( 0.001 ms): a/6 close(fd: 9)          = 0\nLOST 12 events!\nword\n");
+    assert_eq!(dropped.losses.count(LossKind::DroppedRecords), 12);
+    assert_eq!(dropped.losses.count(LossKind::UnreadableLines), 1);
 }
 
 #[test]
 fn calls_without_a_result_are_damaged() {
     let lost = |text: &str| {
         let good = "     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n";
-        let batches = batches(&format!("{good}{text}\n"));
-        let calls = batches.iter().map(|batch| batch.records.len()).sum::<usize>() - 1;
-        let lost: u64 = batches.iter().map(|batch| batch.losses.count(LossKind::UnreadableLines)).sum();
-        (calls, lost)
+        let batch = whole(&format!("{good}{text}\n"));
+        (batch.records.len() - 1, batch.losses.count(LossKind::UnreadableLines))
     };
     for end in ["", " 10", " # 10", " = 1x", " = 40y6", " = 1O", " = rdwr"] {
         assert_eq!(
@@ -238,7 +291,7 @@ fn calls_without_a_result_are_damaged() {
 #[test]
 fn names_that_are_damaged_hide_arguments() {
     let good = "     0.100 ( 0.001 ms): a/5 close(fd: 3) = 0\n";
-    let read = |line: &str| batches(&format!("{good}     0.200 ( 0.001 ms): a/5 {line}\n")).remove(0);
+    let read = |line: &str| whole(&format!("{good}     0.200 ( 0.001 ms): a/5 {line}\n"));
     for line in ["write(fe: 3, buf: 0x7f, count: 10) = 10", "write(fd: 3, buf: 0x7f, cgunt: 10) = 10"] {
         let batch = read(line);
         assert_eq!((batch.records.len(), batch.losses.count(LossKind::UnreadableLines)), (1, 1), "{line}");
@@ -266,7 +319,7 @@ fn names_that_are_damaged_hide_arguments() {
 #[test]
 fn only_the_summary() {
     let text = "\n Summary of events:\n\n cat (1234), 146 events, 96.1%\n";
-    let error = open(text).err().unwrap();
+    let error = open(text, 1 << 20).err().unwrap();
     assert!(error.message.contains("summary of perf trace -s"), "{error}");
     assert!(PerfTrace.confidence(&Head { bytes: text.as_bytes(), file: "x" }) >= 60);
 }
@@ -276,9 +329,9 @@ fn damaged_lines_are_counted() {
     let line = "     0.100 ( 0.001 ms): a/5 openat(dfd: CWD, filename: \"/etc/a\", flags: RDWR|CREAT) = 3";
     for end in 1..line.len() {
         let text = format!("{line}\n{}\n", &line[..end]);
-        let batches = batches(&text);
-        let lost: u64 = batches.iter().map(|batch| batch.losses.count(LossKind::UnreadableLines)).sum();
-        let calls = batches.iter().flat_map(|batch| &batch.records).count();
+        let batch = whole(&text);
+        let lost = batch.losses.count(LossKind::UnreadableLines);
+        let calls = batch.records.len();
         assert!(lost == 1 || calls == 2 || line[..end].trim().is_empty() || end < 21, "{}", &line[..end]);
     }
 }

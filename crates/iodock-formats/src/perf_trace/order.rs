@@ -1,0 +1,68 @@
+//! Puts records in the order in which calls end: perf reads the buffer of one CPU after the other.
+
+use iodock_event::{Batch, RawCall, Record, UNKNOWN};
+use rustc_hash::FxHashMap;
+
+/// ns by which a line may stand too late: perf looks at all buffers at least ten times a second.
+const WINDOW: i64 = 200_000_000;
+/// Records that are held back at most: one buffer holds about as many (512 KiB, 130 bytes a call).
+const HELD: usize = 4096;
+
+/// Carries the newest records of a chunk over to the next one.
+#[derive(Default)]
+pub struct Sorter {
+    held: Batch,
+    /// When each held record ended, ns.
+    times: Vec<i64>,
+    latest: i64,
+    latest_of_thread: FxHashMap<u32, i64>,
+}
+
+impl Sorter {
+    /// Sorts the batch with what was held back; `last` holds nothing back.
+    pub fn sort(&mut self, batch: &mut Batch, last: bool) {
+        let mut times = std::mem::take(&mut self.times);
+        let fresh = std::mem::take(&mut batch.records);
+        for &record in &self.held.records {
+            batch.push_copy(record, &self.held);
+        }
+        self.held.clear();
+        times.extend(fresh.iter().map(|record| self.time_of(record)));
+        batch.records.extend(fresh);
+
+        let mut order: Vec<usize> = (0..times.len()).collect();
+        order.sort_by_key(|&index| times[index]);
+        let until = self.latest.saturating_sub(WINDOW);
+        let settled = if last { order.len() } else { order.partition_point(|&index| times[index] < until) };
+        let (out, held) = order.split_at(settled.max(order.len().saturating_sub(HELD)));
+        for &index in held {
+            self.held.push_copy(batch.records[index], batch);
+        }
+        self.times = held.iter().map(|&index| times[index]).collect();
+        batch.records = out.iter().map(|&index| batch.records[index]).collect();
+    }
+
+    /// When the call ended; where that is not shown, when the thread's line before it did.
+    fn time_of(&mut self, record: &Record) -> i64 {
+        let (tid, time) = match record {
+            Record::Call(raw) => (raw.tid, end_of(raw)),
+            Record::End(end) => (end.tid, end.time),
+            _ => return self.latest,
+        };
+        let time = match time {
+            UNKNOWN => self.latest_of_thread.get(&tid).copied().unwrap_or(self.latest),
+            time => time,
+        };
+        self.latest_of_thread.insert(tid, time);
+        self.latest = self.latest.max(time);
+        time
+    }
+}
+
+/// When the call ended, or began where its end is not shown.
+fn end_of(raw: &RawCall) -> i64 {
+    match raw.end_time() {
+        UNKNOWN => raw.start,
+        end => end,
+    }
+}
