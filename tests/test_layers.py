@@ -38,11 +38,12 @@ LEVELS = {
     "reference": 6,
     "comparison": 7,
     "views": 8,
-    "run": 9,
+    "results": 9,
     "bundle": 9,
-    "cli": 10,
-    "__init__": 11,
-    "__main__": 11,
+    "run": 10,
+    "cli": 11,
+    "__init__": 12,
+    "__main__": 12,
 }
 """A room may import rooms of a lower level, and itself."""
 EXCEPTIONS = {

@@ -28,8 +28,7 @@ def test_notebooks_get_rows_and_a_chart(mixed_path: Path) -> None:
     with iodock.open(mixed_path) as run:
         shown = run.show("summary")
         assert "<table>" in shown._repr_html_() and "title=" in shown._repr_html_()
-        bundle = shown._repr_mimebundle_()
-        assert any("vegalite" in name for name in bundle) and "<table>" in bundle["text/html"]
+        assert "<img" in shown._repr_html_()
         assert shown.chart("count").to_dict()["$schema"]
 
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from iodock.errors import IodockError, QueryError, RequestError, StoreError
+from iodock.errors import IodockError, MissingPackage, QueryError, RequestError, StoreError
 
 # As typing's, whose import takes as long as Python's own start: part of what recording a program costs.
 TYPE_CHECKING = False
@@ -15,16 +15,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from iodock.run import Result, Run, open
+    from iodock.results import Chart, Findings, Result
+    from iodock.run import Run, open
 
-__all__ = ["IodockError", "QueryError", "RequestError", "Result", "Run", "StoreError", "open"]
+__all__ = [
+    "Chart",
+    "Findings",
+    "IodockError",
+    "MissingPackage",
+    "QueryError",
+    "RequestError",
+    "Result",
+    "Run",
+    "StoreError",
+    "open",
+]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
     # The engine takes a while to load, and `iodock --help` does not need it.
-    if name in ("Result", "Run", "open"):
+    if name in ("Run", "open"):
         from iodock import run
 
         return getattr(run, name)
+    if name in ("Chart", "Findings", "Result"):
+        from iodock import results
+
+        return getattr(results, name)
     raise AttributeError(f"module 'iodock' has no attribute {name!r}")

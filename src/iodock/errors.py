@@ -15,6 +15,9 @@ class IodockError(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            # In Python nobody prints hints but the traceback.
+            self.add_note(f"hint: {hint}")
 
 
 class StoreError(IodockError):
@@ -33,6 +36,14 @@ class RequestError(IodockError):
 
 class QueryError(IodockError):
     """SQL that the engine refuses."""
+
+
+class MissingPackage(IodockError, ImportError):
+    """A Python package that iodock does not need itself, and the caller's wish does."""
+
+    def _render_traceback_(self) -> list[str]:
+        # What IPython shows in place of the way through iodock, which mends nothing.
+        return [f"{type(self).__name__}: {self}", *([f"hint: {self.hint}"] if self.hint else [])]
 
 
 def meant(name: str, known: Iterable[str], otherwise: str) -> str:

@@ -169,7 +169,7 @@ class Verdict:
     """What must be known first: that the program failed, what the tracer took."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diagnosis:
     """Everything that `iodock diagnose` says, findings by what mending them brings and notes last."""
 
@@ -233,6 +233,10 @@ class Diagnosis:
 
         self.with_texts(note, self.store)
         return found
+
+    def __repr__(self) -> str:
+        names = ", ".join(f"{one.rule} {one.severity.value}" for one in self.findings) or "nothing found"
+        return f"<iodock diagnosis of {self.store}: {names}>"
 
     @property
     def worth_changing(self) -> tuple[Finding, ...]:

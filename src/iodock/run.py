@@ -1,4 +1,4 @@
-"""A store as a Python caller meets it: questions in, Arrow out, and a chart in a notebook."""
+"""A store as a Python caller meets it: questions in, tables out, and charts in a notebook."""
 
 from __future__ import annotations
 
@@ -7,91 +7,21 @@ import json
 import os
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from iodock import analyses
 from iodock.analyses.base import request
-from iodock.answer import Answer, Column, Loss, Totals
+from iodock.answer import Loss
 from iodock.diagnosis import diagnose
+from iodock.errors import RequestError
 from iodock.findings import Diagnosis
+from iodock.language import LANGUAGES, chosen, language_in
 from iodock.relations.profile import Profile, tables_in
+from iodock.results import Findings, Result
 from iodock.settings import Settings
 from iodock.store import Store
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-
-
-class Result:
-    """What `show` gives: the answer's table with its meaning. Turns itself into Arrow, pandas or polars, and
-    in a notebook into a chart above the first rows."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Name, type, unit, role and meaning of each column."""
-        return self.answer.columns
-
-    @property
-    def totals(self) -> Totals | None:
-        """What a top list left out, and what it adds up to."""
-        return self.answer.totals
-
-    @property
-    def losses(self) -> tuple[Loss, ...]:
-        """What could not be read or known, with its cure."""
-        return self.answer.losses
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What must be said beside the numbers."""
-        return self.answer.notes
-
-    def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
-        return self.answer.table
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas data frame; pandas must be installed."""
-        return self.answer.table.to_pandas()
-
-    def to_polars(self) -> polars.DataFrame:
-        """The rows as a polars data frame; polars must be installed."""
-        import polars
-
-        frame = polars.from_arrow(self.answer.table)
-        assert isinstance(frame, polars.DataFrame)
-        return frame
-
-    def chart(self, name: str | None = None) -> Any:
-        """An altair chart: the analysis's first, or the one of that name."""
-        from iodock.views.charts import render_chart
-
-        return render_chart(self.answer, name)
-
-    def __len__(self) -> int:
-        return int(self.answer.table.num_rows)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self.answer.table.__arrow_c_stream__(requested_schema)
-
-    def __repr__(self) -> str:
-        return f"<iodock {self.answer.analysis}: {len(self):,} rows, {len(self.columns)} columns>"
-
-    def _repr_html_(self) -> str:
-        from iodock.views.notebook import html
-
-        return html(self.answer)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Mapping[str, Any]:
-        from iodock.views.notebook import mimebundle
-
-        return mimebundle(self.answer)
 
 
 class Run:
@@ -111,6 +41,14 @@ class Run:
         """What is wrong, what it costs and what to change, as data. SETTINGS: the site's, from
         `iodock.settings.load`. Raises RequestError, StoreError and QueryError."""
         return diagnose(self.store, settings)
+
+    def findings(self, language: str | None = None, settings: Settings | None = None) -> Findings:
+        """What is worth changing, as `iodock diagnose` says it: in a notebook a table, in a terminal text.
+        LANGUAGE: `en` or `ja`; default: that of the locale. Else as `diagnose`."""
+        code = chosen(language)
+        if code not in LANGUAGES:
+            raise RequestError(f"no texts in {code}", f"languages: {', '.join(LANGUAGES)}")
+        return Findings(self.diagnose(settings), language_in(code))
 
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:
         """The answer to SQL over the store's tables (docs/explanation/store.md), its views

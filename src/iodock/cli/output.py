@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from iodock.bounded.whole import whole_file
 from iodock.errors import IodockError, RequestError
 
 DATA_FORMATS = ("table", "csv", "json", "parquet")
@@ -41,27 +42,8 @@ def destination(output: str | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = Path(output)
-    if path.exists() and not path.is_file():
-        # A pipe or a device: written as it is.
-        with path.open("wb") as out:
-            yield out
-        return
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as out:
-            yield out
-        part.replace(path)
-    except FileNotFoundError as error:
-        raise IodockError(f"{output}: no such folder", f"mkdir -p {path.parent}") from error
-    except OSError as error:
-        # Of another file, it says by itself which.
-        if error.errno is None or error.filename not in (None, str(part)):
-            raise
-        raise IodockError(f"{output}: can't be written: {error.strerror}", _ELSEWHERE) from error
-    finally:
-        with suppress(OSError):
-            part.unlink()
+    with whole_file(Path(output), _ELSEWHERE) as out:
+        yield out
 
 
 def check_folder(output: str | None) -> None:

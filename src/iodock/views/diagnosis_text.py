@@ -28,11 +28,12 @@ def diagnosis_text(diagnosis: Diagnosis, text: Language, on_terminal: bool) -> s
 
     from rich.console import Console
 
-    shape = Console()
+    shape = Console(force_jupyter=False)
     styled = on_terminal and shape.is_terminal
     into = StringIO()
     width = shape.width if styled else FILE_WIDTH
-    console = Console(file=into, width=width, force_terminal=styled, highlight=False)
+    # In a notebook rich would show the lines itself.
+    console = Console(file=into, width=width, force_terminal=styled, force_jupyter=False, highlight=False)
     print_diagnosis(diagnosis, console, text)
     # A wrapped and indented line is filled up with blanks.
     return "".join(f"{line.rstrip()}\n" for line in into.getvalue().splitlines())

@@ -1,52 +1,108 @@
-"""An answer in a notebook: its chart above its first rows."""
+"""Answers and diagnoses as a notebook shows them: HTML without script, style sheet or network."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from html import escape
-from typing import Any
+import base64
 
-from iodock.answer import Answer
+from iodock.answer import Answer, Column
+from iodock.findings import Diagnosis, Finding, Severity
+from iodock.language import N_, Language, language_in
 from iodock.views.charts.words import visible
+from iodock.views.diagnosis_text import advice_text
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say
+from iodock.views.losses import loss_lines
+from iodock.views.report.markup import Markup, file_name, join, tag
+from iodock.views.table import first_columns
 
 FIRST_ROWS = 20
+_MOST_FILES = 3
+# Notebooks align cells to the right.
+_CELL = "text-align: left; vertical-align: top; white-space: normal"
+_SEVERE = {Severity.HIGH: "#b3261e", Severity.MEDIUM: "#8a5a00", Severity.LOW: "#4d6273"}
+"""Colours behind white letters: seen on a light page and on a dark one."""
 
 
-def html(answer: Answer) -> str:
-    """The first rows as an HTML table, with each column's meaning as its tooltip."""
-    heads = "".join(
-        f'<th title="{escape(column.doc)}">{escape(visible(column.name))}</th>' for column in answer.columns
-    )
-    rows = answer.table.slice(0, FIRST_ROWS).to_pylist()
-    names = [column.name for column in answer.columns]
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_cell(row[name])}</td>" for name in names) + "</tr>" for row in rows
-    )
+def answer_html(answer: Answer, picture: bytes | None = None) -> str:
+    """The picture (SVG) if there is one, above the first rows; each column's meaning is its tooltip."""
+    shown = first_columns(answer, FIRST_ROWS)
+    heads = [
+        tag("th", one.heading, title=_meaning(one.column), style=None if one.right else _CELL)
+        for one in shown
+    ]
+    rows = [
+        tag("tr", *(tag("td", one.cells[row], style=None if one.right else _CELL) for one in shown))
+        for row in range(min(FIRST_ROWS, answer.table.num_rows))
+    ]
     more = answer.table.num_rows - len(rows)
-    below = f"<p>and {more:,} more rows</p>" if more > 0 else ""
-    remarks = [*answer.notes, *(f"{loss.name} ({loss.count:,}): {loss.cure}" for loss in answer.losses)]
-    notes = "".join(f"<p>{escape(visible(remark))}</p>" for remark in remarks)
-    return (
-        f"<table><caption>{escape(visible(answer.title))}</caption><thead><tr>{heads}</tr></thead>"
-        f"<tbody>{body}</tbody></table>{below}{notes}"
+    losses = ((loss.name, loss.count, loss.cure) for loss in answer.losses)
+    return join(
+        _image(picture, answer.title) if picture else None,
+        tag(
+            "table",
+            tag("caption", visible(answer.title)),
+            tag("thead", tag("tr", *heads)),
+            tag("tbody", *rows),
+        ),
+        tag("p", f"and {more:,} more rows") if more > 0 else None,
+        *(tag("p", note) for note in answer.notes),
+        *(tag("p", line) for line in loss_lines(losses, language_in("en"))),
     )
 
 
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    return escape(visible(value if isinstance(value, str) else str(value)))
+def _meaning(column: Column) -> str:
+    return f"{column.doc} [{column.unit}]" if column.unit else column.doc
 
 
-def mimebundle(answer: Answer) -> Mapping[str, Any]:
-    """The chart, where the notebook can draw it, else the rows."""
-    from iodock.views.charts import render_chart
+def _image(picture: bytes, title: str) -> Markup:
+    # As an image nothing in it can run, and the page's own style does not reach it.
+    coded = base64.b64encode(picture).decode()
+    return tag("img", src=f"data:image/svg+xml;base64,{coded}", alt=title, style="max-width: 100%")
 
-    specification = render_chart(answer).to_dict()
-    # The version of the drawing language is in the address of its schema: .../vega-lite/v6.1.0.json.
-    version = specification["$schema"].rsplit("/v", 1)[-1].split(".")[0]
-    return {
-        f"application/vnd.vegalite.v{version}+json": specification,
-        "text/html": html(answer),
-        "text/plain": answer.title,
-    }
+
+def diagnosis_html(diagnosis: Diagnosis, text: Language) -> str:
+    """The headline, a row for each finding worth changing, then the notes, losses and what to do next."""
+    worth = diagnosis.worth_changing
+    notes = [one for one in diagnosis.findings if one.severity is Severity.NOTE]
+    return join(
+        tag("p", tag("b", " ".join(headline(diagnosis.verdict, text)))),
+        _table(worth, text) if worth else None,
+        _notes(notes, text) if notes else None,
+        *(tag("p", say(remark, text)) for remark in diagnosis.remarks),
+        *(tag("p", line) for line in loss_lines(diagnosis.losses, text)),
+        tag("p", say(diagnosis.next_step, text)),
+    )
+
+
+def _table(findings: tuple[Finding, ...], text: Language) -> Markup:
+    names = (N_("Finding"), N_("Saves"), N_("Files"), N_("What to change"))
+    heads = [tag("th", text.gettext(name), style=_CELL) for name in ("", *names)]
+    return tag(
+        "table",
+        tag("thead", tag("tr", *heads)),
+        tag("tbody", *(_row(one, text) for one in findings)),
+    )
+
+
+def _row(finding: Finding, text: Language) -> Markup:
+    severity = tag(
+        "span",
+        text.gettext(SEVERITIES[finding.severity]),
+        style=f"background: {_SEVERE[finding.severity]}; color: #fff; padding: 0 0.4em; white-space: nowrap",
+    )
+    title = tag("div", tag("b", say(finding.title, text)), " ", tag("code", finding.rule))
+    what = join(title, say(finding.message, text))
+    advice = [tag("div", advice_text(one, text).removeprefix("-> ")) for one in finding.advice]
+    parts = (severity, what, gain_text(finding, text), _files(finding, text), join(*advice))
+    return tag("tr", *(tag("td", part, style=_CELL) for part in parts))
+
+
+def _files(finding: Finding, text: Language) -> Markup:
+    names = [tag("div", file_name(name)) for name in finding.files[:_MOST_FILES]]
+    more = finding.file_count - len(names)
+    said = text.ngettext("and {n} more", "and {n} more", more)
+    return join(*names, tag("div", said) if names and more > 0 else None)
+
+
+def _notes(notes: list[Finding], text: Language) -> Markup:
+    items = [tag("li", f"{say(one.title, text)}: {say(one.message, text)}") for one in notes]
+    return tag("details", tag("summary", text.gettext(N_("Notes"))), tag("ul", *items))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -105,6 +105,19 @@ def render(
     lines += _below(answer, rows.num_rows)
     lines += _left_out(telling, kept, width or WIDTH_WITHOUT_TERMINAL)
     return "\n".join(lines) + "\n"
+
+
+def first_columns(answer: Answer, most: int) -> list[Shown]:
+    """The first MOST rows with human units, under the columns' own names: for who goes on with the table in
+    Python."""
+    rows = answer.table.slice(0, most)
+    return [replace(_shown(one, rows, answer, ()), heading=visible(one.name)) for one in answer.columns]
+
+
+def first_lines(answer: Answer, most: int, width: int) -> list[str]:
+    """`first_columns` as lines of a table, as many as fit into WIDTH cells. Empty without rows."""
+    telling = [one for one in first_columns(answer, most) if _says_something(one)]
+    return list(_lines(_fitting(telling, width), 0, False)) if answer.table.num_rows else []
 
 
 def terminal_width() -> int | None:

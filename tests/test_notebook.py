@@ -1,0 +1,214 @@
+"""What Python and notebooks get: times as times, findings with their sentences, charts without network."""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import iodock
+from iodock.answer import Answer, Clock, Column
+from iodock.language import LANGUAGES, language_in
+from iodock.run import Run
+from iodock.views import frames
+from iodock.views.diagnosis_text import diagnosis_text
+from iodock.views.finding_rows import COLUMNS
+from made_up import START
+from metadata_log import Trace
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run that opens and closes one file again and again."""
+    trace = Trace()
+    for _ in range(2_000):
+        trace.open("/data/a<b>.log", took_us=200, flags="O_WRONLY|O_APPEND")
+        trace.write(1, took_us=100)
+        trace.close(took_us=100)
+        trace.pause(100)
+    return iodock.open(trace.imported(tmp_path_factory.mktemp("faulty")))
+
+
+def answer(clock: Clock, first_ts: int | None, **columns: list[object]) -> Answer:
+    meant = {
+        "ts": ("ns", "time"),
+        "dur": ("ns", "measure"),
+        "mean": ("ns", "measure"),
+        "took": ("s", "measure"),
+    }
+    return Answer(
+        analysis="made",
+        title="Made",
+        columns=tuple(Column(name, "int", *meant[name], "it") for name in columns),  # type: ignore[arg-type]
+        table=pa.table(columns),
+        clock=clock,
+        source={},
+        first_ts=first_ts,
+    )
+
+
+def test_times_of_a_run_with_dates_are_instants_and_durations() -> None:
+    table = frames.with_times(
+        answer("epoch", 5, ts=[5, None], dur=[7, None], mean=[1.6, None], took=[0.5, None])
+    )
+    duration = pa.duration("ns")
+    assert table.schema.types == [pa.timestamp("ns", "UTC"), duration, duration, duration]
+    assert [column.cast(pa.int64()).to_pylist() for column in table.columns] == [
+        [5, None],
+        [7, None],
+        [2, None],
+        [500_000_000, None],
+    ]
+
+
+@pytest.mark.parametrize("clock", ["day", "relative"])
+def test_instants_without_a_date_count_from_the_start(clock: Clock) -> None:
+    table = frames.with_times(answer(clock, 40, ts=[40, 47]))
+    assert table.schema.types == [pa.duration("ns")]
+    assert table["ts"].cast(pa.int64()).to_pylist() == [0, 7]
+
+
+def test_times_too_long_for_a_duration_stay_numbers() -> None:
+    table = frames.with_times(answer("relative", None, took=[1e300], mean=[float("nan")]))
+    assert table.schema.types == [pa.float64(), pa.duration("ns")] and table["mean"].null_count == 1
+
+
+def test_arrow_keeps_numbers_unless_asked(mixed: Run) -> None:
+    shown = mixed.show("files")
+    assert shown.to_arrow()["total_time_ns"].type == pa.int64()
+    assert shown.to_arrow(durations=True)["total_time_ns"].type == pa.duration("ns")
+    assert shown.to_arrow(durations=True)["first_ts"].type == pa.timestamp("ns", "UTC")
+
+
+def test_pandas_gets_times(mixed: Run) -> None:
+    pandas = pytest.importorskip("pandas")
+    shown = mixed.show("accesses", kind="all")
+    frame, numbers = shown.to_pandas(), shown.to_pandas(durations=False)
+    assert str(frame["dur"].dtype) == "timedelta64[ns]" and frame["dur"].isna().any()
+    assert frame["ts"].min() >= pandas.Timestamp(START, tz="UTC")
+    assert numbers["ts"].tolist() == shown.to_arrow()["ts"].to_pylist()
+    # No float between, which would lose the last digits.
+    assert [None if one is pandas.NA else one for one in numbers["end_ts"].tolist()] == shown.to_arrow()[
+        "end_ts"
+    ].to_pylist()
+
+
+def test_polars_gets_times(mixed: Run) -> None:
+    polars = pytest.importorskip("polars")
+    shown = mixed.show("summary")
+    assert shown.to_polars()["total_time_ns"].dtype == polars.Duration("ns")
+    assert shown.to_polars(durations=False)["total_time_ns"].dtype == polars.Int64
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_missing_package_says_what_to_install(
+    name: str, mixed: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError) as missing:
+        getattr(mixed.show(), f"to_{name}")()
+    assert isinstance(missing.value, iodock.MissingPackage)
+    assert missing.value._render_traceback_() == [
+        f"MissingPackage: to_{name}() needs the Python package {name}",
+        f"hint: pip install {name}",
+    ]
+
+
+def test_a_traceback_has_the_hint(mixed: Run) -> None:
+    with pytest.raises(iodock.RequestError) as mistake:
+        mixed.show("file")
+    assert mistake.value.__notes__ == ["hint: did you mean files"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_findings_say_what_the_command_line_says(faulty: Run, language: str) -> None:
+    found = faulty.findings(language)
+    said = diagnosis_text(faulty.diagnose(), language_in(language), on_terminal=False)
+    assert f"{found!r}\n" == said
+    (row,) = [row for row in found if row["rule"] == "open-close-loop"]
+    joined = "".join(said.split())
+    for text in (row["title"], row["message"], row["saves"], *row["advice"]):
+        assert "{" not in text and "".join(text.split()) in joined
+    assert 0 < row["saves_low_seconds"] <= row["saves_high_seconds"] < row["run_seconds"]
+    assert row["files"] == ["/data/a<b>.log"] and found[0]["severity"] == "high"
+    assert found.to_arrow().column_names == [one.name for one in COLUMNS]
+    assert all(one.doc for one in COLUMNS)
+
+
+def test_findings_in_a_notebook_are_a_table(faulty: Run) -> None:
+    html = faulty.findings("en")._repr_html_()
+    assert html.startswith("<p><b>") and "<table>" in html and "/data/a&lt;b&gt;.log" in html
+    assert "<script" not in html and "http" not in html
+    assert "改善点" in faulty.findings("ja")._repr_html_()
+
+
+def test_findings_know_their_languages(mixed: Run) -> None:
+    with pytest.raises(iodock.RequestError, match="no texts in fr"):
+        mixed.findings("fr")
+
+
+def test_a_diagnosis_is_short_where_it_is_looked_at(faulty: Run) -> None:
+    assert repr(faulty.diagnose()).startswith("<iodock diagnosis of ")
+    assert "open-close-loop high" in repr(faulty.diagnose())
+
+
+def test_an_answer_in_a_notebook_is_a_picture_above_its_rows(mixed: Run) -> None:
+    shown = mixed.show("summary", top=3)
+    html = shown._repr_html_()
+    coded = re.search('src="data:image/svg[+]xml;base64,([^"]+)"', html)
+    assert coded and base64.b64decode(coded[1]) == shown.chart().svg
+    assert html.index("<img") < html.index("<table>") and "title=" in html
+    # No address from which anything is loaded.
+    assert not re.search("<script|src=.http|url[(]http", html + shown.chart().svg.decode())
+
+
+def test_an_answer_in_a_terminal_is_its_rows(mixed: Run) -> None:
+    shown = mixed.show("accesses", kind="all")
+    first, head, *rows = repr(shown).split("\n")
+    assert first.startswith("<iodock accesses: ") and "file" in head.split()
+    assert len(rows) == 21 and rows[-1] == f"and {len(shown) - 20:,} more rows"
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf", "html"])
+def test_charts_are_those_of_the_command_line(ending: str, mixed: Run, tmp_path: Path) -> None:
+    from iodock.cli.run import run as run_command
+
+    chart = mixed.show("summary").chart("count", width=300, only="failed")
+    assert chart.save(tmp_path / f"a.{ending}") == tmp_path / f"a.{ending}"
+    options = ["--chart", "count", "--width", "300", "--only", "failed", "-q"]
+    store, theirs = str(mixed.store.path), tmp_path / f"b.{ending}"
+    assert run_command(["show", "summary", store, *options, "-o", str(theirs)]) == 0
+    ours = (tmp_path / f"a.{ending}").read_bytes()
+    assert ours == theirs.read_bytes() or (ending == "pdf" and len(ours) == theirs.stat().st_size)
+
+
+def test_a_chart_shows_itself_as_svg(mixed: Run) -> None:
+    shown = mixed.show("timeline")
+    chart = shown.chart("calls")
+    assert chart._repr_svg_().startswith("<svg") and repr(chart) == "<iodock chart calls of timeline>"
+    assert shown.charts[0] == "throughput" and "calls" in shown.charts
+    assert chart.to_dict()["$schema"] and chart.altair is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("nothing", {}, "timeline has no chart 'nothing'"),
+        (None, {"colour": "red"}, "no such option of a chart: colour"),
+        (None, {"width": 3}, "chart width must be 40 to 8000"),
+    ],
+)
+def test_mistakes_about_charts(mixed: Run, name: str | None, options: dict[str, object], words: str) -> None:
+    with pytest.raises(iodock.RequestError, match=words):
+        mixed.show("timeline").chart(name, **options)
+
+
+def test_a_picture_needs_a_known_ending(mixed: Run, tmp_path: Path) -> None:
+    with pytest.raises(iodock.RequestError, match="no picture"):
+        mixed.show("timeline").chart().save(tmp_path / "a.bmp")
+    with pytest.raises(iodock.IodockError, match="no such folder"):
+        mixed.show("timeline").chart().save(tmp_path / "none" / "a.svg")
