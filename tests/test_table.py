@@ -5,10 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 import iodock
-from in_process import printed
+from in_process import printed, shown
+from iodock import analyses
 from iodock.capture import import_logs
+from iodock.errors import RequestError
 
 LOG = """\
 1 1700000000.000000 openat(AT_FDCWD, "/d/a", O_RDONLY) = 3 <0.000010>
@@ -24,6 +27,27 @@ def store(tmp_path: Path) -> Path:
     log.write_text(LOG)
     import_logs([str(log)], str(tmp_path / "s.iodock"))
     return tmp_path / "s.iodock"
+
+
+LONG = "/scratch/project/users/me/experiment/2026/output/data.bin"
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eight reads of a file with a long name, and a write."""
+    start = "7 1700000000.0"
+    lines = [f'{start}00000 openat(AT_FDCWD, "{LONG}", O_RDONLY) = 3 <0.000010>']
+    lines += [f"{start}{at}0000 read(3, ..., 4096) = 4096 <0.000{at}00>" for at in range(10, 90, 10)]
+    lines += [
+        f'{start}91000 openat(AT_FDCWD, "/data/short", O_WRONLY|O_CREAT, 0666) = 4 <0.000010>',
+        f"{start}92000 write(4, ..., 100) = 100 <0.000900>",
+        f'{start}93000 openat(AT_FDCWD, "/data/short/x", O_RDONLY) = -1 ENOTDIR (Not a directory) <0.00001>',
+        f"{start}94000 close(4) = 0 <0.000005>",
+    ]
+    folder = tmp_path_factory.mktemp("long")
+    (folder / "log").write_text("\n".join(lines) + "\n")
+    import_logs([str(folder / "log")], str(folder / "s.iodock"))
+    return folder / "s.iodock"
 
 
 def test_a_map_of_which_no_touch_is_known_has_no_share(store: Path) -> None:
@@ -42,6 +66,81 @@ def test_a_query_shows_the_columns_that_it_names(store: Path) -> None:
 def test_columns_that_do_not_fit_are_named(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     narrow = printed("show", "files", store)
-    assert "columns do not fit, " in narrow
+    assert "columns hidden (--wide): " in narrow
+    assert "hidden" not in printed("show", "files", store, "--wide")
     monkeypatch.setenv("COLUMNS", "300")
-    assert "not fit" not in printed("show", "files", store)
+    assert "hidden" not in printed("show", "files", store)
+
+
+KEPT = {
+    80: {
+        "accesses": "ts time tid call file offset bytes",
+        "summary": "call count failed time mean longest read written mean size",
+        "files": "file size count failed time read written",
+        "processes": "pid process pid how start count failed time read written",
+        "timeline": "ts read written read count write count read time count",
+    },
+    120: {
+        "accesses": "ts time pid tid call file offset requested errno bytes",
+        "files": "file kind size count failed opens time read written access pattern",
+    },
+}
+
+
+@pytest.mark.parametrize(("width", "analysis"), [(width, name) for width in KEPT for name in KEPT[width]])
+def test_least_important_columns_go_first(
+    long_run: Path, monkeypatch: pytest.MonkeyPatch, width: int, analysis: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = printed("show", analysis, long_run, "-q").splitlines()
+    assert all(cell_len(line) <= width for line in lines)
+    assert lines[1].split() == KEPT[width][analysis].split()
+
+
+def test_names_are_whole_and_no_column_is_hidden_in_a_file(
+    long_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    asked = printed("show", "accesses", long_run, "-q")
+    assert LONG in asked and "…" not in asked and "hidden" not in asked
+    assert "direction" in asked.splitlines()[1] and "2023-11-14 22:13:20" in asked
+    printed("show", "accesses", long_run, "-q", "-o", str(tmp_path / "table.txt"))
+    assert (tmp_path / "table.txt").read_text() == asked
+
+
+def test_the_day_stands_once(long_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    title, _, first = printed("show", "accesses", long_run, "-q").splitlines()[:3]
+    assert title == "Single calls, 2023-11-14" and first.startswith("22:13:20.000000 ")
+    assert printed("show", "summary", long_run, "-q").startswith("Calls on files with a path by call\n")
+
+
+def test_rows_by_any_column(long_run: Path) -> None:
+    longest = shown(long_run, "accesses", "--top", "2", "--sort", "dur")
+    assert [row["dur"] for row in longest["rows"]] == [900_000, 800_000]
+    assert longest["totals"]["text"] == "2 of 13 calls"
+    # By what stands above the column.
+    assert shown(long_run, "accesses", "--top", "2", "--sort", "time")["rows"] == longest["rows"]
+    by_name = shown(long_run, "files", "--sort", "file", "--top", "1")
+    assert [row["file"] for row in by_name["rows"]] == ["/data/short", "other"]
+    assert by_name["rows"][1]["count"] == 10
+    sizes = shown(long_run, "sizes", "--sort", "count", "--top", "1")
+    assert [row["count"] for row in sizes["rows"]] == [8] and sizes["totals"]["text"] == "1 of 2 rows"
+    folders = shown(long_run, "summary", "--by", "folder", "--sort", "read_bytes", "--top", "1")
+    assert folders["rows"][0]["read_bytes"] == 8 * 4096
+
+
+@pytest.mark.parametrize("analysis", [name for name in analyses.listed() if name != "cache"])
+def test_every_analysis_has_top_and_sort(long_run: Path, analysis: str) -> None:
+    columns = [column["name"] for column in shown(long_run, analysis)["columns"] if column["type"] != "map"]
+    rows = shown(long_run, analysis, "--sort", columns[-1], "--top", "1")["rows"]
+    assert [row[columns[0]] for row in rows[1:]] in ([], ["other"])
+    # Python has the same.
+    found = iodock.open(str(long_run)).show(analysis, sort=columns[-1], top=1)
+    assert found.to_arrow().to_pylist()[:1] == found.to_arrow().to_pylist()
+
+
+def test_a_column_that_is_not_there(long_run: Path) -> None:
+    with pytest.raises(RequestError) as refused:
+        iodock.open(str(long_run)).show("accesses", sort="durr")
+    assert refused.value.hint == "did you mean dur"

@@ -14,6 +14,11 @@ Role = Literal["key", "measure", "time", "detail"]
 """key: what rows are grouped by. measure: a number that may be drawn. time: where on the time axis.
 detail: anything else."""
 
+Importance = Literal["first", "usual", "last"]
+"""What a narrow table keeps. first: identity, time and bytes, which stay; last: what goes before all else."""
+
+_BY_ROLE: Mapping[Role, Importance] = {"key": "first", "measure": "usual", "time": "last", "detail": "last"}
+
 Clock = Literal["epoch", "day", "relative", "none"]
 """What a `ts` counts from: 1970, midnight, the start of the run, or nothing (no time in the source)."""
 
@@ -29,6 +34,13 @@ class Column:
     """`ns`, `bytes`, `1/s`, `bytes/s`, `calls`, ...; None for what has no unit."""
     role: Role
     doc: str
+    importance: Importance | None = None
+    """Where its role does not say it."""
+
+    @property
+    def place(self) -> int:
+        """Its turn where there is room for some columns only: 0 comes first."""
+        return ("first", "usual", "last").index(self.importance or _BY_ROLE[self.role])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from importlib.metadata import entry_points
 from typing import TypeVar
 
 from iodock.analyses.base import Analysis, Request
+from iodock.answer import Answer
 from iodock.errors import RequestError, meant
+from iodock.relations.ordering import ordered
 from iodock.store import Store
 
 Answered = TypeVar("Answered")
@@ -51,11 +53,24 @@ def find(name: str) -> Analysis:
     """The analysis of that name. Raises RequestError."""
     if name in {module.name for module in pkgutil.iter_modules(__path__)} - _NOT_ANALYSES:
         found: Analysis = import_module(f"{__name__}.{name}").ANALYSIS
-        return _of_calls(found)
+        return _of_calls(_in_order(found))
     for point in entry_points(group="iodock.analyses", name=name):
         loaded: Analysis = point.load()
-        return _of_calls(loaded)
+        return _of_calls(_in_order(loaded))
     raise RequestError(f"no such analysis: {name}", meant(name, listed(), f"analyses: {', '.join(listed())}"))
+
+
+def _in_order(analysis: Analysis) -> Analysis:
+    """The same; its rows come in the order asked for."""
+    if analysis.orders:
+        return analysis
+    has_top = any(option.name == "top" for option in analysis.options)
+
+    def run(store: Store, asked: Request) -> Answer:
+        options = {name: asked.options.get(name) for name in ("sort", "top") if name != "top" or not has_top}
+        return ordered(analysis.run(store, asked), options)
+
+    return replace(analysis, run=run)
 
 
 def _of_calls(analysis: Analysis) -> Analysis:

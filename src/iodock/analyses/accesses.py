@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-from iodock.analyses.base import Analysis, Request, Stream, answer, select
+import pyarrow as pa
+
+from iodock.analyses.base import Analysis, Option, Request, Stream, answer, select
 from iodock.answer import Answer, Column
+from iodock.relations.ordering import first_of, order_sql
 from iodock.relations.selection import Selection
 from iodock.store import Store
 
 COLUMNS = (
     Column(
-        "ts", "int", "ns", "time", "start, ns since the epoch or midnight; null where only the end is known"
+        "ts",
+        "int",
+        "ns",
+        "time",
+        "start, ns since the epoch or midnight; null where only the end is known",
+        importance="first",
     ),
-    Column("dur", "int", "ns", "measure", "time inside the call"),
-    Column("pid", "int", None, "key", "process id"),
-    Column("tid", "int", None, "key", "thread id"),
+    Column("dur", "int", "ns", "measure", "time inside the call", importance="first"),
+    Column("pid", "int", None, "key", "process id", importance="last"),
+    Column("tid", "int", None, "key", "thread id", importance="usual"),
     Column("call", "str", None, "key", "the system call"),
     Column("file", "str", None, "key", "the file's name; null for calls without a file"),
-    Column("side", "str", None, "key", "which end of a two-ended call: in, out, old, new; else null"),
-    Column("offset_bytes", "int", "bytes", "measure", "place in the file, where known"),
+    Column(
+        "side",
+        "str",
+        None,
+        "key",
+        "which end of a two-ended call: in, out, old, new; else null",
+        importance="last",
+    ),
+    Column("offset_bytes", "int", "bytes", "measure", "place in the file, where known", importance="first"),
     Column("requested_bytes", "int", "bytes", "measure", "bytes asked for"),
     Column("result", "int", None, "detail", "returned value; null for no result"),
-    Column("errno", "str", None, "key", "the error, if the call failed"),
+    Column("errno", "str", None, "key", "the error, if the call failed", importance="usual"),
     Column(
-        "bytes", "int", "bytes", "measure", "bytes transferred at this end; null if the call transfers none"
+        "bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes transferred at this end; null if the call transfers none",
+        importance="first",
     ),
-    Column("direction", "str", None, "key", "read or write, where bytes move"),
+    Column("direction", "str", None, "key", "read or write, where bytes move", importance="last"),
     Column("end_ts", "int", "ns", "time", "end of the call, where known"),
     Column(
-        "sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"
+        "sys_cpu_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "system CPU time, where the source has that (truss -E)",
+        importance="last",
     ),
 )
 
@@ -48,17 +73,34 @@ def rows_sql(selection: Selection) -> str:
 def run(store: Store, asked: Request) -> Answer:
     """All rows at once."""
     selection = select(store, asked.filters)
-    table = store.reader(rows_sql(selection)).read_all()
-    return answer("accesses", "Single calls", store, asked, table, COLUMNS, selection)
+    table = store.reader(chosen_sql(selection, asked)).read_all()
+    return _answer(store, asked, table, selection)
+
+
+def chosen_sql(selection: Selection, asked: Request) -> str:
+    """The rows asked for, in the order asked for."""
+    order, top = order_sql(COLUMNS, asked.options), asked.options["top"]
+    sql = rows_sql(selection)
+    if order:
+        sql = f"SELECT * FROM ({sql}) r ORDER BY {', '.join(order)}, ts, end_ts"
+    return f"{sql} LIMIT {top}" if top else sql
+
+
+def _answer(store: Store, asked: Request, table: pa.Table, selection: Selection) -> Answer:
+    totals = None
+    if top := asked.options["top"]:
+        (found,) = store.rows(f"SELECT count(*) AS n FROM ({rows_sql(selection)}) r")
+        totals = first_of(min(top, int(found["n"])), int(found["n"]), "calls")
+    return answer("accesses", "Single calls", store, asked, table, COLUMNS, selection, totals)
 
 
 def stream(store: Store, asked: Request) -> Stream:
     """The rows batch by batch, whatever their number."""
     selection = select(store, asked.filters)
-    sql = rows_sql(selection)
+    sql = chosen_sql(selection, asked)
     names = [column.name for column in COLUMNS]
     empty = store.table(f"SELECT * FROM ({sql}) r LIMIT 0")
-    head = answer("accesses", "Single calls", store, asked, empty, COLUMNS, selection)
+    head = _answer(store, asked, empty, selection)
     return Stream(head, lambda: store.reader(sql), lambda: store.json_reader(sql, names))
 
 
@@ -70,8 +112,11 @@ offset of each. A call with two ends has a row for each end that is on a chosen 
     columns=COLUMNS,
     run=run,
     stream=stream,
+    orders=True,
+    options=(Option("top", "int", None, "only the first N calls, or with --sort those N"),),
     examples=(
         "iodock show accesses run.iodock --file /scratch/out.dat --format csv -o out.csv",
+        "iodock show accesses run.iodock --top 20 --sort dur",
         "iodock show accesses run.iodock --file out.dat --call read --chart offset -o offset.png",
     ),
 )

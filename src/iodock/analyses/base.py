@@ -15,7 +15,7 @@ from iodock.relations.filters import Filters, duration_ns
 from iodock.relations.selection import Selection, select
 from iodock.store import Store
 
-OptionType = Literal["int", "flag", "seconds", "keys", "choice"]
+OptionType = Literal["int", "flag", "seconds", "keys", "choice", "column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,10 @@ class Option:
     default: Any
     doc: str
     choices: tuple[str, ...] = ()
+
+
+SORT = Option("sort", "column", None, "by this column: of measures the largest first, of others the smallest")
+TOP = Option("top", "int", None, "only the first N rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,16 @@ class Analysis:
     """Where there is one row per event: the same rows, batch by batch."""
     counts: bool = field(default=False)
     """Answers from counts by call alone, too (strace -c)."""
+    orders: bool = field(default=False)
+    """Sorts by any column itself, where the rows are many or a row stands for those left out."""
     hidden: bool = field(default=False)
     """Made for the report: answers, but is not offered."""
+
+    @property
+    def every_option(self) -> tuple[Option, ...]:
+        """Its own options, and those that all have."""
+        own = {option.name for option in self.options}
+        return (*self.options, *(option for option in (TOP, SORT) if option.name not in own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +86,7 @@ class Stream:
 
 def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:
     """Sorts keyword arguments into filters and options. Raises RequestError."""
-    known = {option.name: option for option in analysis.options}
+    known = {option.name: option for option in analysis.every_option}
     own = {name: value for name, value in arguments.items() if name in known and value is not None}
     filters = Filters.from_mapping({name: value for name, value in arguments.items() if name not in known})
     options = {name: option.default for name, option in known.items()}

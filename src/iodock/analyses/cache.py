@@ -24,10 +24,24 @@ _COLUMNS = (
     Column(
         "pages", "int", "pages", "measure", "pages of 4 KiB brought in to be read, each as often as it came"
     ),
-    Column("brought_bytes", "int", "bytes", "measure", "those pages in bytes, read-ahead among them"),
+    Column(
+        "brought_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "those pages in bytes, read-ahead among them",
+        importance="first",
+    ),
     Column("different_bytes", "int", "bytes", "measure", "of them different ones: the rest came again"),
     Column("ranges", "int", "ranges", "measure", "pieces of the file that they make"),
-    Column("read_bytes", "int", "bytes", "measure", "different bytes that calls read, from memory or not"),
+    Column(
+        "read_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "different bytes that calls read, from memory or not",
+        importance="first",
+    ),
     Column(
         "touched_bytes",
         "int",
@@ -35,7 +49,14 @@ _COLUMNS = (
         "measure",
         "what was touched in maps of it, as far as page faults tell",
     ),
-    Column("amplification", "float", None, "measure", "brought_bytes for each byte that was read or touched"),
+    Column(
+        "amplification",
+        "float",
+        None,
+        "measure",
+        "brought_bytes for each byte that was read or touched",
+        importance="first",
+    ),
     Column("written_bytes", "int", "bytes", "measure", "pages that a write made in memory"),
     Column(
         "unclear_bytes", "int", "bytes", "measure", "pages of which it is not known whether they were read"
@@ -46,8 +67,15 @@ _RANGES = (
     _FILE,
     Column("offset_bytes", "int", "bytes", "key", "where in the file it begins"),
     Column("end_bytes", "int", "bytes", "detail", "where it ends, at the end of a page"),
-    Column("bytes", "int", "bytes", "measure", "its length"),
-    Column("brought_bytes", "int", "bytes", "measure", "what came, each page as often as it came"),
+    Column("bytes", "int", "bytes", "measure", "its length", importance="first"),
+    Column(
+        "brought_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "what came, each page as often as it came",
+        importance="first",
+    ),
     *_TIMES,
 )
 _LIMITS = (

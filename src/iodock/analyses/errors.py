@@ -44,6 +44,7 @@ program looks for a library in several folders); the same ones again and again o
 not.""",
     columns=(KEYS["call"].column, KEYS["errno"].column, KEYS["file"].column, *_COLUMNS),
     run=run,
+    orders=True,
     options=(
         Option("by", "keys", ("call", "errno", "file"), f"group by these keys: {', '.join(KEYS)}"),
         Option("top", "int", None, "only the N most frequent rows, the rest as one row 'other'"),

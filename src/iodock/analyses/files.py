@@ -6,6 +6,7 @@ from typing import Any
 
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column, Totals
+from iodock.relations.ordering import order_sql
 from iodock.relations.selection import Selection
 from iodock.store import Store
 
@@ -15,39 +16,64 @@ COLUMNS = (
     Column("mount", "str", None, "detail", "where its file system is mounted, where known"),
     Column("fs_type", "str", None, "detail", "type of its file system, where known"),
     Column("size_bytes", "int", "bytes", "measure", "last size seen, where known"),
-    Column("count", "int", "calls", "measure", "calls on the file"),
+    Column("count", "int", "calls", "measure", "calls on the file", importance="first"),
     Column("failed", "int", "calls", "measure", "calls that failed"),
-    Column("opens", "int", "calls", "measure", "successful opens"),
-    Column("handles", "int", None, "measure", "open file descriptions used"),
-    Column("processes", "int", None, "measure", "processes and threads that used it"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside these calls, added up over all threads"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written"),
-    Column("io_count", "int", "calls", "measure", "transfers"),
+    Column("opens", "int", "calls", "measure", "successful opens", importance="last"),
+    Column("handles", "int", None, "measure", "open file descriptions used", importance="last"),
+    Column("processes", "int", None, "measure", "processes and threads that used it", importance="last"),
+    Column(
+        "total_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside these calls, added up over all threads",
+        importance="first",
+    ),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
+    Column("io_count", "int", "calls", "measure", "transfers", importance="last"),
     Column(
         "access_pattern",
         "str",
         None,
         "detail",
         "the most frequent one of the next six, where transfers have offsets",
+        importance="usual",
     ),
-    Column("consecutive", "int", "calls", "measure", "transfers that start where the one before ended"),
-    Column("sequential", "int", "calls", "measure", "transfers further on, with a gap"),
-    Column("strided", "int", "calls", "measure", "transfers with the same gap and size as the one before"),
-    Column("backward", "int", "calls", "measure", "transfers that lie before the one before"),
-    Column("random", "int", "calls", "measure", "transfers that fit none of these"),
-    Column("repeated", "int", "calls", "measure", "transfers at the same offset again"),
+    Column(
+        "consecutive",
+        "int",
+        "calls",
+        "measure",
+        "transfers that start where the one before ended",
+        importance="last",
+    ),
+    Column("sequential", "int", "calls", "measure", "transfers further on, with a gap", importance="last"),
+    Column(
+        "strided",
+        "int",
+        "calls",
+        "measure",
+        "transfers with the same gap and size as the one before",
+        importance="last",
+    ),
+    Column(
+        "backward", "int", "calls", "measure", "transfers that lie before the one before", importance="last"
+    ),
+    Column("random", "int", "calls", "measure", "transfers that fit none of these", importance="last"),
+    Column("repeated", "int", "calls", "measure", "transfers at the same offset again", importance="last"),
     Column(
         "read_again_bytes",
         "int",
         "bytes",
         "measure",
         "bytes read that the same process had read before, where known",
+        importance="last",
     ),
     Column("first_ts", "int", "ns", "time", "first call"),
     Column("last_ts", "int", "ns", "time", "end of the last call"),
 )
-_COSTLIEST = "ORDER BY total_time_ns DESC NULLS LAST, count DESC, file, file_id"
+_COSTLIEST = ("total_time_ns DESC NULLS LAST", "count DESC", "file", "file_id")
 _OF_CALLS = ("count", "failed", "total_time_ns", "io_count")
 """Sums over calls, in which a call between two files is in both files' row."""
 _PATTERNS = {2: "consecutive", 3: "sequential", 4: "strided", 5: "backward", 6: "random", 7: "repeated"}
@@ -59,8 +85,10 @@ _ADDED_UP = (
 def run(store: Store, asked: Request) -> Answer:
     """One row per file, the costliest first."""
     selection = select(store, asked.filters)
+    order = ", ".join(order_sql(COLUMNS, asked.options, _COSTLIEST))
     store.keep(
-        "file_sums", f"SELECT *, row_number() OVER ({_COSTLIEST}) AS place FROM ({sums_sql(selection)}) s"
+        "file_sums",
+        f"SELECT *, row_number() OVER (ORDER BY {order}) AS place FROM ({sums_sql(selection)}) s",
     )
     top = asked.options["top"]
     limit = f"WHERE place <= {top}" if top else ""
@@ -142,6 +170,7 @@ ANALYSIS = Analysis(
 how many it was used, and in which order its parts were accessed. The costliest come first.""",
     columns=COLUMNS,
     run=run,
+    orders=True,
     options=(Option("top", "int", None, "only the N costliest files, the rest as one row 'other'"),),
     examples=(
         "iodock show files run.iodock --user-files --top 20",

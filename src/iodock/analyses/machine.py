@@ -7,12 +7,14 @@ from iodock.answer import Answer, Column
 from iodock.store import Store
 
 _COLUMNS = (
-    Column("ts", "int", "ns", "time", "when, ns since the epoch"),
+    Column("ts", "int", "ns", "time", "when, ns since the epoch", importance="first"),
     Column("source", "str", None, "key", "diskstats, mountstats, llite, pressure, loadavg or process_io"),
     Column("target", "str", None, "key", "device, mount, pid, ...; empty for the whole machine"),
     Column("metric", "str", None, "key", "what is measured, with its unit"),
-    Column("kind", "str", None, "detail", "rate (a counter's growth per second) or level"),
-    Column("value", "float", None, "measure", "the level, or the growth per second"),
+    Column(
+        "kind", "str", None, "detail", "rate (a counter's growth per second) or level", importance="usual"
+    ),
+    Column("value", "float", None, "measure", "the level, or the growth per second", importance="first"),
 )
 
 

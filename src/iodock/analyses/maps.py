@@ -14,8 +14,15 @@ from iodock.store import Store, quoted
 _SEEN = "seen_faults"
 _FILE = KEYS["file"].column
 _COUNTS = (
-    Column("faults", "int", "faults", "measure", "page faults: first touches that the kernel had to serve"),
-    Column("major_faults", "int", "faults", "measure", "those that waited for their page"),
+    Column(
+        "faults",
+        "int",
+        "faults",
+        "measure",
+        "page faults: first touches that the kernel had to serve",
+        importance="first",
+    ),
+    Column("major_faults", "int", "faults", "measure", "those that waited for their page", importance="last"),
 )
 _TIMES = (
     Column("first_ts", "int", "ns", "time", "the first fault"),
@@ -26,18 +33,40 @@ _COLUMNS = (
     Column("maps", "int", "calls", "measure", "successful calls of mmap on it"),
     Column("processes", "int", "processes", "measure", "processes that had page faults in it"),
     *_COUNTS,
-    Column("pages", "int", "pages", "measure", "different pages of 4 KiB with a fault, or there from before"),
-    Column("touched_bytes", "int", "bytes", "measure", "pages and, in rising runs, the gaps between them"),
+    Column(
+        "pages",
+        "int",
+        "pages",
+        "measure",
+        "different pages of 4 KiB with a fault, or there from before",
+        importance="last",
+    ),
+    Column(
+        "touched_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "pages and, in rising runs, the gaps between them",
+        importance="first",
+    ),
     Column(
         "brought_bytes",
         "int",
         "bytes",
         "measure",
         "brought into the page cache to be read, also by calls; empty where not recorded",
+        importance="first",
     ),
     Column("touched_share", "float", None, "measure", "of the file's size"),
     Column("ranges", "int", "ranges", "measure", "pieces of the file that this makes"),
-    Column("rising_share", "float", None, "measure", "faults that lie behind the task's one before"),
+    Column(
+        "rising_share",
+        "float",
+        None,
+        "measure",
+        "faults that lie behind the task's one before",
+        importance="last",
+    ),
     Column("pattern", "str", None, "detail", "sequential, rising or random: the order of the faults"),
     *_TIMES,
 )
@@ -45,7 +74,7 @@ _RANGES = (
     _FILE,
     Column("offset_bytes", "int", "bytes", "key", "where in the file it begins"),
     Column("end_bytes", "int", "bytes", "detail", "where it ends"),
-    Column("bytes", "int", "bytes", "measure", "its length"),
+    Column("bytes", "int", "bytes", "measure", "its length", importance="first"),
     *_COUNTS,
     *_TIMES,
 )

@@ -8,13 +8,13 @@ from iodock.relations.selection import Selection
 from iodock.store import Store
 
 COLUMNS = (
-    Column("ts", "int", "ns", "time", "start of the cell in time, ns (see `clock`)"),
+    Column("ts", "int", "ns", "time", "start of the cell in time, ns (see `clock`)", importance="first"),
     Column("end_ts", "int", "ns", "time", "end of the cell in time, not in it"),
     Column("offset_bytes", "int", "bytes", "key", "first offset of the cell"),
     Column("end_offset_bytes", "int", "bytes", "detail", "offset after the cell"),
     Column("direction", "str", None, "key", "read or write"),
-    Column("count", "int", "calls", "measure", "transfers that begin in the cell"),
-    Column("bytes", "int", "bytes", "measure", "bytes that they moved"),
+    Column("count", "int", "calls", "measure", "transfers that begin in the cell", importance="first"),
+    Column("bytes", "int", "bytes", "measure", "bytes that they moved", importance="first"),
     Column("total_time_ns", "int", "ns", "measure", "time inside them, over all threads"),
 )
 

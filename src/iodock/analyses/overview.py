@@ -18,12 +18,19 @@ COLUMNS = (
     Column(
         "part", "str", None, "key", "data, metadata, seek, sync, map, waiting (on pipes and sockets) or other"
     ),
-    Column("count", "int", "calls", "measure", "calls"),
+    Column("count", "int", "calls", "measure", "calls", importance="first"),
     Column("failed", "int", "calls", "measure", "calls that failed"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them, added up over all threads"),
+    Column(
+        "total_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside them, added up over all threads",
+        importance="first",
+    ),
     Column("share", "float", None, "measure", "of the time of all rows together, 0 to 1"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )
 # What a call was about: waiting for another process or for the network is no cost of a file system.
 PART = f"""CASE WHEN c.family IN ({WAITING_CALLS}) OR (c.class = 'data' AND f.kind IN ({WAITED_FOR}))

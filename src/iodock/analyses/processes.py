@@ -10,25 +10,34 @@ from iodock.store import Store
 COLUMNS = (
     Column("pid", "int", None, "key", "id of the task (a thread's own id), as the source shows it"),
     Column("process_pid", "int", None, "detail", "id of the process that the task belongs to"),
-    Column("parent_pid", "int", None, "detail", "id of the task that made it; null for roots"),
-    Column("how", "str", None, "detail", "root, fork, vfork, thread or attached"),
-    Column("rank", "int", None, "detail", "MPI rank, where known"),
+    Column(
+        "parent_pid", "int", None, "detail", "id of the task that made it; null for roots", importance="usual"
+    ),
+    Column("how", "str", None, "detail", "root, fork, vfork, thread or attached", importance="usual"),
+    Column("rank", "int", None, "detail", "MPI rank, where known", importance="usual"),
     Column("host", "str", None, "detail", "host, where known"),
-    Column("commands", "list", None, "detail", "programs that it ran, in order"),
+    Column("commands", "list", None, "detail", "programs that it ran, in order", importance="first"),
     Column("start_ts", "int", "ns", "time", "first sign of life"),
     Column("end_ts", "int", "ns", "time", "end"),
     Column(
-        "exit_code", "int", None, "detail", "exit status; null if a signal ended it, or its end was not seen"
+        "exit_code",
+        "int",
+        None,
+        "detail",
+        "exit status; null if a signal ended it, or its end was not seen",
+        importance="usual",
     ),
-    Column("exit_signal", "str", None, "detail", "signal that ended it"),
+    Column("exit_signal", "str", None, "detail", "signal that ended it", importance="usual"),
     Column("core_dumped", "bool", None, "detail", "whether it left a core"),
-    Column("cpu_user_ns", "int", "ns", "measure", "user CPU time, where recorded live"),
-    Column("cpu_system_ns", "int", "ns", "measure", "system CPU time, where recorded live"),
-    Column("count", "int", "calls", "measure", "its calls on the chosen files"),
+    Column("cpu_user_ns", "int", "ns", "measure", "user CPU time, where recorded live", importance="last"),
+    Column(
+        "cpu_system_ns", "int", "ns", "measure", "system CPU time, where recorded live", importance="last"
+    ),
+    Column("count", "int", "calls", "measure", "its calls on the chosen files", importance="first"),
     Column("failed", "int", "calls", "measure", "those of them that failed"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside them"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written"),
+    Column("total_time_ns", "int", "ns", "measure", "time inside them", importance="first"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
 )
 
 

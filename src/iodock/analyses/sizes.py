@@ -18,9 +18,16 @@ COLUMNS = (
         "key",
         "largest size of the bin: 0, 1, 2, 4, 8, ...; the bin begins above half of it",
     ),
-    Column("count", "int", "calls", "measure", "transfers of these sizes"),
-    Column("total_time_ns", "int", "ns", "measure", "time inside these calls, added up over all threads"),
-    Column("bytes", "int", "bytes", "measure", "bytes of these transfers together"),
+    Column("count", "int", "calls", "measure", "transfers of these sizes", importance="first"),
+    Column(
+        "total_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "time inside these calls, added up over all threads",
+        importance="first",
+    ),
+    Column("bytes", "int", "bytes", "measure", "bytes of these transfers together", importance="first"),
 )
 LARGEST_BIN = 1 << 62
 """Above this the next power of two, which coreutils' copy_file_range asks for, is no int64, but a uint64."""

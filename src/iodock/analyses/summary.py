@@ -21,6 +21,7 @@ from iodock.relations.grouping import (
     one_row,
 )
 from iodock.relations.keys import KEYS, find_keys, noun_of
+from iodock.relations.ordering import order_sql
 from iodock.store import Store
 
 
@@ -35,6 +36,7 @@ def grouped(store: Store, asked: Request, order: tuple[str, ...] = COSTLIEST) ->
     if not keys:
         raise RequestError("--by needs a key", f"keys: {', '.join(KEYS)}")
     grouping = Grouping(keys)
+    order = order_sql(grouping.columns, asked.options, order, "g.")
     selection = None
     if store.manifest.counts_only:
         keep_counted(store, grouping, asked.filters, order)
@@ -88,6 +90,7 @@ the table does not tell is empty.""",
     columns=(KEYS["call"].column, *MEASURES),
     run=run,
     counts=True,
+    orders=True,
     options=(
         Option("by", "keys", ("call",), f"group by these keys: {', '.join(KEYS)}"),
         Option("top", "int", None, "only the N costliest rows, the rest as one row 'other'"),

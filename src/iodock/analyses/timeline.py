@@ -10,15 +10,36 @@ from iodock.store import Store
 
 MOST_INTERVALS = 20_000_000
 COLUMNS = (
-    Column("ts", "int", "ns", "time", "start of the interval, ns since the epoch or midnight (see `clock`)"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read by calls that ended in the interval"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written by calls that ended in the interval"),
+    Column(
+        "ts",
+        "int",
+        "ns",
+        "time",
+        "start of the interval, ns since the epoch or midnight (see `clock`)",
+        importance="first",
+    ),
+    Column(
+        "read_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes read by calls that ended in the interval",
+        importance="first",
+    ),
+    Column(
+        "written_bytes",
+        "int",
+        "bytes",
+        "measure",
+        "bytes written by calls that ended in the interval",
+        importance="first",
+    ),
     Column("read_count", "int", "calls", "measure", "reads that moved bytes or found the end of the file"),
     Column("write_count", "int", "calls", "measure", "writes that moved bytes"),
     Column("read_time_ns", "int", "ns", "measure", "time inside reads, failed ones too, over all threads"),
     Column("write_time_ns", "int", "ns", "measure", "time inside writes, failed ones too, over all threads"),
-    Column("count", "int", "calls", "measure", "calls that ended in the interval"),
-    Column("success", "int", "calls", "measure", "calls that succeeded"),
+    Column("count", "int", "calls", "measure", "calls that ended in the interval", importance="first"),
+    Column("success", "int", "calls", "measure", "calls that succeeded", importance="last"),
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
 )
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from iodock.analyses.base import Analysis, Option, Request, answer, select
 from iodock.answer import Answer, Column, Totals
+from iodock.relations.ordering import order_sql
 from iodock.store import Store
 
 COLUMNS = (
     Column("file", "str", None, "key", "the file's name"),
-    Column("size_bytes", "int", "bytes", "measure", "last size seen: the expected volume, where known"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes read"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes written"),
+    Column("size_bytes", "int", "bytes", "measure", "last size seen: what is expected", importance="first"),
+    Column("read_bytes", "int", "bytes", "measure", "bytes read", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes written", importance="first"),
     Column("read_factor", "float", None, "measure", "bytes read over the size"),
     Column("written_factor", "float", None, "measure", "bytes written over the size"),
-    Column("read_again_bytes", "int", "bytes", "measure", "bytes read again, where known"),
+    Column("read_again_bytes", "int", "bytes", "measure", "bytes read again, where known", importance="last"),
     Column("mapped", "int", "calls", "measure", "times mapped; bytes read through a map are not counted"),
 )  # fmt: skip
+
+_MOST_REDUNDANT = (
+    "greatest(read_bytes + written_bytes - coalesce(size_bytes, 0), 0) DESC",
+    "read_bytes DESC",
+    "file",
+)
 
 
 def run(store: Store, asked: Request) -> Answer:
@@ -36,7 +43,7 @@ FROM s JOIN files f ON f.file_id = s.file_id WHERE s.read_bytes + s.written_byte
     )
     top = asked.options["top"]
     limit = f" LIMIT {top}" if top else ""
-    order = "greatest(read_bytes + written_bytes - coalesce(size_bytes, 0), 0) DESC, read_bytes DESC, file"
+    order = ", ".join(order_sql(COLUMNS, asked.options, _MOST_REDUNDANT))
     table = store.table(f"SELECT * FROM volumes ORDER BY {order}{limit}")
     (total,) = store.rows(_TOTAL_SQL)
     files = int(total.pop("files"))
@@ -58,6 +65,7 @@ ANALYSIS = Analysis(
 is redundant I/O. Files that were mapped may have been read without a call.""",
     columns=COLUMNS,
     run=run,
+    orders=True,
     options=(Option("top", "int", None, "only N files, those with the most redundant bytes"),),
     examples=("iodock show volume run.iodock --user-files --top 10",),
 )

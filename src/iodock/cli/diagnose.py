@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, language, no_pager, quiet, spoken
 from iodock.cli.output import check_folder, destination
 
 _EXAMPLES = (
@@ -27,6 +27,7 @@ _EXAMPLES = (
     help="exit with 1 if there is a finding of this severity or above",
 )
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@no_pager
 @quiet
 def command(
     store: str,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.beside import say_losses
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, language, no_pager, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.errors import RequestError
 
@@ -54,6 +54,7 @@ class _TwoSides(click.Command):
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
 @language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
+@no_pager
 @quiet
 def command(
     stores: tuple[str, ...],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, no_pager, quiet
 from iodock.errors import RequestError
 
 if TYPE_CHECKING:
@@ -27,27 +27,31 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("name", required=False)
+@no_pager
 @quiet
 def command(name: str | None, quiet: bool) -> None:
     """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored
     table, a system call, a family or class of calls, or a loss; or all of a group, as `iodock explain losses`
     does. Without a name, list what can be explained."""
+    from iodock.cli.pager import paged_prints
     from iodock.reference import explanations
 
     entries = explanations()
     if name is None:
-        for line in _listed(entries):
-            click.echo(line)
+        with paged_prints():
+            for line in _listed(entries):
+                click.echo(line)
         return
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.group == name]
     found = found or [entry for entry in entries if entry.name in _with_heading(name)]
     if not found:
         raise _unknown(name, [name for entry in entries for name in (entry.name, entry.group)])
-    for entry in found:
-        click.echo(f"{entry.name}  ({entry.what})")
-        for line in entry.text.splitlines():
-            click.echo(_wrapped(line))
+    with paged_prints():
+        for entry in found:
+            click.echo(f"{entry.name}  ({entry.what})")
+            for line in entry.text.splitlines():
+                click.echo(_wrapped(line))
 
 
 def _with_heading(heading: str) -> set[str]:

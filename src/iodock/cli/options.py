@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -67,6 +68,31 @@ def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
             value = [part.strip() for part in value.split(",") if part.strip()]
         chosen[name] = value
     return chosen
+
+
+def tables(function: Function) -> Function:
+    """--wide and --no-pager, which works as it does for git."""
+    function = click.option("--wide", is_flag=True, help="all columns, though wider than the terminal")(
+        function
+    )
+    return no_pager(function)
+
+
+def no_pager(function: Function) -> Function:
+    """--no-pager."""
+    return click.option(
+        "--no-pager",
+        is_flag=True,
+        expose_value=False,
+        callback=without_pager,
+        help="long output as it is; else through $IODOCK_PAGER, $PAGER or less",
+    )(function)
+
+
+def without_pager(context: click.Context, option: click.Parameter, value: bool) -> None:
+    """Where --no-pager was given."""
+    if value:
+        os.environ["IODOCK_PAGER"] = "cat"
 
 
 def quiet(function: Function) -> Function:

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from iodock.bounded.whole import whole_file
 from iodock.errors import IodockError, RequestError
+
+if TYPE_CHECKING:
+    from iodock.answer import Answer
 
 DATA_FORMATS = ("table", "csv", "json", "parquet")
 CHART_FORMATS = ("png", "svg", "pdf", "html")
@@ -35,12 +38,14 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
 
 
 @contextmanager
-def destination(output: str | None) -> Iterator[BinaryIO]:
-    """The file to write, or stdout. A file appears whole or not at all."""
+def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO]:
+    """The file to write, or stdout, at a terminal through the pager. A file appears whole or not at all.
+    SIDEWAYS: lines may be wider than a screen."""
     if output is None or output == "-":
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        from iodock.cli.pager import paged
+
+        with paged(sideways) as out:
+            yield out
         return
     with whole_file(Path(output), _ELSEWHERE) as out:
         yield out
@@ -55,3 +60,18 @@ def check_folder(output: str | None) -> None:
         raise IodockError(f"{output}: no such folder", f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK):
         raise IodockError(f"{output}: you may not write there", _ELSEWHERE)
+
+
+def write_table(
+    answer: Answer, output: str | None, is_wide: bool, is_query: bool = False, more: str = ""
+) -> None:
+    """An answer as a table; in a terminal with the columns that fit, unless IS_WIDE. A query's columns are
+    all shown, even empty ones. MORE: a line below."""
+    from iodock.views.table import render, terminal_width
+
+    is_shown = output in (None, "-")
+    width = terminal_width() if is_shown and not is_wide else None
+    colour = is_shown and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    text = render(answer, width, bool(colour), empty_columns=is_query) + more
+    with destination(output, sideways=is_wide) as out:
+        out.write(text.encode("utf-8", "backslashreplace"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from typing import Any
 
 import click
 
 from iodock.cli.beside import say_beside
-from iodock.cli.options import examples, quiet
-from iodock.cli.output import DATA_FORMATS, chosen_format, destination
+from iodock.cli.options import examples, quiet, tables
+from iodock.cli.output import DATA_FORMATS, chosen_format, destination, write_table
 
 EXAMPLES = (
     "iodock query run.iodock 'SELECT call, count(*) FROM calls_seen GROUP BY call ORDER BY 2 DESC'",
@@ -34,8 +32,11 @@ EXAMPLES = (
     is_flag=True,
     help="let the query do all that you may do: read and write any file, attach databases, load extensions",
 )
+@tables
 @quiet
-def command(store: str, sql: str, form: str | None, output: str | None, unsafe: bool, quiet: bool) -> None:
+def command(
+    store: str, sql: str, form: str | None, output: str | None, unsafe: bool, wide: bool, quiet: bool
+) -> None:
     """Ask a store in SQL. Its tables: events files processes commands calls errnos mounts samples, and
     two views with names: calls_seen, one row per call, and call_ends, one row per call and end (a rename has
     two). Those that rules read are there too: uses, transfers, places, ... (iodock explain lists their
@@ -49,17 +50,10 @@ def command(store: str, sql: str, form: str | None, output: str | None, unsafe: 
         asked = opened.unsafe if unsafe else opened
         Profile(asked).need(tables_in(sql))
         answer = answer_of(asked.engine.user_query(sql), "query", opened.manifest)
-    with destination(output) as out:
-        if chosen == "table":
-            out.write(_table(answer, output).encode("utf-8", "backslashreplace"))
-        else:
+    if chosen == "table":
+        write_table(answer, output, wide, is_query=True)
+    else:
+        with destination(output) as out:
             import_module(f"iodock.views.{chosen}").write(answer, out)
     if not quiet and chosen != "json":
         say_beside(answer)
-
-
-def _table(answer: Any, output: str | None) -> str:
-    from iodock.views.table import render, terminal_width
-
-    terminal = output is None and sys.stdout.isatty()
-    return render(answer, terminal_width() if terminal else None, terminal, empty_columns=True)

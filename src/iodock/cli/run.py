@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from iodock.cli.options import no_pager
 from iodock.cli.registry import VERBS
 from iodock.cli.streams import say
 from iodock.errors import IodockError, RequestError, meant
@@ -51,6 +52,7 @@ class Verbs(click.Group):
 
 
 @click.group(cls=Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@no_pager
 @click.version_option(package_name="iodock", prog_name="iodock", message="%(prog)s %(version)s")
 def iodock() -> None:
     """The I/O check-up for HPC: record or import a program's file I/O, and see where time and bytes go."""

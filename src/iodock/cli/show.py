@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Any
 
 import click
 
-from iodock.cli.options import examples, filter_arguments, filters, quiet
-from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
+from iodock.cli.options import examples, filter_arguments, filters, quiet, tables
+from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, write_table
 from iodock.errors import RequestError, meant
 
 _TYPES: dict[str, dict[str, Any]] = {
@@ -18,6 +17,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "seconds": {"metavar": "TIME"},
     "keys": {"metavar": "KEY,..."},
     "choice": {},
+    "column": {"metavar": "COLUMN"},
 }
 
 
@@ -72,7 +72,7 @@ def _command(name: str) -> click.Command:
         epilog=examples(analysis.examples),
         params=[click.Argument(["store"])],
     )
-    for option in analysis.options:
+    for option in analysis.every_option:
         parameters = dict(_TYPES[option.type])
         if option.type == "choice":
             parameters["type"] = click.Choice(option.choices)
@@ -103,28 +103,31 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
         click.Option(["--height"], type=int, metavar="PIXELS", help="height of the chart"),
         click.Option(["--theme"], type=click.Choice(("light", "dark", "print")), help="colours of the chart"),
     ]
-    quiet(made)
+    quiet(tables(made))
 
 
 def _show(name: str, store: str, **values: Any) -> None:
     from iodock import analyses
     from iodock.analyses.base import request
     from iodock.store import Store
+    from iodock.views.table import column_named
 
     form = chosen_format(values.pop("format"), output := values.pop("output"))
     chart = {key: values.pop(key) for key in ("chart", "title", "only", "width", "height", "theme")}
-    silent = values.pop("quiet")
+    silent, is_wide = values.pop("quiet"), values.pop("wide")
     analysis = analyses.find(name)
     chosen = filter_arguments(values)
+    if values["sort"] is not None:
+        values["sort"] = column_named(values["sort"], analysis.columns)
     asked = request(analysis, {**chosen, **values})
     with Store.open(store) as opened:
         if analysis.stream is not None and form in DATA_FORMATS:
             from iodock.cli.streaming import write_stream
 
-            answer = write_stream(analysis.stream(opened, asked), form, output)
+            answer = write_stream(analysis.stream(opened, asked), form, output, is_wide)
         else:
             answer = analysis.run(opened, asked)
-            _write(answer, form, output, chart)
+            _write(answer, form, output, chart, is_wide)
     # JSON has them in itself.
     if not silent and form != "json":
         from iodock.cli.beside import say_beside
@@ -132,26 +135,17 @@ def _show(name: str, store: str, **values: Any) -> None:
         say_beside(answer)
 
 
-def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any]) -> None:
+def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is_wide: bool) -> None:
+    if form == "table":
+        write_table(answer, output, is_wide)
+        return
     with destination(output) as out:
-        if form == "table":
-            out.write(_table(answer, output).encode("utf-8", "backslashreplace"))
-        elif form in CHART_FORMATS:
+        if form in CHART_FORMATS:
             out.write(drawn(answer, form, chart))
         else:
             from importlib import import_module
 
             import_module(f"iodock.views.{form}").write(answer, out)
-
-
-def _table(answer: Any, output: str | None) -> str:
-    import os
-
-    from iodock.views.table import render, terminal_width
-
-    terminal = output is None and sys.stdout.isatty()
-    colour = terminal and not os.environ.get("NO_COLOR")
-    return render(answer, terminal_width() if output is None else None, bool(colour))
 
 
 def drawn(answer: Any, form: str, chart: dict[str, Any]) -> bytes:

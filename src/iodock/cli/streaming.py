@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from typing import BinaryIO
 
 import pyarrow as pa
 
 from iodock.analyses.base import Stream
 from iodock.answer import Answer
-from iodock.cli.output import destination
+from iodock.cli.output import destination, write_table
 from iodock.views import csv, json, parquet, table
 
 
-def write_stream(stream: Stream, form: str, output: str | None) -> Answer:
+def write_stream(stream: Stream, form: str, output: str | None, is_wide: bool = False) -> Answer:
     """Writes all rows (as a table: the first ones) and gives the answer's head."""
+    if form == "table":
+        _first_rows(stream, output, is_wide)
+        return stream.head
     with destination(output) as out:
-        if form == "table":
-            _first_rows(stream, out, output)
-        elif form == "csv":
+        if form == "csv":
             csv.write_batches(stream.head.table.schema, stream.batches(), out)
         elif form == "json":
             json.write_texts(stream.head, stream.json(), out)
@@ -28,7 +27,7 @@ def write_stream(stream: Stream, form: str, output: str | None) -> Answer:
     return stream.head
 
 
-def _first_rows(stream: Stream, out: BinaryIO, output: str | None) -> None:
+def _first_rows(stream: Stream, output: str | None, is_wide: bool) -> None:
     batches: list[pa.RecordBatch] = []
     more = False
     for batch in stream.batches():
@@ -38,8 +37,5 @@ def _first_rows(stream: Stream, out: BinaryIO, output: str | None) -> None:
             break
     rows = pa.Table.from_batches(batches, schema=stream.head.table.schema)
     first = dataclasses.replace(stream.head, table=rows.slice(0, table.MOST_ROWS))
-    width = table.terminal_width() if output is None else None
-    text = table.render(first, width, output is None and sys.stdout.isatty())
-    out.write(text.encode("utf-8", "backslashreplace"))
-    if more:
-        out.write(f"the first {table.MOST_ROWS:,} rows; --format csv has all\n".encode())
+    said = f"the first {table.MOST_ROWS:,} rows; --format csv has all\n" if more else ""
+    write_table(first, output, is_wide, more=said)

@@ -20,10 +20,19 @@ GROUPS = "call_groups"
 COSTLIEST = ("total_time_ns DESC NULLS LAST", "sys_cpu_time_ns DESC NULLS LAST", "count DESC")
 
 MEASURES = (
-    Column("count", "int", "calls", "measure", "calls: succeeded, failed and without result"),
-    Column("success", "int", "calls", "measure", "calls that succeeded"),
+    Column(
+        "count", "int", "calls", "measure", "calls: succeeded, failed and without result", importance="first"
+    ),
+    Column("success", "int", "calls", "measure", "calls that succeeded", importance="last"),
     Column("failed", "int", "calls", "measure", "calls that returned an error"),
-    Column("no_result", "int", "calls", "measure", "calls that never returned (exit, killed threads)"),
+    Column(
+        "no_result",
+        "int",
+        "calls",
+        "measure",
+        "calls that never returned (exit, killed threads)",
+        importance="last",
+    ),
     Column("errnos", "map", "calls", "detail", "failed calls by error: name -> count"),
     Column(
         "total_time_ns",
@@ -31,23 +40,41 @@ MEASURES = (
         "ns",
         "measure",
         "time inside the calls, added up over all threads; may exceed wall time",
+        importance="first",
     ),
     Column("mean_time_ns", "float", "ns", "measure", "mean time of a call"),
-    Column("min_time_ns", "int", "ns", "measure", "time of the shortest call"),
+    Column("min_time_ns", "int", "ns", "measure", "time of the shortest call", importance="last"),
     Column("max_time_ns", "int", "ns", "measure", "time of the longest call"),
     Column(
-        "sys_cpu_time_ns", "int", "ns", "measure", "system CPU time, where the source has that (truss -E)"
+        "sys_cpu_time_ns",
+        "int",
+        "ns",
+        "measure",
+        "system CPU time, where the source has that (truss -E)",
+        importance="first",
     ),
-    Column("calls_per_s", "float", "1/s", "measure", "calls per second inside the calls"),
-    Column("bytes_per_s", "float", "bytes/s", "measure", "bytes transferred per second inside the calls"),
-    Column("read_bytes", "int", "bytes", "measure", "bytes that reads transferred"),
-    Column("written_bytes", "int", "bytes", "measure", "bytes that writes transferred"),
+    Column("calls_per_s", "float", "1/s", "measure", "calls per second inside the calls", importance="last"),
     Column(
-        "io_count", "int", "calls", "measure", "calls that transferred bytes, or found the end of the file"
+        "bytes_per_s",
+        "float",
+        "bytes/s",
+        "measure",
+        "bytes transferred per second inside the calls",
+        importance="last",
+    ),
+    Column("read_bytes", "int", "bytes", "measure", "bytes that reads transferred", importance="first"),
+    Column("written_bytes", "int", "bytes", "measure", "bytes that writes transferred", importance="first"),
+    Column(
+        "io_count",
+        "int",
+        "calls",
+        "measure",
+        "calls that transferred bytes, or found the end of the file",
+        importance="last",
     ),
     Column("mean_size_bytes", "float", "bytes", "measure", "mean size of a transfer"),
-    Column("min_size_bytes", "int", "bytes", "measure", "size of the smallest transfer"),
-    Column("max_size_bytes", "int", "bytes", "measure", "size of the largest transfer"),
+    Column("min_size_bytes", "int", "bytes", "measure", "size of the smallest transfer", importance="last"),
+    Column("max_size_bytes", "int", "bytes", "measure", "size of the largest transfer", importance="last"),
 )
 FILE_COUNT = Column("file_count", "int", "files", "measure", "files that the row stands for")
 

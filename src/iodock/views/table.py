@@ -1,4 +1,4 @@
-"""An answer as a table for the terminal: human units, and as many columns as fit, the most telling first."""
+"""An answer as a table for people: human units, and in a terminal the most important columns that fit."""
 
 from __future__ import annotations
 
@@ -17,38 +17,9 @@ from iodock.views.clock import clock_text
 from iodock.views.rows import other_row
 
 MOST_ROWS = 1_000
-NARROWEST_KEY = 12
-WIDTH_WITHOUT_TERMINAL = 160
-# What is left out first where the terminal is narrow; what is not named here goes before all of it.
-TELLING = (
-    *("count", "brought_bytes", "amplification"),
-    *("total_time_ns", "failed", "read_bytes", "written_bytes", "max_time_ns", "sys_cpu_time_ns"),
-    *("share", "mean_time_ns", "file_count", "mean_size_bytes", "commands", "how", "parent_pid", "exit_code"),
-    *(
-        "exit_signal",
-        "access_pattern",
-        "dur",
-        "requested_bytes",
-        "result",
-        "offset_bytes",
-        "start_ts",
-        "end_ts",
-    ),
-    *(
-        "kind",
-        "size_bytes",
-        "opens",
-        "handles",
-        "fs_type",
-        "read_count",
-        "write_count",
-        "read_time_ns",
-        "write_time_ns",
-    ),
-    *("touched_share", "touched_bytes", "maps", "faults", "ranges", "pattern"),
-    *("success", "min_time_ns", "errnos", "io_count", "bytes_per_s", "calls_per_s", "no_result", "mount"),
-    *("first_ts", "last_ts"),
-)
+NARROWEST_NAME = 12
+WIDEST_TEXT = 40
+"""Of texts that are no names, in a terminal."""
 _HEADINGS = {
     "total_time_ns": "time",
     "mean_time_ns": "mean",
@@ -85,6 +56,11 @@ class Shown:
     right: bool
 
     @property
+    def is_name(self) -> bool:
+        """Whether it may be cut in its middle down to NARROWEST_NAME."""
+        return self.column.role == "key" and not self.right
+
+    @property
     def width(self) -> int:
         return max(cell_len(self.heading), max(map(cell_len, self.cells), default=0))
 
@@ -92,18 +68,25 @@ class Shown:
 def render(
     answer: Answer, width: int | None = None, colour: bool = False, empty_columns: bool = False
 ) -> str:
-    """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; None is
-    WIDTH_WITHOUT_TERMINAL. EMPTY_COLUMNS keeps columns without values, which a query has named."""
+    """The table with its heading and what it adds up to, lines ended. WIDTH is in cells; with None nothing
+    is cut or left out. EMPTY_COLUMNS keeps columns without values, which a query has named."""
     rows = answer.table.slice(0, MOST_ROWS)
     extra = _extra_rows(answer)
     shown = [_shown(column, rows, answer, extra) for column in answer.columns]
     telling = [one for one in shown if empty_columns or _says_something(one)]
-    kept = _fitting(telling, width or WIDTH_WITHOUT_TERMINAL)
     if answer.table.num_rows == 0 and not extra:
         return f"{answer.title}: nothing to show\n"
-    lines = [_strong(answer.title, colour), *_lines(kept, len(extra), colour)]
-    lines += _below(answer, rows.num_rows)
-    lines += _left_out(telling, kept, width or WIDTH_WITHOUT_TERMINAL)
+    hidden: tuple[str, ...] = ()
+    if width is None:
+        kept, title = telling, answer.title
+    else:
+        telling, day = _without_day(telling)
+        kept = _fitting(telling, width)
+        is_dated = day and any(one.column.role == "time" for one in kept)
+        title = f"{answer.title}, {day}" if is_dated else answer.title
+        hidden = tuple(_hidden(telling, kept, width))
+    lines = [_strong(title, colour), *_lines(kept, len(extra), colour)]
+    lines += (*_below(answer, rows.num_rows), *hidden)
     return "\n".join(lines) + "\n"
 
 
@@ -129,6 +112,12 @@ def terminal_width() -> int | None:
         return int(columns) if columns.isdigit() and int(columns) > 0 else None
 
 
+def column_named(word: str, columns: Iterable[Column]) -> str:
+    """The column whose heading WORD is, if it is that of one; else WORD itself."""
+    named = [column.name for column in columns if word in (column.name, _heading(column))]
+    return named[0] if len(named) == 1 else word
+
+
 def _extra_rows(answer: Answer) -> list[Mapping[str, Any]]:
     totals = answer.totals
     if totals is None or answer.table.num_rows == 0 or not (set(totals.total) & {"count"}):
@@ -151,9 +140,14 @@ def _shown(column: Column, rows: pa.Table, answer: Answer, extra: Iterable[Mappi
         and column.role != "time"
         and column.name not in ("pid", "tid", "rank")
     )
+    return Shown(column, _heading(column), cells, numbers)
+
+
+def _heading(column: Column) -> str:
     # Columns without a meaning of ours are called what the asker called them.
-    named = _HEADINGS.get(column.name, column.name.replace("_", " ")) if column.doc else visible(column.name)
-    return Shown(column, named, cells, numbers)
+    if not column.doc:
+        return visible(column.name)
+    return _HEADINGS.get(column.name, column.name.replace("_", " "))
 
 
 def _cell(column: Column, value: Any, answer: Answer) -> str:
@@ -181,14 +175,26 @@ def _cell(column: Column, value: Any, answer: Answer) -> str:
     return COUNT.text(value)
 
 
-def _left_out(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iterable[str]:
+def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iterable[str]:
     """A line that names the columns for which there was no room."""
     seen = {one.column.name for one in kept}
     names = [visible(one.column.name) for one in telling if one.column.name not in seen]
     if names:
-        do = "column does" if len(names) == 1 else "columns do"
-        line = f"{len(names)} {do} not fit, --format csv has all: {', '.join(names)}"
+        columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+        line = f"{columns} hidden (--wide): {', '.join(names)}"
         yield line if cell_len(line) <= width else chop_cells(line, width - 1)[0] + "…"
+
+
+def _without_day(shown: Sequence[Shown]) -> tuple[list[Shown], str]:
+    """Times without the day, and the day, if all are of one."""
+    times = [cell for one in shown if one.column.role == "time" for cell in one.cells if cell]
+    days = {cell.split(" ")[0] for cell in times if " " in cell}
+    if len(days) != 1 or not all(" " in cell for cell in times):
+        return list(shown), ""
+    return [
+        replace(one, cells=[cell.split(" ")[-1] for cell in one.cells]) if one.column.role == "time" else one
+        for one in shown
+    ], days.pop()
 
 
 def _says_something(shown: Shown) -> bool:
@@ -198,53 +204,44 @@ def _says_something(shown: Shown) -> bool:
 
 
 def _fitting(shown: Sequence[Shown], width: int) -> list[Shown]:
-    """The most telling columns that fit; names of files take what is left, but at least NARROWEST_KEY."""
-    keys = [one for one in shown if one.column.role in ("key", "time") and one.column.name not in TELLING]
-    keys = keys or list(shown[:1])
-    rest = [one for one in shown if one not in keys]
-    rest.sort(key=lambda one: TELLING.index(one.column.name) if one.column.name in TELLING else len(TELLING))
-    keys = _fitting_keys(keys, width)
-    reserved = max(NARROWEST_KEY, width // 3)
-    used = sum(min(one.width, reserved) + 2 for one in keys)
-    kept = list(keys)
-    for one in rest:
-        needed = min(one.width, 40) + 2
-        if used + needed <= width + 2:
-            kept.append(one)
-            used += needed
-    ordered = [one for one in shown if one in kept]
-    return _narrowed(ordered, keys, width)
-
-
-def _fitting_keys(keys: Sequence[Shown], width: int) -> list[Shown]:
-    """The keys that fit at their narrowest, those that tell most first."""
-    first = ("file", "call", "ts")
-    ranked = sorted(
-        keys, key=lambda one: first.index(one.column.name) if one.column.name in first else len(first)
-    )
+    """The most important columns that fit; names of files take what is left."""
     kept: list[Shown] = []
-    used = 0
-    for one in ranked:
-        used += min(one.width, NARROWEST_KEY) + 2
-        if kept and used > width + 2:
+    last = 2
+    for one in sorted(shown, key=lambda one: one.column.place):
+        if one.column.place > last:
+            # No room for what matters more.
             break
-        kept.append(one)
-    return [one for one in keys if one in kept]
+        # Only for what tells most, names are cut to their narrowest.
+        name = NARROWEST_NAME if one.column.place == 0 else max(NARROWEST_NAME, width // 3)
+        needed = sum(_narrowest(each, name) + 2 for each in (*kept, one)) - 2
+        if not kept or needed <= width:
+            kept.append(one)
+        else:
+            last = one.column.place
+    return _narrowed([one for one in shown if one in kept], width)
 
 
-def _narrowed(shown: list[Shown], keys: list[Shown], width: int) -> list[Shown]:
-    spare = width - sum(min(one.width, 40) if one not in keys else 0 for one in shown) - 2 * (len(shown) - 1)
-    limits = {one.column.name: 40 for one in shown if one not in keys}
-    flexible = sorted(keys, key=lambda one: one.width)
-    for at, one in enumerate(flexible):
-        fair = max(NARROWEST_KEY, spare // (len(flexible) - at))
+def _narrowest(one: Shown, name: int) -> int:
+    return min(one.width, name if one.is_name else _most(one))
+
+
+def _most(one: Shown) -> int:
+    """Times and numbers are never cut."""
+    return WIDEST_TEXT if one.column.type in ("str", "list", "map") else one.width
+
+
+def _narrowed(shown: list[Shown], width: int) -> list[Shown]:
+    """The columns with their texts cut, so that they fit; names share what the others leave."""
+    names = sorted((one for one in shown if one.is_name), key=lambda one: one.width)
+    rest = [one for one in shown if not one.is_name]
+    spare = width - sum(_narrowest(one, width) for one in rest) - 2 * (len(shown) - 1)
+    limits = {one.column.name: _most(one) for one in rest}
+    for at, one in enumerate(names):
+        fair = max(NARROWEST_NAME, spare // (len(names) - at))
         limits[one.column.name] = min(one.width, fair)
         spare -= limits[one.column.name]
     return [
-        Shown(
-            one.column, one.heading, [elided(cell, limits[one.column.name]) for cell in one.cells], one.right
-        )
-        for one in shown
+        replace(one, cells=[elided(cell, limits[one.column.name]) for cell in one.cells]) for one in shown
     ]
 
 

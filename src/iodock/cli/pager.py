@@ -1,0 +1,140 @@
+"""Long texts in a pager, as git does it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from iodock.cli.streams import say
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+_COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
+# What a shell says of a command that it can't find or start.
+_NOT_STARTED = (126, 127)
+
+
+class _Left(BrokenPipeError):
+    """The reader has left the pager: the rest need not be written."""
+
+
+class _Screen(io.BufferedIOBase):
+    """A terminal that shows the text itself as long as one screen holds it, and then through the pager."""
+
+    def __init__(self, command: str, sideways: bool) -> None:
+        self._command, self._sideways = command, sideways
+        self._kept = bytearray()
+        self._pager: subprocess.Popen[bytes] | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return sys.__stdout__.fileno() if sys.__stdout__ else 1
+
+    def write(self, data: Buffer) -> int:
+        given = bytes(data)
+        if self._pager is None:
+            self._kept += given
+            if _is_longer_than_screen(bytes(self._kept), self._sideways):
+                self._start()
+        else:
+            self._send(given)
+        return len(given)
+
+    def _start(self) -> None:
+        surroundings = {"LESS": "FRSX" if self._sideways else "FRX", "LV": "-c"} | dict(os.environ)
+        sys.stdout.flush()
+        self._pager = subprocess.Popen(self._command, shell=True, stdin=subprocess.PIPE, env=surroundings)
+        self._send(bytes(self._kept))
+
+    def _send(self, data: bytes) -> None:
+        assert self._pager is not None and self._pager.stdin is not None
+        try:
+            self._pager.stdin.write(data)
+            self._pager.stdin.flush()
+        except BrokenPipeError:
+            raise _Left from None
+
+    def finish(self) -> None:
+        """Waits until the reader has left the pager; shows what is still kept."""
+        if self._pager is not None:
+            assert self._pager.stdin is not None
+            with suppress(BrokenPipeError):
+                self._pager.stdin.close()
+            if self._pager.wait() not in _NOT_STARTED:
+                return
+            say(f"warning: the pager {self._command} can't be started")
+        sys.stdout.flush()
+        sys.stdout.buffer.write(self._kept)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def paged(sideways: bool = False) -> Iterator[BinaryIO]:
+    """Stdout, through a pager if it is a terminal and what is written is longer than its screen. SIDEWAYS:
+    for lines that are wider than the screen."""
+    sys.stdout.flush()
+    command = pager() if sys.stdout.isatty() else None
+    if command is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    screen = _Screen(command, sideways)
+    try:
+        with suppress(_Left):
+            yield cast("BinaryIO", screen)
+    finally:
+        # While one reads, Ctrl-C is the pager's.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        screen.finish()
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def paged_prints() -> Iterator[None]:
+    """As `paged`, for what prints."""
+    with paged() as out:
+        if out is sys.stdout.buffer:
+            yield
+            return
+        written = io.TextIOWrapper(out, sys.stdout.encoding, sys.stdout.errors, write_through=True)
+        with redirect_stdout(written):
+            yield
+        written.flush()
+        written.detach()
+
+
+def pager() -> str | None:
+    """The shell command to use; None for none. As git's: IODOCK_PAGER, then PAGER, then less."""
+    if os.environ.get("TERM", "dumb") == "dumb":
+        return None
+    for name in ("IODOCK_PAGER", "PAGER"):
+        if (command := os.environ.get(name)) is not None:
+            return command if command.strip() not in ("", "cat") else None
+    return "less" if shutil.which("less") else None
+
+
+def _is_longer_than_screen(text: bytes, sideways: bool) -> bool:
+    columns, lines = os.get_terminal_size(sys.stdout.fileno())
+    if columns < 1 or lines < 1:
+        # A terminal that does not know its size.
+        return False
+    # So many bytes are more than a screen in any language; a large text is not looked at as a whole.
+    shown = _COLOURS.sub(b"", text[: 16 * columns * lines]).decode(errors="replace").splitlines()
+    if sideways:
+        return len(shown) >= lines or max(map(len, shown), default=0) > columns
+    # The prompt after it needs a line, too.
+    return sum(max(1, -(-len(line) // columns)) for line in shown) >= lines
