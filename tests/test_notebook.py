@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import sys
+from html import unescape
 from pathlib import Path
 
 import pyarrow as pa
@@ -212,3 +213,33 @@ def test_a_picture_needs_a_known_ending(mixed: Run, tmp_path: Path) -> None:
         mixed.show("timeline").chart().save(tmp_path / "a.bmp")
     with pytest.raises(iodock.IodockError, match="no such folder"):
         mixed.show("timeline").chart().save(tmp_path / "none" / "a.svg")
+
+
+def test_a_report_is_the_command_lines_and_shows_itself(faulty: Run, tmp_path: Path) -> None:
+    page = faulty.report(tmp_path / "a <b>.html", "ja")
+    written = Path(page).read_text()
+    assert page.path == tmp_path / "a <b>.html" == Path(str(page)) and 'lang="ja"' in written
+    html = page._repr_html_()
+    assert "a%20%3Cb%3E.html" in html and '<iframe sandbox="allow-scripts" title="a &lt;b&gt;.html"' in html
+    shown = re.search(' srcdoc="([^"]*)"></iframe>', html)
+    assert shown and unescape(shown[1]) == written
+    # An earlier report is replaced.
+    assert faulty.report(page, "en").path == page.path
+
+
+def test_a_large_report_is_named_only(tmp_path: Path) -> None:
+    (tmp_path / "large.html").write_text("x" * (2 << 20))
+    html = iodock.Page(tmp_path / "large.html")._repr_html_()
+    assert "large.html</a>" in html and "iframe" not in html
+
+
+def test_a_report_spares_other_files(faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert faulty.report().path == Path("run.html") and (tmp_path / "run.html").is_file()
+    (tmp_path / "thesis.html").write_text("mine")
+    with pytest.raises(iodock.IodockError, match="is not a report of iodock"):
+        faulty.report("thesis.html")
+    with pytest.raises(iodock.RequestError, match="a report is one HTML page"):
+        faulty.report("run.pdf")
+    with pytest.raises(iodock.IodockError, match="no such folder"):
+        faulty.report(tmp_path / "none" / "run.html")

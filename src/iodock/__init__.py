@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from iodock.results import Chart, Findings, Result
+    from iodock.results import Chart, Findings, Page, Result
     from iodock.run import Run, open
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Findings",
     "IodockError",
     "MissingPackage",
+    "Page",
     "QueryError",
     "RequestError",
     "Result",
@@ -39,7 +40,7 @@ def __getattr__(name: str) -> Any:
         from iodock import run
 
         return getattr(run, name)
-    if name in ("Chart", "Findings", "Result"):
+    if name in ("Chart", "Findings", "Page", "Result"):
         from iodock import results
 
         return getattr(results, name)

@@ -189,3 +189,28 @@ class Findings(Table):
 
     def _repr_html_(self) -> str:
         return notebook.diagnosis_html(self.diagnosis, self._text)
+
+
+class Page:
+    """A page that was written: a path, which shows itself in a notebook."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def open(self) -> bool:
+        """Shows it in the browser. False if there is none."""
+        import webbrowser
+
+        return webbrowser.open(self.path.resolve().as_uri())
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def __repr__(self) -> str:
+        return f"<iodock report {self.path}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.page_html(self.path)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -17,11 +18,13 @@ from iodock.answer import Loss
 from iodock.diagnosis import diagnose
 from iodock.errors import RequestError
 from iodock.findings import Diagnosis
-from iodock.language import LANGUAGES, chosen, language_in
+from iodock.language import LANGUAGES, Language, chosen, language_in
 from iodock.relations.profile import Profile, tables_in
-from iodock.results import Findings, Result
+from iodock.results import Findings, Page, Result
 from iodock.settings import Settings
 from iodock.store import Store
+from iodock.views.report import report_html
+from iodock.views.report.target import check_target, write_page
 
 
 class Run:
@@ -45,10 +48,23 @@ class Run:
     def findings(self, language: str | None = None, settings: Settings | None = None) -> Findings:
         """What is worth changing, as `iodock diagnose` says it: in a notebook a table, in a terminal text.
         LANGUAGE: `en` or `ja`; default: that of the locale. Else as `diagnose`."""
-        code = chosen(language)
-        if code not in LANGUAGES:
-            raise RequestError(f"no texts in {code}", f"languages: {', '.join(LANGUAGES)}")
-        return Findings(self.diagnose(settings), language_in(code))
+        text = _language(language)
+        return Findings(self.diagnose(settings), text)
+
+    def report(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        language: str | None = None,
+        settings: Settings | None = None,
+    ) -> Page:
+        """Writes the whole check-up as one HTML page, as `iodock report` does, and gives its path, which in a
+        notebook shows it. PATH: default NAME.html in the current folder; an earlier report there is replaced,
+        any other file is not. Raises RequestError, IodockError, StoreError and QueryError."""
+        target = Path(path or f"{self.store.name.removesuffix('.iodock')}.html")
+        text = _language(language)
+        check_target(target)
+        write_page(report_html(self.store, text.code, self.diagnose(settings)), target)
+        return Page(target)
 
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:
         """The answer to SQL over the store's tables (docs/explanation/store.md), its views
@@ -90,6 +106,13 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<iodock run {self.store.path}>"
+
+
+def _language(code: str | None) -> Language:
+    wanted = chosen(code)
+    if wanted not in LANGUAGES:
+        raise RequestError(f"no texts in {wanted}", f"languages: {', '.join(LANGUAGES)}")
+    return language_in(wanted)
 
 
 def open(path: str | os.PathLike[str]) -> Run:

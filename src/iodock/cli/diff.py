@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.beside import say_losses
+from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, language, no_pager, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.errors import RequestError
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = (
     "iodock diff before.iodock after.iodock",
-    "iodock diff before.iodock after.iodock -o diff.html",
+    "iodock diff before.iodock after.iodock -o diff.html --open",
     "iodock diff slow-*.iodock -- fast-*.iodock",
     "iodock diff before.iodock after.iodock --per records=320000,200000",
 )
@@ -52,6 +53,7 @@ class _TwoSides(click.Command):
     help="form of the answer; default: table, or what FILE ends in",
 )
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@opening
 @language
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @no_pager
@@ -62,6 +64,7 @@ def command(
     top: int,
     form: str | None,
     output: str,
+    opens: bool,
     lang: str | None,
     settings: str | None,
     quiet: bool,
@@ -77,6 +80,7 @@ def command(
     before, after = _sides(stores)
     check_folder(output)
     wanted = form or _by_ending(output)
+    check_opens(opens, wanted, output)
     comparison = compare(
         before, after, per=per, settings=load(settings), most_files=top, every_file=wanted == "csv"
     )
@@ -88,6 +92,8 @@ def command(
     # JSON has them in itself.
     if not quiet and wanted != "json":
         say_losses(_lost(comparison), code)
+    if opens:
+        open_page(output, code)
 
 
 def _lost(comparison: Comparison) -> Iterator[tuple[str, str, str]]:

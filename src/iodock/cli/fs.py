@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.streams import say
@@ -48,11 +49,18 @@ def command() -> None:
 @click.argument("folder", metavar="DIR")
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@opening
 @click.option("--settings", metavar="FILE", help="the site's settings; default: $IODOCK_SETTINGS")
 @language
 @quiet
 def card(
-    folder: str, form: str | None, output: str, settings: str | None, lang: str | None, quiet: bool
+    folder: str,
+    form: str | None,
+    output: str,
+    opens: bool,
+    settings: str | None,
+    lang: str | None,
+    quiet: bool,
 ) -> None:
     """The card of the file system that DIR lies on: its type, every mount option explained, servers, space,
     stripes, quota, caches, and the link limits and typical values that the site's settings give. A server
@@ -61,13 +69,16 @@ def card(
     from iodock.settings import load
 
     text = language_in(spoken(lang))
+    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
+    check_opens(opens, chosen, output)
     check_folder(output)
     made = _card(folder, load(settings))
     if made.space is None and not quiet:
         say(f"note: {folder} does not answer; this is what the mount table says")
-    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
     with destination(output) as out:
         out.write(_shown(chosen, made, text, output == "-").encode("utf-8", "backslashreplace"))
+    if opens:
+        open_page(output, text.code)
 
 
 def _card(folder: str, settings: Settings) -> Card:

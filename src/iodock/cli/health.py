@@ -12,6 +12,7 @@ import click
 from iodock.cli.bench import FORMATS, write
 from iodock.cli.health_clean import command as clean
 from iodock.cli.health_run import command as run
+from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, language, quiet, spoken
 
 if TYPE_CHECKING:
@@ -124,15 +125,17 @@ def compare(
 @click.option(
     "-o", "--output", metavar="FILE", help="where to write; default: the first RESULT's name, .html"
 )
+@opening
 @language
 @quiet
-def report(results: tuple[str, ...], output: str | None, lang: str | None, quiet: bool) -> None:
+def report(results: tuple[str, ...], output: str | None, opens: bool, lang: str | None, quiet: bool) -> None:
     """Write a check-up as one HTML page: remarks, graphs, how it was measured, all values. FILE.pdf gets the
     graphs with their remarks. Several RESULTs are one: a sweep."""
     from iodock.cli.output import check_folder, destination
     from iodock.language import language_in
 
     path = output or f"{Path(results[0]).name.split('.')[0]}.html"
+    check_opens(opens, "pdf" if path.endswith(".pdf") else "html", path)
     check_folder(path)
     measured, text = remarked(results), language_in(spoken(lang))
     rendered = _pdf(measured, text) if path.endswith(".pdf") else _page(measured, text)
@@ -140,6 +143,8 @@ def report(results: tuple[str, ...], output: str | None, lang: str | None, quiet
         out.write(rendered)
     if output is None:
         click.echo(path)
+    if opens:
+        open_page(path, text.code)
 
 
 def _page(measured: Measurements, text: Language) -> bytes:

@@ -18,6 +18,7 @@ import click
 
 from iodock.cli.ending import told_to_end
 from iodock.cli.monitor_serve import installed
+from iodock.cli.opening import open_address
 from iodock.cli.options import examples
 from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
@@ -58,7 +59,8 @@ _USUAL_JOBS = 60
 @click.option(
     "--seed", type=int, default=1, show_default=True, metavar="N", help="the same seed, the same history"
 )
-def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int) -> None:
+@click.option("--open", "opens", is_flag=True, help="open the portal in a browser")
+def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int, opens: bool) -> None:
     """Look at the portal of a centre that is made up: its file system and jobs are synthetic, its agents and
     its collector real. All is on this machine, in a folder that is removed at the end (Ctrl-C)."""
     installed()
@@ -87,7 +89,7 @@ def demo(listen: str, scenario: str, days: float, jobs: int | None, seed: int) -
         room = places(load().connections, Access())
         serve(
             application(collector, Access(), Site(is_synthetic=True), places=room), door, None, wake,
-            lambda url: _say_the_begin(url, note, collector.store.folder),
+            lambda url: _say_the_begin(url, note, collector.store.folder, opens),
             room,
         )  # fmt: skip
 
@@ -113,10 +115,12 @@ def _scenario_note(scenario: Scenario, passed_s: float, now_ns: int) -> str:
     return f"note: scenario {scenario.name}, whose minute {minute:.0f} is at {clock}: {scenario.sentence}"
 
 
-def _say_the_begin(url: str, scenario_note: str, store: Path) -> None:
+def _say_the_begin(url: str, scenario_note: str, store: Path, opens: bool) -> None:
     say(f"note: synthetic: {url} in a browser; Ctrl-C ends it")
     say(scenario_note)
     say(f"note: in a terminal: iodock monitor top --store {store}")
+    if opens:
+        open_address(url)
 
 
 def _past(collector: Collector, scenario: Scenario, days: float, jobs: int, seed: int) -> Centre:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.ending import told_to_end
+from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.streams import say
@@ -170,6 +171,7 @@ def mark(store: str, text: str, quiet: bool) -> None:
 @click.option("--until", callback=moment, metavar="TIME", help="before this date, or so long ago")
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
+@opening
 @language
 @quiet
 def show(
@@ -178,6 +180,7 @@ def show(
     until: int | None,
     form: str | None,
     output: str,
+    opens: bool,
     lang: str | None,
     quiet: bool,
 ) -> None:
@@ -190,15 +193,18 @@ def show(
     from iodock.probe.store import ProbeStore
 
     text = language_in(spoken(lang))
+    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
+    check_opens(opens, chosen, output)
     check_folder(output)
     opened = ProbeStore.open(store)
     with ProgressBar("reading", quiet, "records", rated=False) as progress:
         known = history(opened, since, until, progress)
     with ProgressBar("looking for patterns", quiet, "operations", rated=False) as progress:
         sights = judge(known, time.time_ns() if until is None else until, progress)
-    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
     with destination(output) as out:
         out.write(_shown(chosen, known, sights, text, output == "-").encode("utf-8", "backslashreplace"))
+    if opens:
+        open_page(output, text.code)
 
 
 def _shown(form: str, known: History, sights: tuple[Sight, ...], text: Language, on_terminal: bool) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
 from iodock.cli.progress import ProgressBar
@@ -92,6 +93,7 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 )
 @click.option("--format", type=click.Choice((*DATA_FORMATS, *CHART_FORMATS)), help="default: table")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
+@opening
 @click.option("--title", metavar="TEXT", help="title of the chart")
 @click.option("--width", type=int, metavar="PIXELS", help="width of the chart")
 @click.option("--height", type=int, metavar="PIXELS", help="height of the chart")
@@ -102,6 +104,7 @@ def command(files: tuple[str, ...], **values: Any) -> None:
     Reads times of GNU time, bash, csh and zsh, process accounting (pacct, dump-acct), sacct, PJM job
     statistics, and iodock stores; - is standard input. System time is shown apart."""
     form = chosen_format(values["format"], values["output"])
+    check_opens(values["opens"], form, values["output"])
     if form in CHART_FORMATS and not values["history"]:
         raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")
     if values["by"] and values["history"]:
@@ -117,6 +120,8 @@ def command(files: tuple[str, ...], **values: Any) -> None:
         from iodock.cli.beside import say_beside
 
         say_beside(answer)
+    if values["opens"]:
+        open_page(values["output"])
 
 
 def _write(answer: Answer, form: str, values: dict[str, Any]) -> None:

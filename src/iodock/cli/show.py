@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from iodock.cli.opening import check_opens, open_page
 from iodock.cli.options import examples, filter_arguments, filters, quiet, tables
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, write_table
 from iodock.errors import RequestError, meant
@@ -96,6 +97,9 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
             "text that a spreadsheet would take for a formula; JSON and Parquet have texts as they are",
         ),
         click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
+        click.Option(
+            ["--open", "opens"], is_flag=True, help="open a chart written as FILE.html in a browser"
+        ),
         click.Option(["--chart"], type=click.Choice(charts), help="which chart to draw"),
         click.Option(["--title"], metavar="TEXT", help="title of the chart"),
         click.Option(["--only"], metavar="SERIES,...", help="draw only these series, e.g. failed"),
@@ -114,7 +118,8 @@ def _show(name: str, store: str, **values: Any) -> None:
 
     form = chosen_format(values.pop("format"), output := values.pop("output"))
     chart = {key: values.pop(key) for key in ("chart", "title", "only", "width", "height", "theme")}
-    silent, is_wide = values.pop("quiet"), values.pop("wide")
+    silent, is_wide, opens = values.pop("quiet"), values.pop("wide"), values.pop("opens")
+    check_opens(opens, form, output)
     analysis = analyses.find(name)
     chosen = filter_arguments(values)
     if values["sort"] is not None:
@@ -133,6 +138,8 @@ def _show(name: str, store: str, **values: Any) -> None:
         from iodock.cli.beside import say_beside
 
         say_beside(answer)
+    if opens:
+        open_page(str(output))
 
 
 def _write(answer: Any, form: str, output: str | None, chart: dict[str, Any], is_wide: bool) -> None:

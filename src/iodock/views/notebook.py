@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import os
+from pathlib import Path
+from urllib.parse import quote
 
 from iodock.answer import Answer, Column
 from iodock.findings import Diagnosis, Finding, Severity
@@ -11,11 +14,12 @@ from iodock.views.charts.words import visible
 from iodock.views.diagnosis_text import advice_text
 from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say
 from iodock.views.losses import loss_lines
-from iodock.views.report.markup import Markup, file_name, join, tag
+from iodock.views.report.markup import Markup, file_name, frame, join, tag
 from iodock.views.table import first_columns
 
 FIRST_ROWS = 20
 _MOST_FILES = 3
+_MOST_INLINE_BYTES = 1 << 20
 # Notebooks align cells to the right.
 _CELL = "text-align: left; vertical-align: top; white-space: normal"
 _SEVERE = {Severity.HIGH: "#b3261e", Severity.MEDIUM: "#8a5a00", Severity.LOW: "#4d6273"}
@@ -57,6 +61,17 @@ def _image(picture: bytes, title: str) -> Markup:
     # As an image nothing in it can run, and the page's own style does not reach it.
     coded = base64.b64encode(picture).decode()
     return tag("img", src=f"data:image/svg+xml;base64,{coded}", alt=title, style="max-width: 100%")
+
+
+def page_html(path: Path) -> str:
+    """A page in a frame of its own, with its name above: a small one whole, as a frame can't read files in
+    every notebook; of a large one the name alone, since a notebook keeps what it shows."""
+    name = tag("p", tag("a", str(path), href=quote(os.path.relpath(path)), target="_blank"))
+    if path.stat().st_size > _MOST_INLINE_BYTES:
+        return name
+    page = path.read_text("utf-8")
+    style = "width: 100%; height: 600px; border: 1px solid #888; background: #fff"
+    return join(name, frame(page, path.name, style))
 
 
 def diagnosis_html(diagnosis: Diagnosis, text: Language) -> str:

@@ -23,6 +23,15 @@ def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup
     return Markup(f"<{name}{written}>{join(*children)}</{name}>")
 
 
+def frame(page: str, title: str, style: str) -> Markup:
+    """A whole page in a frame. Its scripts run there, and reach nothing outside."""
+    # As it is: scripts and styles hold characters that are no text of ours.
+    return Markup(
+        f'<iframe sandbox="allow-scripts" title="{html.escape(visible(title))}" style="{html.escape(style)}"'
+        f' srcdoc="{html.escape(page)}"></iframe>'
+    )
+
+
 def join(*children: str | None) -> Markup:
     """Pieces one after the other, escaped unless they are markup. No name in them turns the direction of its
     neighbours, or is unseen."""

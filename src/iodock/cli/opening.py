@@ -1,0 +1,55 @@
+"""`--open`: a page that was written, in the browser."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from iodock.cli.streams import say
+from iodock.errors import RequestError
+from iodock.language import N_, language_in
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def opening(function: Function) -> Function:
+    """--open, as `opens`."""
+    return click.option("--open", "opens", is_flag=True, help="open the page in a browser")(function)
+
+
+def check_opens(opens: bool, form: str, output: str | None) -> None:
+    """Raises RequestError where there will be no page in a file."""
+    if opens and (form != "html" or output in (None, "-")):
+        raise RequestError("--open goes with a page in a file", "-o FILE.html --open")
+
+
+def open_page(path: str, language: str = "en") -> None:
+    """Shows a page in the browser, or says where it is if there is none here."""
+    page = Path(path).resolve()
+    if not (_has_display() and _opened(page.as_uri())):
+        text = language_in(language)
+        say(f"note: {text.gettext(N_('no browser can be opened here; the page is {page}'), page=page)}")
+
+
+def open_address(url: str) -> None:
+    """As `open_page`, for what is served; its address was said."""
+    if not (_has_display() and _opened(url)):
+        say("note: no browser can be opened here")
+
+
+def _has_display() -> bool:
+    # Without one, Python would start a browser for terminals.
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+
+
+def _opened(url: str) -> bool:
+    import webbrowser
+
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False

@@ -1,0 +1,87 @@
+"""`--open`: the page that was written, in a browser; where there is none, its name."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import webbrowser
+from pathlib import Path
+
+import pytest
+
+from iodock.cli.run import run as run_command
+
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What a browser was asked for."""
+    asked: list[str] = []
+
+    def open_one(url: str) -> bool:
+        asked.append(url)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", open_one)
+    for name in DISPLAYS:
+        monkeypatch.delenv(name, raising=False)
+    return asked
+
+
+def test_pages_are_opened(
+    mixed_path: Path, tmp_path: Path, opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DISPLAY", ":0")
+    monkeypatch.chdir(tmp_path)
+    store = str(mixed_path)
+    assert run_command(["report", store, "-o", "a b.html", "--open", "-q"]) == 0
+    assert run_command(["report", store, "--open", "-q"]) == 0
+    assert run_command(["show", "sizes", store, "-o", "sizes.html", "--open", "-q"]) == 0
+    assert run_command(["diff", store, store, "-o", "diff.html", "--open", "-q"]) == 0
+    assert run_command(["fs", str(tmp_path), "-o", "card.html", "--open", "-q"]) == 0
+    names = ("a b.html", "mixed.html", "sizes.html", "diff.html", "card.html")
+    assert opened == [(tmp_path / name).resolve().as_uri() for name in names]
+
+
+def test_without_a_display_the_page_is_named(
+    mixed_path: Path, tmp_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "run.html"
+    assert run_command(["report", str(mixed_path), "-o", str(page), "--open", "-q"]) == 0
+    assert capsys.readouterr().err == f"note: no browser can be opened here; the page is {page}\n"
+    assert not opened and page.is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", "STORE", "-o", "-"],
+        ["show", "sizes", "STORE"],
+        ["show", "sizes", "STORE", "-o", "sizes.png"],
+        ["show", "sizes", "STORE", "--format", "html"],
+        ["diff", "STORE", "STORE"],
+        ["fs", "."],
+    ],
+)
+def test_what_is_no_page_is_not_opened(
+    arguments: list[str], mixed_path: Path, opened: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [str(mixed_path) if one == "STORE" else one for one in arguments]
+    assert run_command([*given, "--open"]) == 2
+    assert capsys.readouterr().err == (
+        "error: --open goes with a page in a file\nhint: -o FILE.html --open\n"
+    )
+    assert not opened
+
+
+def test_a_browser_of_ones_own(mixed_path: Path, tmp_path: Path) -> None:
+    browser, seen, page = tmp_path / "browser", tmp_path / "seen", tmp_path / "run.html"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}\n')
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "iodock", "report", str(mixed_path), "-o", str(page), "--open"]
+    done = subprocess.run(
+        command, env={**os.environ, "BROWSER": f"{browser} %s"}, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == (f"{page}\n", "") and seen.read_text() == f"{page.as_uri()}\n"
