@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import destination
 from iodock.cli.streams import say
 
@@ -35,6 +35,7 @@ def command() -> None:
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--from", "benchmark", metavar="NAME", help="what the files are of; default: recognised")
+@json_too
 @click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @language

@@ -29,17 +29,20 @@ _EXAMPLES = (
 
 
 @click.group(invoke_without_command=True, epilog=examples(_EXAMPLES))
+@click.option("--json", "as_json", is_flag=True, help="the list as JSON, with all texts")
 @language
 @quiet
 @click.pass_context
-def command(context: click.Context, lang: str | None, quiet: bool) -> None:
+def command(context: click.Context, as_json: bool, lang: str | None, quiet: bool) -> None:
     """The casebook: patterns that were found at real centres, as small programs before and after the change.
     Without a subcommand, list the cases."""
     if context.invoked_subcommand is None:
         from iodock.casebook import damaged, every
         from iodock.views.case_text import case_list
+        from iodock.views.listing_json import cases_json
 
-        click.echo(case_list(every(), _text(lang)), nl=False)
+        write = cases_json if as_json else case_list
+        click.echo(write(every(), _text(lang)), nl=False)
         for error in () if quiet else damaged():
             say(f"note: {error}; {error.hint}")
 
@@ -52,13 +55,19 @@ def _text(lang: str | None) -> Language:
 
 @command.command(epilog=examples(("iodock cases show shell-loop", "iodock cases show shell-loop --lang ja")))
 @click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="as JSON, in the form of the list's")
 @language
 @quiet
-def show(name: str, lang: str | None, quiet: bool) -> None:
+def show(name: str, as_json: bool, lang: str | None, quiet: bool) -> None:
     """Print a case's page: what you see, why, the change, and when it does not help."""
     from iodock.casebook import find
     from iodock.views.case_text import case_text
 
+    if as_json:
+        from iodock.views.listing_json import cases_json
+
+        click.echo(cases_json([find(name)], _text(lang)), nl=False)
+        return
     width = min(100, shutil.get_terminal_size((100, 24)).columns)
     click.echo(case_text(find(name), _text(lang), width), nl=False)
 

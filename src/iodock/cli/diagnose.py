@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from iodock.cli.options import examples, language, no_pager, quiet, spoken
+from iodock.cli.options import examples, json_too, language, no_pager, quiet, spoken
 from iodock.cli.output import check_folder, destination
 
 _EXAMPLES = (
@@ -16,6 +16,7 @@ _EXAMPLES = (
 
 @click.command(epilog=examples(_EXAMPLES))
 @click.argument("store")
+@json_too
 @click.option(
     "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
 )

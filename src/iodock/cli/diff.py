@@ -9,7 +9,7 @@ import click
 
 from iodock.cli.beside import say_losses
 from iodock.cli.opening import check_opens, open_page, opening
-from iodock.cli.options import examples, language, no_pager, quiet, spoken
+from iodock.cli.options import examples, json_too, language, no_pager, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.errors import RequestError
 
@@ -46,6 +46,7 @@ class _TwoSides(click.Command):
 @click.option(
     "--top", type=click.IntRange(1), default=10, help="files to show, faster and slower; default: 10"
 )
+@json_too
 @click.option(
     "--format",
     "form",

@@ -6,10 +6,11 @@ import sys
 
 import click
 
-from iodock.cli.options import examples, quiet
+from iodock.cli.options import examples, json_too, quiet
 
 
 @click.command(epilog=examples(("iodock doctor", "iodock doctor --format json")))
+@json_too
 @click.option("--format", "form", type=click.Choice(("table", "json")), default="table", help="what to write")
 @quiet
 def command(form: str, quiet: bool) -> int:

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     )
 )
 @click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="as JSON; without NAME all that can be explained")
 @no_pager
 @quiet
-def command(name: str | None, quiet: bool) -> None:
+def command(name: str | None, as_json: bool, quiet: bool) -> None:
     """Say what NAME means: a rule of `iodock diagnose`, a column or key of an analysis, a column of a stored
     table, a system call, a family or class of calls, or a loss; or all of a group, as `iodock explain losses`
     does. Without a name, list what can be explained."""
@@ -37,21 +38,31 @@ def command(name: str | None, quiet: bool) -> None:
     from iodock.reference import explanations
 
     entries = explanations()
-    if name is None:
-        with paged_prints():
-            for line in _listed(entries):
-                click.echo(line)
-        return
+    found = entries if name is None else _called(name, entries)
+    with paged_prints():
+        if as_json:
+            from iodock.views.listing_json import explanations_json
+
+            click.echo(explanations_json(found), nl=False)
+            return
+        for line in _listed(entries) if name is None else _explained(found):
+            click.echo(line)
+
+
+def _called(name: str, entries: list[Explanation]) -> list[Explanation]:
+    """Those of that name, group or heading. Raises RequestError."""
     found = [entry for entry in entries if entry.name == name]
     found = found or [entry for entry in entries if entry.group == name]
     found = found or [entry for entry in entries if entry.name in _with_heading(name)]
     if not found:
         raise _unknown(name, [name for entry in entries for name in (entry.name, entry.group)])
-    with paged_prints():
-        for entry in found:
-            click.echo(f"{entry.name}  ({entry.what})")
-            for line in entry.text.splitlines():
-                click.echo(_wrapped(line))
+    return found
+
+
+def _explained(entries: list[Explanation]) -> Iterator[str]:
+    for entry in entries:
+        yield f"{entry.name}  ({entry.what})"
+        yield from map(_wrapped, entry.text.splitlines())
 
 
 def _with_heading(heading: str) -> set[str]:

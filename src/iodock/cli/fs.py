@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from iodock.cli.opening import check_opens, open_page, opening
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.streams import say
 from iodock.errors import IodockError
@@ -47,6 +47,7 @@ def command() -> None:
 
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("folder", metavar="DIR")
+@json_too
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
 @opening

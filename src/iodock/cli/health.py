@@ -13,7 +13,7 @@ from iodock.cli.bench import FORMATS, write
 from iodock.cli.health_clean import command as clean
 from iodock.cli.health_run import command as run
 from iodock.cli.opening import check_opens, open_page, opening
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, json_too, language, quiet, spoken
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +41,7 @@ command.add_command(clean)
 
 @command.command(epilog=examples(_EXAMPLES))
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True)
+@json_too
 @click.option("--format", "form", type=click.Choice(FORMATS), help="default: table, or what -o's ending says")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @language
@@ -74,6 +75,7 @@ def remarked(results: Sequence[str]) -> Measurements:
 )
 @click.argument("base", metavar="BASE")
 @click.argument("now", metavar="NOW")
+@json_too
 @click.option("--format", "form", type=click.Choice(("table", "json")), help="default: table")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @click.option("--fail-on-regression", is_flag=True, help="exit with 1 if anything became slower")

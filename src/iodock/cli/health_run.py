@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder
 from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
@@ -104,6 +104,7 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
 @click.option("--dry-run", is_flag=True, help="say what it would cost, and end")
 @click.option("--resume", is_flag=True, help="go on with the run that was cut short")
 @click.option("--force", is_flag=True, help="begin anew where a run was cut short")
+@json_too
 @click.option(
     "--format", "form", type=click.Choice(("table", "json", "csv")), help="default: table, or by -o"
 )

@@ -13,7 +13,7 @@ import click
 
 from iodock.cli.ending import told_to_end
 from iodock.cli.monitor_store import Place, store_options
-from iodock.cli.options import examples, language, spoken
+from iodock.cli.options import examples, json_too, language, spoken
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
 
@@ -79,6 +79,7 @@ _HELP = "s sort  r reverse  b by  p where counted  / find  ← → a minute  l l
     "--top", "most", type=click.IntRange(1), default=100, show_default=True, metavar="N", help="rows"
 )
 @click.option("--once", is_flag=True, help="print one table and end; so it does where there is no terminal")
+@json_too
 @click.option("--format", "form", type=click.Choice(("table", "csv", "json")), help="with --once")
 @click.option("--jobid-name", metavar="FORM", help="the servers' jobid_name, as %j:%u:%H; default: guessed")
 @language

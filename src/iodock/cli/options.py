@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
+from iodock.errors import RequestError
 from iodock.language import LANGUAGES, chosen, language_in
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -68,6 +70,28 @@ def filter_arguments(values: dict[str, Any]) -> dict[str, Any]:
             value = [part.strip() for part in value.split(",") if part.strip()]
         chosen[name] = value
     return chosen
+
+
+JSON_HELP = "the same as --format json"
+
+
+def json_form(as_json: bool, form: str | None) -> str | None:
+    """What --json and --format say together. Raises RequestError where they say two things."""
+    if not as_json:
+        return form
+    if form not in (None, "table", "json"):
+        raise RequestError(f"--json does not go with --format {form}", "leave one out")
+    return "json"
+
+
+def json_too(function: Function) -> Function:
+    """--json beside the --format of a verb, which knows it as `form`."""
+
+    @functools.wraps(function)
+    def called(*arguments: Any, as_json: bool, form: str | None, **values: Any) -> Any:
+        return function(*arguments, form=json_form(as_json, form), **values)
+
+    return cast(Function, click.option("--json", "as_json", is_flag=True, help=JSON_HELP)(called))
 
 
 def tables(function: Function) -> Function:

@@ -12,7 +12,7 @@ import click
 
 from iodock.cli.ending import told_to_end
 from iodock.cli.opening import check_opens, open_page, opening
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
@@ -169,6 +169,7 @@ def mark(store: str, text: str, quiet: bool) -> None:
 @click.argument("store")
 @click.option("--since", callback=moment, metavar="TIME", help="from this date on, or so long ago: 7d")
 @click.option("--until", callback=moment, metavar="TIME", help="before this date, or so long ago")
+@json_too
 @click.option("--format", "form", type=click.Choice(FORMS), help="default: table, or by the ending of -o")
 @click.option("-o", "--output", metavar="FILE", default="-", help="where to write; default: stdout")
 @opening

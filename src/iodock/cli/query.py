@@ -7,7 +7,7 @@ from importlib import import_module
 import click
 
 from iodock.cli.beside import say_beside
-from iodock.cli.options import examples, quiet, tables
+from iodock.cli.options import examples, json_too, quiet, tables
 from iodock.cli.output import DATA_FORMATS, chosen_format, destination, write_table
 
 EXAMPLES = (
@@ -20,6 +20,7 @@ EXAMPLES = (
 @click.command(epilog=examples(EXAMPLES))
 @click.argument("store")
 @click.argument("sql")
+@json_too
 @click.option(
     "--format",
     "form",

@@ -8,7 +8,15 @@ from typing import Any
 import click
 
 from iodock.cli.opening import check_opens, open_page
-from iodock.cli.options import examples, filter_arguments, filters, quiet, tables
+from iodock.cli.options import (
+    JSON_HELP,
+    examples,
+    filter_arguments,
+    filters,
+    json_form,
+    quiet,
+    tables,
+)
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, write_table
 from iodock.errors import RequestError, meant
 
@@ -96,6 +104,7 @@ def _output_options(made: click.Command, charts: list[str]) -> None:
             help="what to write; default: table, or what -o FILE ends in. CSV has an apostrophe before a "
             "text that a spreadsheet would take for a formula; JSON and Parquet have texts as they are",
         ),
+        click.Option(["--json", "as_json"], is_flag=True, help=JSON_HELP),
         click.Option(["-o", "--output"], metavar="FILE", help="where to write; default: stdout"),
         click.Option(
             ["--open", "opens"], is_flag=True, help="open a chart written as FILE.html in a browser"
@@ -116,7 +125,8 @@ def _show(name: str, store: str, **values: Any) -> None:
     from iodock.store import Store
     from iodock.views.table import column_named
 
-    form = chosen_format(values.pop("format"), output := values.pop("output"))
+    wanted = json_form(values.pop("as_json"), values.pop("format"))
+    form = chosen_format(wanted, output := values.pop("output"))
     chart = {key: values.pop(key) for key in ("chart", "title", "only", "width", "height", "theme")}
     silent, is_wide, opens = values.pop("quiet"), values.pop("wide"), values.pop("opens")
     check_opens(opens, form, output)

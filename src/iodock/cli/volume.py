@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iodock.cli.options import examples, language, quiet, spoken
+from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder, destination
 from iodock.cli.sizes import size_bytes
 from iodock.errors import IodockError, RequestError
@@ -36,6 +36,7 @@ _EXAMPLES = (
 @click.option(
     "--expect", metavar="SIZE", help="the volume you expect, 500M or 2G: in place of the files' sizes"
 )
+@json_too
 @click.option(
     "--format", "form", type=click.Choice(("table", "json")), default="table", help="form of the answer"
 )

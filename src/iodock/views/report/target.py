@@ -16,7 +16,7 @@ def check_target(path: Path) -> None:
     than a report lies there."""
     if path.suffix.lower() not in ("", ".html", ".htm"):
         raise RequestError(
-            f"{path}: a report is one HTML page", "NAME.html; iodock show makes charts and tables"
+            f"{path}: a report is one HTML page", "-o NAME.html; iodock show makes charts and tables"
         )
     if not path.is_file() or path.stat().st_size == 0:
         return
