@@ -200,6 +200,39 @@ def ratio_history() -> Answer:
     return history_answer(history, (), (), {"io_below": 0.1, "weight": "jobs", "min_real": 0.0}, "year.txt")
 
 
+def machine() -> Answer:
+    """Samples of a second each: bytes, times and numbers."""
+    series = (
+        ("diskstats", "vda", "read_bytes", "rate", 2.0e6),
+        ("diskstats", "vda", "busy_time_ms", "rate", 250.0),
+        ("diskstats", "vda", "in_flight", "level", 3.0),
+        ("pressure", "io", "some_us", "rate", 125_000.0),
+        ("pressure", "cpu", "some_us", "rate", 900_000.0),
+        ("loadavg", "", "load_1min", "level", 2.5),
+    )
+    rows = [
+        {"ts": START + at * 10**9, "source": source, "target": target, "metric": metric, "kind": kind}
+        | {"value": value * (at + 1) / 3}
+        for source, target, metric, kind, value in series
+        for at in range(3)
+    ]
+    return answer("machine", pa.Table.from_pylist(rows), ("source", "target", "metric"))
+
+
+def volume() -> Answer:
+    """A file read twice, one written once, and one whose size is not known."""
+    return answer(
+        "volume",
+        {
+            "file": ["/d/twice", "/d/new", "/d/unknown"],
+            "size_bytes": pa.array([1000, 4096, None], pa.int64()),
+            "read_bytes": [2000, 0, 100],
+            "written_bytes": [0, 4096, 0],
+        },
+        ("file",),
+    )
+
+
 SMALL = {
     "summary": summary(["read", "write", "openat", "close"]),
     "files": answer("files", summary(["/a", "/b"], "file").table, ("file",)),
@@ -211,4 +244,6 @@ SMALL = {
     "overview": overview(),
     "processes": processes(),
     "ratio-history": ratio_history(),
+    "machine": machine(),
+    "volume": volume(),
 }

@@ -180,7 +180,7 @@ def _points(
     base = altair.Chart(values(rows)).encode(
         x=time_axis(answer, accesses.span.origin, accesses.span.end, accesses.span.later),
         y=_y(vertical),
-        color=colour("direction", present, colours),
+        color=colour("direction", present, colours, of_several=True),
         tooltip=tips(
             ("call", "call"),
             ("when", "at"),
@@ -197,7 +197,7 @@ def _points(
         scale=altair.Scale(
             domain=present, range=[{"read": "circle", "write": "triangle-up"}[name] for name in present]
         ),
-        legend=altair.Legend() if len(present) > 1 else None,
+        legend=altair.Legend(),
     )
     dots = base.mark_point(filled=True, size=22 if len(rows) > 300 else 36, opacity=0.9).encode(shape=shape)
     if not spans:
@@ -234,7 +234,8 @@ def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, 
         type="ordinal",
         title="accesses in a cell",
         sort=None,
-        scale=altair.Scale(domain=names, range=[theme.shades[shade] for shade in shades]),
+        # By itself vega-lite spreads them evenly between the first two.
+        scale=altair.Scale(type="ordinal", domain=names, range=[theme.shades[shade] for shade in shades]),
         legend=altair.Legend(symbolFillColor=theme.ink, symbolStrokeWidth=0, titleOrient="left")
         if len(shades) > 1
         else None,
@@ -246,7 +247,7 @@ def _density(answer: Answer, span: Span, cells: list[Cell], vertical: Vertical, 
             x2="end:Q",
             y=_y(vertical),
             y2="top:Q",
-            color=colour("direction", present, [getattr(theme, name) for name in present]),
+            color=colour("direction", present, [getattr(theme, name) for name in present], of_several=True),
             opacity=opacity,
             tooltip=tips(
                 ("direction", "direction"), ("count", "accesses"), ("when", "from"), ("place", "above")

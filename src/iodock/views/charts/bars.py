@@ -22,6 +22,7 @@ from iodock.views.charts.source import (
     CannotDraw,
     all_null,
     has,
+    key_title,
     need_durations,
     need_rows,
     numbers,
@@ -138,12 +139,17 @@ def _stacked(
     rows = [row for bar in bars for row in _rows(bar, drawn, unit)]
     longest = max(map(_length, bars))
     order = [bar.label for bar in bars]
-    base = altair.Chart(values(rows)).encode(y=y_labels(order))
+    base = altair.Chart(values(rows)).encode(y=y_labels(order, key_title(answer)))
     x = x_measure("start", axis_title, unit, longest)
     marks = base.mark_bar().encode(
         x=x,
         x2="end:Q",
-        color=colour("series", [one[0] for one in drawn], [getattr(theme, one[2]) for one in drawn]),
+        color=colour(
+            "series",
+            [one[0] for one in drawn],
+            [getattr(theme, one[2]) for one in drawn],
+            of_several=len(series) > 1,
+        ),
         tooltip=tips(("name", "name"), ("series", "series"), ("text", "value"), ("total", "together")),
     )
     texts = base.mark_text(align="left", dx=4, color=theme.quiet, fontSize=10.5).encode(
@@ -234,7 +240,9 @@ def _ranges(
     if unit is BYTES:
         x = x.title("smallest - mean - largest")
     shown = tips(("name", "name"), ("low_text", "least"), ("mean_text", "mean"), ("high_text", "most"))
-    base = altair.Chart(values(rows)).encode(y=y_labels([row["label"] for row in rows]), tooltip=shown)
+    base = altair.Chart(values(rows)).encode(
+        y=y_labels([row["label"] for row in rows], key_title(answer)), tooltip=shown
+    )
     line = base.mark_rule(strokeWidth=5, strokeCap="round", color=theme.success, opacity=0.75).encode(
         x=x, x2="high:Q"
     )

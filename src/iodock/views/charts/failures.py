@@ -52,7 +52,7 @@ def draw_errors(answer: Answer, options: ChartOptions) -> Picture:
     legend = [*short.values(), *(["other"] if has_rest else [])]
     rows = _rows(found, errnos, order, short)
     longest = max(errnos.values())
-    base = altair.Chart(values(rows)).encode(y=y_labels(order))
+    base = altair.Chart(values(rows)).encode(y=y_labels(order, "error"))
     marks = base.mark_bar().encode(
         x=x_measure("start", "failed calls", COUNT, longest),
         x2="end:Q",

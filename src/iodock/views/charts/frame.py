@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 WIDTH = 680
 HEIGHT = 320
 _BAR_PIXELS = 19
+#: By itself an axis puts its title over names that are wider than 200 pixels.
+_WIDEST_NAMES = 420
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +74,19 @@ def y_labels(order: Sequence[str], title: str | None = None) -> Any:
         title=title,
         sort=None,
         scale=altair.Scale(domain=list(order), paddingInner=0.25, paddingOuter=0.15),
-        axis=altair.Axis(ticks=False, domain=False, labelPadding=6, minExtent=40),
+        axis=altair.Axis(ticks=False, domain=False, labelPadding=6, minExtent=40, maxExtent=_WIDEST_NAMES),
     )
 
 
-def colour(field_name: str, names: Sequence[str], colours: Sequence[str], title: str | None = None) -> Any:
-    """Colour by series, with a legend only where there is more than one."""
+def colour(
+    field_name: str,
+    names: Sequence[str],
+    colours: Sequence[str],
+    title: str | None = None,
+    of_several: bool = False,
+) -> Any:
+    """Colour by series, with a legend; without one for a series alone, unless it is one OF_SEVERAL that might
+    have been there."""
     import altair
 
     return altair.Color(
@@ -86,9 +95,7 @@ def colour(field_name: str, names: Sequence[str], colours: Sequence[str], title:
         title=title,
         sort=None,
         scale=altair.Scale(domain=list(names), range=list(colours)),
-        legend=altair.Legend(columns=_legend_columns(names))
-        if len(names) > 1 or list(names) == ["both"]
-        else None,
+        legend=altair.Legend(columns=_legend_columns(names)) if of_several or len(names) > 1 else None,
     )
 
 
@@ -116,7 +123,10 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
     title = picture.title if options.title is None else options.title
     said = [*_about(answer), *picture.notes, *_incomplete(answer)]
     notes = [line for note in said for line in heading(note, int(width * 1.2))]
-    chart = picture.chart.properties(width=width, height=options.height or picture.height)
+    chart = picture.chart
+    if not isinstance(chart, altair.VConcatChart):
+        # Panels have their own sizes.
+        chart = chart.properties(width=width, height=options.height or picture.height)
     if title or notes:
         lines = heading(title, width) if title else [""]
         chart = chart.properties(title=altair.TitleParams(text=lines, subtitle=notes or altair.Undefined))

@@ -138,7 +138,7 @@ def _areas(
         .encode(
             x=x,
             y=y.stack(None),
-            color=colour("series", names, [getattr(theme, side.colour) for side in sides]),
+            color=colour("series", names, [getattr(theme, side.colour) for side in sides], of_several=True),
         )
     )
     # Invisible, one for each step: an area gives no tooltip for a place on it.

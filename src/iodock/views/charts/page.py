@@ -58,9 +58,12 @@ function squeeze(node, width) {{
 
 function draw() {{
   const narrow = {stretches} && box.clientWidth < {narrow};
-  if (narrow === drawnNarrow) return;
-  drawnNarrow = narrow;
   const copy = structuredClone(specification);
+  /* Panels can't take the width of what they stand in by themselves. */
+  const panels = {stretches} && copy.vconcat ? copy.vconcat : [];
+  for (const panel of panels) panel.width = Math.max(120, box.clientWidth - 110);
+  if (narrow === drawnNarrow && !panels.length) return;
+  drawnNarrow = narrow;
   if (narrow) squeeze(copy, box.clientWidth);
   const options = {{mode: "vega-lite", renderer: "svg", actions: false, tooltip: {{theme: "{tooltip}"}}}};
   vegaEmbed(box, copy, options)
@@ -82,7 +85,7 @@ def page(spec: dict[str, Any], bundle: str, theme: Theme, fixed_width: bool) -> 
         + [f"<p>{'<br>'.join(map(_escaped, notes))}</p>"] * bool(notes)
     )
     spec = {name: value for name, value in spec.items() if name != "title"}
-    if not fixed_width:
+    if not fixed_width and "vconcat" not in spec:
         spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
     return _PAGE.format(
         title=_escaped(" ".join(title).strip() or "iodock chart"),

@@ -79,7 +79,7 @@ def _marks(
     y = altair.Y(
         field="label",
         type="nominal",
-        title=None,
+        title="process",
         sort=None,
         scale=altair.Scale(domain=[row["label"] for row in rows], padding=0),
         axis=altair.Axis(ticks=False, domain=False, grid=True, bandPosition=1, labelPadding=6),

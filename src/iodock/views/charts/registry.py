@@ -15,8 +15,10 @@ from iodock.views.charts import (
     failures,
     intervals,
     processes,
+    series,
     sizes,
     utilisation,
+    volumes,
 )
 from iodock.views.charts.frame import Picture
 from iodock.views.charts.options import ChartOptions
@@ -70,6 +72,8 @@ CHARTS: tuple[ChartKind, ...] = (
     ),
     ChartKind("offset", ("offsets",), "Offset over time", accesses_over_time.draw_cells, _DIRECTIONS),
     ChartKind("processes", ("processes",), "Processes over time", processes.draw_processes),
+    ChartKind("machine", ("machine",), "The machine meanwhile", series.draw_machine),
+    ChartKind("volume", ("volume",), "Expected and actual volume", volumes.draw_volume, _DIRECTIONS),
     ChartKind("jobs", ("ratio-history",), "CPU utilisation of jobs", utilisation.draw_jobs),
     ChartKind("core-hours", ("ratio-history",), "Core-hours by CPU utilisation", utilisation.draw_core_hours),
 )

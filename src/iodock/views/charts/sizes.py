@@ -106,7 +106,7 @@ def _bins(
                 axis=altair.Axis(values=ticks, labelExpr=unit.log_label_expression()),
             ),
             y2="floor:Q",
-            color=colour("direction", directions, _colours(directions, theme)),
+            color=colour("direction", directions, _colours(directions, theme), of_several=True),
             tooltip=tips(("size", "size"), ("direction", "direction"), ("text", axis_title)),
         )
     )
@@ -154,7 +154,7 @@ def _exact(
         axis=altair.Axis(values=ticks, labelExpr=unit.log_label_expression()),
     )
     base = altair.Chart(values(rows)).encode(
-        x=x, color=colour("direction", directions, _colours(directions, theme))
+        x=x, color=colour("direction", directions, _colours(directions, theme), of_several=True)
     )
     stems = base.mark_rule(strokeWidth=1.2, opacity=0.7).encode(y=y, y2="floor:Q")
     shown = tips(("size", "size"), ("direction", "direction"), ("text", axis_title))

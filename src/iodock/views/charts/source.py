@@ -161,6 +161,12 @@ def row_names(answer: Answer, rows: pa.Array) -> list[str]:
     return names
 
 
+def key_title(answer: Answer) -> str:
+    """What the rows' names are, as the title of an axis."""
+    keys = answer.keys or tuple(column.name for column in answer.with_role("key"))
+    return " · ".join(keys) or answer.table.column_names[0]
+
+
 def _key_text(key: str, value: Any) -> str:
     if value is None:
         return "(no file)" if key in ("file", "folder", "pattern") else "(none)"

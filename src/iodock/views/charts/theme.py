@@ -123,7 +123,7 @@ def vega_config(theme: Theme) -> dict[str, Any]:
             "titleFontSize": 11.5,
             "titleFontWeight": "normal",
             "symbolType": "square",
-            "labelLimit": 220,
+            "labelLimit": 300,
         },
         "text": {"color": theme.ink, "fontSize": 11},
     }

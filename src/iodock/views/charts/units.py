@@ -104,6 +104,7 @@ BYTES_PER_SECOND = Unit(_BINARY, "/s")
 NANOSECONDS = Unit(_CLOCK)
 COUNT = Unit(_COUNT)
 COUNT_PER_SECOND = Unit(_COUNT, "/s")
+PERCENT = Unit(((1.0, ""),), "%")
 
 
 def unit_of(column: str) -> Unit:
@@ -115,6 +116,18 @@ def unit_of(column: str) -> Unit:
     if column.endswith("_per_s"):
         return COUNT_PER_SECOND
     return BYTES if column.endswith("bytes") else COUNT
+
+
+def measured(metric: str, kind: str) -> tuple[Unit, float]:
+    """The unit to show a sample of the machine in, and what to multiply it by; the metric's name carries its
+    own. KIND: rate (growth per second) or level. The growth of a time is a share of the time."""
+    if metric.endswith("_bytes"):
+        return (BYTES_PER_SECOND if kind == "rate" else BYTES), 1.0
+    if metric.endswith("_percent"):
+        return PERCENT, 1.0
+    if kind == "rate" and metric.endswith(("_us", "_ms", "_ns")):
+        return PERCENT, {"us": 1e-4, "ms": 1e-1, "ns": 1e-7}[metric[-2:]]
+    return (COUNT_PER_SECOND if kind == "rate" else COUNT), 1.0
 
 
 def decades(lowest: float, highest: float) -> list[float]:

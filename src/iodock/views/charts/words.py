@@ -82,13 +82,34 @@ def _take(text: Iterable[str], limit: int) -> str:
 
 def labels(names: list[str], limit: int = LABEL_CELLS) -> list[str]:
     """Shortened names, each different: two long paths may look alike once cut, and must not share a bar."""
+    alike: dict[str, set[str]] = {}
+    for name in names:
+        alike.setdefault(shorten(name, limit), set()).add(visible(name))
     seen: dict[str, int] = {}
     result = []
     for name in names:
-        label = shorten(name, limit)
+        label = _apart(visible(name), alike[shorten(name, limit)], limit)
         seen[label] = seen.get(label, 0) + 1
         result.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
     return result
+
+
+def _apart(name: str, alike: set[str], limit: int) -> str:
+    """NAME shortened so that one sees in which folder it is not one of those ALIKE."""
+    if len(alike) == 1:
+        return shorten(name, limit)
+    parts = name.split("/")
+    others = [other.split("/") for other in alike if other != name]
+    own = next((n for n in range(1, len(parts)) if all(parts[-n:] != one[-n:] for one in others)), None)
+    if own is None:
+        return shorten(name, limit)
+    end = "/".join(parts[-own:])
+    if cells(end) + 2 <= limit:
+        return f"…/{end}"
+    first = shorten(parts[-own], limit // 2)
+    if own == 1:
+        return shorten(name, limit)
+    return f"…/{first}/…/{shorten(parts[-1], limit - cells(first) - 5)}"
 
 
 def heading(text: str, width: int) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iodock.store import Store
+from iodock.views.charts.units import BYTES, BYTES_PER_SECOND, COUNT, COUNT_PER_SECOND, PERCENT, measured
 from iodock.views.report.ask import PageTable, Row, ask, page_table, rows_of
 
 TIMELINE_COLUMNS = (
@@ -107,8 +108,9 @@ def _drawn(source: str, target: str, metric: str, kind: str, points: list[Row], 
 
 def _unit(metric: str, kind: str) -> tuple[str, float]:
     """How the page writes a value, and what to multiply it by: names carry their unit."""
-    if metric.endswith("_bytes"):
-        return ("byterate" if kind == "rate" else "bytes"), 1.0
-    if kind == "rate" and metric.endswith(("_us", "_ms", "_ns")):
-        return "share", {"us": 1e-6, "ms": 1e-3, "ns": 1e-9}[metric[-2:]]
-    return ("rate" if kind == "rate" else "count"), 1.0
+    unit, factor = measured(metric, kind)
+    # The page writes shares of one.
+    return ("share", factor / 100) if unit is PERCENT else (_UNITS[unit], factor)
+
+
+_UNITS = {BYTES_PER_SECOND: "byterate", BYTES: "bytes", COUNT_PER_SECOND: "rate", COUNT: "count"}
