@@ -243,6 +243,8 @@ def _covers(other: Finding, one: Finding, rule: Rule) -> bool:
         return False
     if one.cost_seconds is None or other.cost_seconds is None:
         return other.severity.at_least(one.severity)
+    if one.gain and other.gain and other.gain.high_seconds < rule.yields_at * one.gain.low_seconds:
+        return False
     return other.cost_seconds >= rule.yields_at * one.cost_seconds
 
 

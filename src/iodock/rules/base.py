@@ -21,6 +21,8 @@ class Pieces(enum.Enum):
     """Single calls."""
     OPENS = "opens"
     """Files that are opened, used and closed."""
+    DATA = "data"
+    """Bytes and names that are read again: the program takes them apart again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class Candidate:
     """Beside `wall_seconds`: wall time that could go, where that is not the cost."""
     pieces: Pieces | None = None
     """What work of the program goes with the calls at fault; None: none."""
+    again: float = 1.0
+    """Of pieces that are data: the share of what is read that was read before."""
     at_most: Severity = Severity.HIGH
     """However much it costs: `note` for what is expected and should be left alone."""
     title: str | None = None

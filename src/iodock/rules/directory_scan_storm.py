@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iodock.findings import Message
 from iodock.language import N_
 from iodock.rules import costs, programs
-from iodock.rules.base import Candidate, Facts, Rule, advise
+from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 
@@ -43,6 +43,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="getdents64",
         gain=(0.5, 1.0),
+        pieces=Pieces.DATA,
+        again=count / scans,
     )
 
 

@@ -129,6 +129,11 @@ class Facts:
         return tracing.within_ns(self.store)
 
     @property
+    def added_ns(self) -> int:
+        """What tracing adds to each pause between calls; of a log, as much as to a call."""
+        return self.tracing_ns or self.within_ns
+
+    @property
     def all_calls(self) -> int:
         """Calls of the run, also those that are no I/O."""
         return max(self.calls, int(self.store.manifest.source.get("calls") or 0))
@@ -137,7 +142,7 @@ class Facts:
     def alone_seconds(self) -> float | None:
         """What the run takes without a tracer that stops it at each call, s; else its length."""
         # A tracer stops the program twice for each call: of logs only what one stop takes is known.
-        each = self.within_ns + (self.tracing_ns or self.within_ns)
+        each = self.within_ns + self.added_ns
         wall, added = self.wall_seconds, self.wall_of(self.all_calls * each)
         return wall if wall is None or not added else max(wall - added, LEAST_ALONE * wall)
 

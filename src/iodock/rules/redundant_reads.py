@@ -75,7 +75,8 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             confidence=0.7 if shared else 0.9,
             gain=costs.CALLS_GO,
-            pieces=Pieces.CALLS,
+            pieces=Pieces.DATA if costs.is_mostly_again(again, moved) else Pieces.CALLS,
+            again=again / moved,
             advice=_ADVICE_MANY if shared else None,
         )
 

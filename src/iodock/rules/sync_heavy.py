@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from iodock.language import N_
 from iodock.rules import costs
 from iodock.rules.base import Candidate, Facts, Pieces, Rule, advise
 from iodock.rules.places import Faults
+from iodock.store import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,9 @@ class Settings:
     """Of the run's wall time that a database's syncs must take: a batch that does little else."""
 
 
+_NONE = Faults([])
+
+
 def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     """One candidate: all places with many syncs and little written for each; one for databases that commit a
     little again and again and do hardly anything else."""
@@ -42,22 +47,45 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
     if kept.total("count") >= settings.least_commits and _is_worth(facts, kept):
         spent = facts.wall_of(kept.time_ns)
         if spent is None or spent >= settings.least_commit_share * (facts.wall_seconds or 0):
-            yield _candidate(kept, _COMMITS, 0.6, _COMMITS_ADVICE)
+            yield _candidate(kept, _COMMITS, 0.6, _COMMITS_ADVICE, _beside(facts, kept))
 
 
 def _is_worth(facts: Facts, faults: Faults) -> bool:
     return costs.worth_a_word(facts, faults.time_ns, faults.total("count"))
 
 
+def _beside(facts: Facts, kept: Faults) -> Faults:
+    """The other calls of a commit: its journal is made, written and deleted, and the database locked."""
+    names = ", ".join(quoted(_FAMILY.sub("", str(row["name"]))) for row in kept.rows)
+    share = 1 - 1 / kept.total("count")
+    return Faults(
+        facts.rows(
+            f"""SELECT CAST(sum(u.count) * {share} AS BIGINT) AS count,
+  CAST(sum(u.time_ns) * {share} AS BIGINT) AS time_ns
+FROM uses u JOIN calls c ON c.id = u.call_id JOIN files f ON f.file_id = u.file_id
+WHERE c.class <> 'sync' AND regexp_replace(f.name, '{_FAMILY.pattern}', '') IN ({names})"""
+        )
+    )
+
+
+_FAMILY = re.compile("-(journal|wal|shm)$")
+"""Ends of names beside a database's own."""
+
+
 def _candidate(
-    faults: Faults, message: str, confidence: float, advice: tuple[Advice, ...] | None = None
+    faults: Faults,
+    message: str,
+    confidence: float,
+    advice: tuple[Advice, ...] | None = None,
+    beside: Faults = _NONE,
 ) -> Candidate:
     count, moved = faults.total("count"), faults.total("bytes")
+    time_ns = faults.time_ns
     return Candidate(
         message=Message(message, {"count": count, "files": faults.file_count, "mean_bytes": moved / count}),
-        count=count,
-        time_ns=faults.time_ns,
-        evidence={"count": count, "time_ns": faults.time_ns, "written_bytes": moved},
+        count=count + beside.total("count"),
+        time_ns=None if time_ns is None else time_ns + beside.total("time_ns"),
+        evidence={"count": count, "time_ns": time_ns, "written_bytes": moved},
         query=_QUERY,
         files=faults.files,
         file_count=sum(int(row["file_count"]) for row in faults.rows),

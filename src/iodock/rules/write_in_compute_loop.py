@@ -9,7 +9,7 @@ from iodock.findings import Message, Scalar
 from iodock.language import N_
 from iodock.relations.profile import MOMENTS
 from iodock.rules import costs
-from iodock.rules.base import Candidate, Facts, Need, Rule, advise
+from iodock.rules.base import Candidate, Facts, Need, Pieces, Rule, advise
 from iodock.rules.places import Faults
 
 COARSE = 8
@@ -72,6 +72,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         call="write",
         confidence=0.6,
         gain=costs.CALLS_GO,
+        pieces=Pieces.CALLS,
     )
 
 
