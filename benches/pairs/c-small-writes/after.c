@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #define STARS 48
-#define STEPS 24000
+#define STEPS 48000
 
 struct star { double x[3], v[3]; };
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #define STARS 48
-#define STEPS 24000
+#define STEPS 48000
 
 struct star { double x[3], v[3]; };
 

@@ -2,7 +2,7 @@
 program tracers
   use mpi
   implicit none
-  integer, parameter :: n = 100, steps = 40000
+  integer, parameter :: n = 100, steps = 120000
   real(8) :: x(n), total, mean
   integer :: rank, ierr, i, t
   character(16) :: name

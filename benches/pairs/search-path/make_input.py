@@ -4,7 +4,7 @@ import os
 
 for number in range(150):
     os.makedirs(f"software/package{number:03d}/lib")
-for number in range(25):
+for number in range(75):
     os.makedirs(f"results/run{number:03d}")
     for step in range(4):
         with open(f"results/run{number:03d}/step{step}.dat", "w") as out:

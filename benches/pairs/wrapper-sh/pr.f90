@@ -9,7 +9,7 @@ program walk
   call get_environment_variable('NOFLUSH', quiet)
   x = 0.0d0
   open(12, file='walk.txt', status='replace')
-  do t = 1, 300000
+  do t = 1, 900000
     call random_number(r)
     x = x + r - 0.5d0
     write(12, '(i8,f12.6)') t, x
