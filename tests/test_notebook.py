@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import re
+import shutil
 import sys
 from html import unescape
 from pathlib import Path
@@ -20,6 +22,8 @@ from iodock.views.diagnosis_text import diagnosis_text
 from iodock.views.finding_rows import COLUMNS
 from made_up import START
 from metadata_log import Trace
+
+HOW_TO = Path(__file__).parent.parent / "docs" / "how-to" / "notebook.md"
 
 
 @pytest.fixture(scope="module")
@@ -243,3 +247,31 @@ def test_a_report_spares_other_files(faulty: Run, tmp_path: Path, monkeypatch: p
         faulty.report("run.pdf")
     with pytest.raises(iodock.IodockError, match="no such folder"):
         faulty.report(tmp_path / "none" / "run.html")
+
+
+def test_a_notebook_does_not_get_the_text_line_by_line(faulty: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.console import Console
+
+    said = repr(faulty.findings("en"))
+    # As rich looks for a notebook, where it shows lines itself in place of writing them.
+    kernel = type("ZMQInteractiveShell", (), {})()
+    monkeypatch.setattr("builtins.get_ipython", lambda: kernel, raising=False)
+    assert Console().is_jupyter
+    assert repr(faulty.findings("en")) == said
+
+
+def test_what_the_page_shows_runs(
+    faulty: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each piece of Python of the how-to, one after the other."""
+    pieces = re.findall("```python\n(.*?)```", HOW_TO.read_text(), re.DOTALL)
+    assert len(pieces) == 6
+    shutil.copytree(faulty.store.path, tmp_path / "demo.iodock")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for piece in pieces:
+        if "to_pandas" in piece and importlib.util.find_spec("pandas") is None:
+            continue
+        exec(piece, names)
+    assert capsys.readouterr().out.startswith("open-close-loop ")
+    assert (tmp_path / "calls.pdf").is_file() and (tmp_path / "demo.html").is_file()

@@ -161,7 +161,8 @@ class Chart:
 
 
 class Findings(Table):
-    """What is worth changing, as a table with its sentences written out."""
+    """What is worth changing, as a table with its sentences written out. Iterating gives a dictionary for
+    each finding, by the names of the columns."""
 
     def __init__(self, diagnosis: Diagnosis, text: Language) -> None:
         from iodock.views.finding_rows import answer_of
