@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from iodock.views.report.page import render
+from iodock.views.report.page import Report, render
 from report_samples import HOSTILE, SAMPLES
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -49,13 +50,27 @@ class Opened:
         return str(self.page.evaluate("document.activeElement.textContent"))
 
 
+def mapped() -> Report:
+    """The ordinary one, with a file that was read through a map."""
+    touched = {
+        "faults": 1_028,
+        "major_faults": 1,
+        "touched_bytes": 4 << 20,
+        "touched_share": 0.07,
+        "ranges": 1,
+    }
+    one_file = {"file": "/data/mapped.bin", "pages": 1_024, "pattern": "sequential"} | touched
+    return dataclasses.replace(SAMPLES["ordinary"](), maps=(one_file,))
+
+
 @pytest.fixture
 def opened(browser: Any, tmp_path: Path) -> Iterator[Any]:
     pages: list[Opened] = []
 
     def open_sample(name: str, language: str = "en", width: int = 1280) -> Opened:
         path = tmp_path / f"{name}.html"
-        path.write_text(render(SAMPLES[name](), language), encoding="utf-8")
+        report = mapped() if name == "mapped" else SAMPLES[name]()
+        path.write_text(render(report, language), encoding="utf-8")
         pages.append(Opened(browser, path, width))
         return pages[-1]
 
@@ -243,3 +258,56 @@ def test_all_text_has_contrast(opened: Any, scheme: str) -> None:
     page = opened("ordinary").page
     page.emulate_media(color_scheme=scheme)
     assert page.evaluate(CONTRAST) == []
+
+
+HEADINGS = """() => Array.from(document.querySelectorAll('thead tr')).flatMap((row) => {
+  if (!row.checkVisibility()) return [];
+  const places = Array.from(row.cells).filter((cell) => cell.checkVisibility()).map((cell) => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    const [left, right] = [range.getBoundingClientRect().left, range.getBoundingClientRect().right];
+    const button = cell.querySelector('button');
+    const style = button ? getComputedStyle(button) : { paddingLeft: 0, paddingRight: 0 };
+    return [left + parseFloat(style.paddingLeft), right - parseFloat(style.paddingRight)];
+  });
+  return places.slice(1).map(([left], index) => left - places[index][1]);
+})"""
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_headings_of_tables_stand_apart(opened: Any, language: str, width: int) -> None:
+    gaps = opened("mapped", language, width).page.evaluate(HEADINGS)
+    assert len(gaps) > 20 and min(gaps) >= 6
+
+
+def test_a_phone_shows_each_word_of_the_navigation(opened: Any) -> None:
+    page = opened("ordinary", "ja", 390).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    places = page.locator("nav.sections a").evaluate_all(
+        "links => links.map((link) => link.getBoundingClientRect().right)"
+    )
+    assert len(places) >= 8 and max(places) <= 390
+
+
+def test_a_phone_leaves_out_the_least_important_columns(opened: Any) -> None:
+    narrow = opened("ordinary", "ja", 390).page
+    assert narrow.locator("#calls-body thead th:visible").all_inner_texts() == [
+        "システムコール", "実行回数", "合計時間", "読み込み", "書き込み",
+    ]  # fmt: skip
+    assert narrow.locator("#calls-body .narrow-only:visible").inner_text() == "画面が狭いため 6 列を省略"
+    wide = opened("ordinary", "ja", 1280).page
+    assert wide.locator("#calls-body thead th:visible").count() == 11
+    assert wide.locator(".narrow-only:visible").count() == 0
+
+
+def test_paper_has_no_sums_before_rows_and_no_page_for_the_footer_alone(opened: Any) -> None:
+    page = opened("ordinary").page
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.querySelector('tfoot')).display") == "table-row-group"
+    assert page.evaluate("getComputedStyle(document.querySelector('footer')).breakBefore") == "avoid"
+    heights = page.locator("#print-panels svg.chart").evaluate_all(
+        "charts => charts.map((chart) => chart.getBoundingClientRect().height)"
+    )
+    # A file's three charts fit a page.
+    assert max(heights) <= 180

@@ -19,6 +19,8 @@ _HEADS = (
     N_("File"), N_("Page faults"), N_("that waited"), N_("Touched"), N_("of the file"), N_("Pieces"),
     N_("Order"),
 )  # fmt: skip
+_MINOR = ("", "", "minor", "", "", "minor", "")
+"""Of these columns, what a narrow screen leaves out."""
 _LEAD = N_(
     "Known from page faults: a process's first touch of each page. Neighbours that the kernel maps with it "
     "don't show, and count as touched where a file is gone through in order."
@@ -37,7 +39,7 @@ def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | No
     """A table below that of the files; nothing where no file was touched through a map."""
     if not rows:
         return None
-    heads = tag("tr", *(tag("th", text.gettext(head), scope="col") for head in _HEADS))
+    heads = tag("tr", *(_head(text.gettext(head), minor) for head, minor in zip(_HEADS, _MINOR, strict=True)))
     body = tag("tbody", *(_row(row, text) for row in rows))
     table = tag("table", tag("thead", heads), body)
     return join(
@@ -45,6 +47,10 @@ def maps_table(rows: Sequence[Mapping[str, Any]], text: Language) -> Markup | No
         tag("p", text.gettext(_LEAD), class_="note"),
         tag("div", table, class_="table-frame", tabindex="0"),
     )
+
+
+def _head(word: str, minor: str) -> Markup:
+    return tag("th", word, scope="col", class_=minor or None)
 
 
 def _row(row: Mapping[str, Any], text: Language) -> Markup:
@@ -58,7 +64,10 @@ def _row(row: Mapping[str, Any], text: Language) -> Markup:
     )
     return tag(
         "tr",
-        tag("th", file_name(row["file"]), scope="row"),
-        *(tag("td", number, class_="number") for number in numbers),
+        tag("th", file_name(row["file"]), scope="row", class_="file"),
+        *(
+            tag("td", number, class_=f"number {minor}".rstrip())
+            for number, minor in zip(numbers, _MINOR[1:], strict=False)
+        ),
         tag("td", text.gettext(_PATTERNS[order]) if order else ""),
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from iodock.language import N_, Language
+from iodock.relations.grouping import MEASURES
 from iodock.views.labels import COLUMN_DOCS, COLUMNS, SAMPLES, VALUES
 
 
@@ -100,6 +101,12 @@ CAPTURED = {
     "bpf": N_("live recording (bpf)"),
 }
 
+MINOR = [
+    *(column.name for column in MEASURES if column.place),
+    *("class", "kind", "fs_type", "access", "size_bytes", "host", "how", "start_ns", "end_ns", "exit"),
+]
+"""Columns that a narrow screen leaves out."""
+
 _CALL = re.compile(r"\b(n?)gettext\(\s*'([^']*)'(?:,\s*'([^']*)')?")
 
 
@@ -115,6 +122,7 @@ def script_words(script: str, text: Language) -> dict[str, object]:
         },
         "columns": _translated(COLUMNS, text),
         "columnDocs": _translated(COLUMN_DOCS, text),
+        "minor": MINOR,
         "values": {column: _translated(words, text) for column, words in VALUES.items()},
         "samples": _translated(SAMPLES, text),
     }

@@ -57,7 +57,13 @@ class Table {
     const table = element('table', {}, element('caption', {}, this.caption()), this.header(), this.body, this.footer());
     const label = this.options.label || this.options.caption;
     const frame = element('div', { class: 'table-frame', role: 'group', 'aria-label': label }, table);
-    return element('div', { class: 'table-block' }, frame, this.more);
+    return element('div', { class: 'table-block' }, frame, this.leftOut(), this.more);
+  }
+
+  leftOut() {
+    const count = this.data.columns.filter((name) => TEXT.minor.includes(name)).length;
+    const said = ngettext('{n} column needs a wider screen', '{n} columns need a wider screen', count);
+    return count ? element('p', { class: 'note narrow-only', text: said }) : null;
   }
 
   caption() {
@@ -78,9 +84,16 @@ class Table {
       const numeric = isNumeric(this.kinds[index]);
       const content = numeric ? [arrow, columnLabel(name)] : [columnLabel(name), arrow];
       const button = element('button', { type: 'button', class: 'sort', onclick: () => this.sortBy(index) }, content);
-      return element('th', { scope: 'col', title: TEXT.columnDocs[name], class: numeric ? 'number' : this.kinds[index] }, button);
+      return element('th', { scope: 'col', title: TEXT.columnDocs[name], class: this.classes(index, 'sorts') }, button);
     });
     return element('thead', {}, element('tr', {}, this.headers));
+  }
+
+  // The columns that matter least are `minor`: a narrow screen leaves them out.
+  classes(index, more = '') {
+    const kind = isNumeric(this.kinds[index]) ? 'number' : this.kinds[index];
+    const minor = TEXT.minor.includes(this.data.columns[index]) ? 'minor' : '';
+    return [kind, minor, more].filter(Boolean).join(' ');
   }
 
   sortBy(index) {
@@ -139,7 +152,7 @@ class Table {
       const content = cellContent(kind, value, this.data.columns[index]);
       if (index === 0) return element('th', { scope: 'row', class: kind === 'file' ? 'file' : 'word' }, this.opener(row, content));
       const bar = index === barColumn && this.largest > 0 ? shareBar(value / this.largest) : null;
-      return element('td', { class: isNumeric(kind) ? 'number' : kind }, bar, content);
+      return element('td', { class: this.classes(index) }, bar, content);
     });
     const node = element('tr', this.options.open ? {} : { class: 'stop', tabindex: '-1' }, cells);
     if (this.options.row) this.options.row(node, row, this);
@@ -164,7 +177,7 @@ class Table {
     const cells = values.slice(1).map((value, index) => {
       const kind = this.kinds[index + 1];
       const content = value === null && !isNumeric(kind) ? null : cellContent(kind, value, null);
-      return element('td', { class: isNumeric(kind) ? 'number' : 'word' }, content);
+      return element('td', { class: this.classes(index + 1, isNumeric(kind) ? '' : 'word') }, content);
     });
     return element('tr', { class: key }, element('th', { scope: 'row', class: 'word', text: label }), cells);
   }
