@@ -102,7 +102,8 @@ def wide(row: Row) -> Row:
             ("folder", "folder"),
             ("ending", "ending"),
             ("kind", "kind"),
-            ("pattern", "pattern"),
+            # Fewer than 4 files share one.
+            ("pattern", "name"),
         )
     }
     of_task = {"pid": task["pid"], "tid": task["tid"], "rank": task["rank"], "host": None}

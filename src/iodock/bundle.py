@@ -66,7 +66,8 @@ def write_bundle(
             found = diagnose(opened, settings)
             names = anonymiser_of(store)
             copy = anonymous_copy(store, Path(folder) / "run.iodock", names)
-            found = found.with_texts(renaming_of(opened, names, found.texts()), copy.name)
+            listed = (name for one in found.findings for name in one.files)
+            found = found.with_texts(renaming_of(opened, names, found.texts(), listed), copy.name)
         try:
             with Store.open(copy) as opened:
                 _write(opened, target, text, found, True, progress)

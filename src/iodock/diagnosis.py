@@ -19,6 +19,7 @@ from iodock.findings import (
 )
 from iodock.relations.filters import Filters
 from iodock.relations.io_time import IO_CALLS, io_time
+from iodock.relations.patterns import LEAST_FILES, PATTERNED, in_lines
 from iodock.relations.profile import Profile
 from iodock.relations.selection import select
 from iodock.rules import gains, headline, slow_call, typical
@@ -172,7 +173,7 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         work_seconds=work_seconds,
         title=Message(candidate.title or rule.title),
         message=candidate.message,
-        files=files,
+        files=_lines(candidate.files, facts),
         file_count=len(files) if candidate.file_count is None else candidate.file_count,
         call=candidate.call,
         evidence=candidate.evidence,
@@ -182,6 +183,14 @@ def _finding(rule: Rule, candidate: Candidate, facts: Facts, usual: typical.Comp
         case=rule.case,
     )
     return _Found(finding, frozenset(candidate.files), candidate)
+
+
+def _lines(names: Sequence[str], facts: Facts) -> tuple[str, ...]:
+    """The first files, those of similar names as one pattern."""
+    if len(names) >= LEAST_FILES or any("*" in name for name in names):
+        facts.profile.need((PATTERNED,))
+        names = in_lines(facts.store, names)
+    return tuple(names[:MOST_FILES])
 
 
 def _cost(candidate: Candidate, facts: Facts) -> float | None:

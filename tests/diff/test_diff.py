@@ -107,7 +107,8 @@ def test_names_that_match_are_not_mixed_with_others_of_their_pattern(tmp_path: P
         written(before, f"/w/part.{number}", 2, 1.0)
     for number in range(5):
         written(after, f"/w/part.{number}", 2, 2.0)
-    found = compare([before.store(tmp_path / "a.iodock")], [after.store(tmp_path / "b.iodock")])
+    stores = [before.store(tmp_path / "a.iodock")], [after.store(tmp_path / "b.iodock")]
+    found = compare(*stores, by_pattern=False)
     shown = {row.name: (row.matched, row.files) for row in found.slower.rows}
     assert shown == {
         "/w/part.0": ("name", (1, 1)),

@@ -71,7 +71,9 @@ def test_several_runs_give_medians_and_noise(several: tuple[list[str], list[str]
     assert seconds(by_file["/out/worse"]) == pytest.approx((2.1, 3.15), abs=1e-3)
     assert by_file["/out/worse"].sureness is Sureness.CLEAR
     assert by_file["/out/worse"].p_value == pytest.approx(2 / 252)
-    assert by_file["/out/steady"].sureness is Sureness.NOISE
+    # Its median differs by 0.05 s, but by no more than the runs do.
+    assert "/out/steady" not in by_file
+    assert (found.noise.files, found.noise.change.sureness) == (1, Sureness.NOISE)
     assert found.totals["wall_time_ns"].sureness is Sureness.CLEAR
     assert "noise" in diff_text(found, ENGLISH, False)
 

@@ -8,6 +8,7 @@ from typing import Any
 from iodock.analyses.base import Analysis, Request, answer, select
 from iodock.answer import Answer, Column, Totals
 from iodock.relations.io_time import IO_CALLS, WAITED_FOR, WAITING_CALLS, io_time
+from iodock.relations.patterns import PATTERNED, keep_patterns
 from iodock.relations.selection import Selection
 from iodock.store import Store
 
@@ -44,6 +45,7 @@ def run(store: Store, asked: Request) -> Answer:
         filters = dataclasses.replace(filters, kind=("all",))
     selection = select(store, filters)
     store.keep("costs", costs_sql(selection))
+    keep_patterns(store)
     table = store.table(PARTS_SQL)
     total = _facts(store, selection)
     totals = Totals(total, None, table.num_rows, table.num_rows, "parts")
@@ -97,13 +99,16 @@ def _facts(store: Store, selection: Selection) -> dict[str, Any]:
 
 
 def _largest(store: Store) -> list[dict[str, Any]]:
-    """The costliest pairs of call and file: by time, or by number where nothing has a duration."""
+    """The costliest pairs of call and file, or pattern of files: by time, or by number where nothing has a
+    duration."""
     return store.rows(
-        f"""SELECT call, file, any_value(part) AS part, CAST(sum(time) AS BIGINT) AS total_time_ns,
+        f"""SELECT call, coalesce(pattern, file) AS file, count(DISTINCT file_id) AS file_count,
+  any_value(part) AS part, CAST(sum(time) AS BIGINT) AS total_time_ns,
   max(longest) AS max_time_ns, CAST(sum(count) AS BIGINT) AS count, CAST(sum(failed) AS BIGINT) AS failed,
   CAST(sum(coalesce(read_bytes, written_bytes)) AS BIGINT) AS bytes
-FROM costs WHERE part <> 'waiting' GROUP BY call, file, file_id
-ORDER BY sum(time) DESC NULLS LAST, sum(count) DESC, call, file LIMIT {LARGEST_COSTS}"""
+FROM costs LEFT JOIN {PATTERNED} USING (file_id)
+WHERE part <> 'waiting' GROUP BY call, coalesce(pattern, file), CASE WHEN NOT several THEN file_id END
+ORDER BY sum(time) DESC NULLS LAST, sum(count) DESC, call, 2 LIMIT {LARGEST_COSTS}"""
     )
 
 
@@ -112,8 +117,8 @@ ANALYSIS = Analysis(
     title="The run at a glance",
     doc="""Wall time, the part of it in which at least one thread was in an I/O call (the union over all
 threads), how the calls' time splits into data, metadata, seek, sync, waiting on pipes and sockets, and
-other, the bytes, and the three largest costs with file and call. Without --kind or --file it is about every
-file, pipe and socket. In JSON the run's own numbers are in `totals`.""",
+other, the bytes, and the three largest costs with call and file, or pattern of files. Without --kind or
+--file it is about every file, pipe and socket. In JSON the run's own numbers are in `totals`.""",
     columns=COLUMNS,
     run=run,
     examples=("iodock show overview run.iodock", "iodock show overview run.iodock --rank 0 --format json"),

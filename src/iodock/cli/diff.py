@@ -22,6 +22,7 @@ _EXAMPLES = (
     "iodock diff before.iodock after.iodock -o diff.html --open",
     "iodock diff slow-*.iodock -- fast-*.iodock",
     "iodock diff before.iodock after.iodock --per records=320000,200000",
+    "iodock diff before.iodock after.iodock --by file --top 50",
 )
 _FORMATS = ("table", "json", "csv", "html")
 _BETWEEN = "\0--"
@@ -48,6 +49,12 @@ class _TwoSides(click.Command):
 )
 @json_too
 @click.option(
+    "--by",
+    type=click.Choice(("pattern", "file")),
+    help="a row for each name pattern, with the number of files, or for each file; default: pattern, of CSV "
+    "file",
+)
+@click.option(
     "--format",
     "form",
     type=click.Choice(_FORMATS),
@@ -63,6 +70,7 @@ def command(
     stores: tuple[str, ...],
     per: str | None,
     top: int,
+    by: str | None,
     form: str | None,
     output: str,
     opens: bool,
@@ -71,8 +79,9 @@ def command(
     quiet: bool,
 ) -> None:
     """Say what changed between two runs: time, calls, bytes, access sizes, file by file and call by call, and
-    which findings are gone and which are new. Each file is credited and blamed apart, as one that got
-    faster may hide one that got slower. With several runs of each, put -- between those before and those
+    which findings are gone and which are new. Each file, or pattern of many files' names, is credited and
+    blamed apart, as one that got faster may hide one that got slower. What changed by less than noise is
+    neither. With several runs of each, put -- between those before and those
     after: medians are compared, and differences that runs have anyway are called noise."""
     from iodock.comparison import compare
     from iodock.language import language_in
@@ -83,7 +92,13 @@ def command(
     wanted = form or _by_ending(output)
     check_opens(opens, wanted, output)
     comparison = compare(
-        before, after, per=per, settings=load(settings), most_files=top, every_file=wanted == "csv"
+        before,
+        after,
+        per=per,
+        settings=load(settings),
+        most_files=top,
+        every_file=wanted == "csv",
+        by_pattern=(by or ("file" if wanted == "csv" else "pattern")) == "pattern",
     )
     code = spoken(lang)
     written = _written(comparison, wanted, language_in(code), output == "-")

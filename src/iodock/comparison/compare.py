@@ -10,6 +10,7 @@ from iodock.comparison import listing
 from iodock.comparison.data import Change, Comparison, RunLabel, SizeChange, Work
 from iodock.comparison.finding_changes import finding_changes
 from iodock.comparison.listing import Table, table_of
+from iodock.comparison.noise import least_of
 from iodock.comparison.remarks import remarks_on
 from iodock.comparison.sums import RunSums, sums_of
 from iodock.comparison.verdict import headline, sentences
@@ -31,9 +32,11 @@ def compare(
     settings: Settings | None = None,
     most_files: int = MOST_FILES,
     every_file: bool = False,
+    by_pattern: bool = True,
 ) -> Comparison:
     """What changed between the stores BEFORE and those AFTER, one or more of each. PER: unit of work, as
-    `--per` takes it. EVERY_FILE: also the table of all files. Raises StoreError, QueryError, RequestError."""
+    `--per` takes it. EVERY_FILE: also the table of all files. BY_PATTERN: many files of similar names are one
+    row. Raises StoreError, QueryError, RequestError."""
     chosen = settings or load()
     _check_distinct("before", before)
     _check_distinct("after", after)
@@ -45,7 +48,7 @@ def compare(
     sides = [read[path] for path in before], [read[path] for path in after]
     engine = Engine(None)
     try:
-        return _compared(engine, *sides, per=per, most_files=most_files, every_file=every_file)
+        return _compared(engine, *sides, per, most_files, every_file, by_pattern)
     finally:
         engine.close()
 
@@ -66,14 +69,16 @@ def _compared(
     engine: Engine,
     before: Sequence[RunSums],
     after: Sequence[RunSums],
-    *,
     per: str | None,
     most_files: int,
     every_file: bool,
+    by_pattern: bool,
 ) -> Comparison:
     work = work_of(per, before, after)
     time, timed = _time(before, after)
-    table = table_of(engine, before, after, timed, work)
+    units = (*work.before, *work.after) if work else (1.0,) * (len(before) + len(after))
+    least = least_of(time, before, after, units)
+    table = table_of(engine, before, after, timed, units, least, by_pattern)
     totals = _totals(table, before, after, work)
     faster, slower = (listing.changed_files(table, most_files, faster) for faster in (True, False))
     remarks = [*(unequal_work(before, after) if per is None else ()), *remarks_on(before, after)]
@@ -91,6 +96,7 @@ def _compared(
         faster=faster,
         slower=slower,
         same_files=listing.unchanged_files(table),
+        noise=listing.noise(table),
         sizes=tuple(_sizes(table, before, after, work)),
         findings=finding_changes(before, after, work),
         files=tuple(listing.every_file(table)) if every_file else (),

@@ -110,6 +110,21 @@ class Listing:
     total: Row
     of: int
     """Rows that there are in all."""
+    files: int = 0
+    """Of files: how many they stand for, before or after, whichever is more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Files that changed by too little to be called faster or slower."""
+
+    files: int
+    change: Change
+    """Of all of them together: time, or numbers of calls where times can't be compared."""
+    least_ns: float
+    """Less than this is noise,"""
+    share: float
+    """and less than this share of the file's time. Of several runs also what they differ by anyway."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +215,8 @@ class Comparison:
     """Files whose calls take less time than before (make fewer calls, where times can't be compared)."""
     slower: Listing
     same_files: int
-    """Files in neither."""
+    """Files that did not change."""
+    noise: Noise
     sizes: tuple[SizeChange, ...]
     findings: tuple[FindingChange, ...]
     files: Sequence[Row] = field(default=())

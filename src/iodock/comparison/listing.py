@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from iodock.comparison.data import MEASURES, Change, Listing, Row, Work
+from iodock.comparison.data import MEASURES, Change, Listing, Noise, Row, Sureness
+from iodock.comparison.lines import fold_into_patterns
 from iodock.comparison.matching import NO_FILE, match_files
+from iodock.comparison.noise import NOISE_SHARE
 from iodock.comparison.significance import change
 from iodock.comparison.sums import RunSums
 from iodock.store.engine import Engine
@@ -20,6 +22,9 @@ MOST_CALLS_OF_FILE = 3
 _NAMED = """SELECT t.*, k.name, k.matched, k.files_before, k.files_after
 FROM {source} t LEFT JOIN keys k ON k.key_id = t.key_id"""
 # Names are looked up for the rows that are shown only.
+_FILES = "greatest(coalesce(k.files_before, 0), coalesce(k.files_after, 0))"
+_COUNTED = f"""SELECT count(*) AS of, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
+FROM ranked t LEFT JOIN keys k ON k.key_id = t.key_id"""
 _TELLING_SHARE = 0.1
 """Of a file's largest change: calls that change by less are not shown with it."""
 
@@ -34,6 +39,8 @@ class Table:
     runs: int
     timed: tuple[bool, ...]
     """For each run whether its times are known, and of the same sort as the others'."""
+    least: float = 0.0
+    """A file that differs by less, in ns, is neither faster nor slower; 0: numbers of calls are compared."""
 
     @property
     def ranking(self) -> str:
@@ -62,12 +69,16 @@ def table_of(
     before: Sequence[RunSums],
     after: Sequence[RunSums],
     timed: Sequence[bool],
-    work: Work | None,
+    units: Sequence[float],
+    least: float,
+    by_pattern: bool,
 ) -> Table:
-    """Brings the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, `MEASURES` per unit."""
+    """Brings the runs' sums into ENGINE as `cells`: key_id, call, class, part, run, `MEASURES` per unit.
+    BY_PATTERN: files of similar names have one key."""
     runs = [*before, *after]
     match_files(engine, before, after)
-    units = (*work.before, *work.after) if work else (1.0,) * len(runs)
+    if by_pattern:
+        fold_into_patterns(engine, before, after)
     engine.bring("sums", pa.concat_tables([_numbered(run.sums, at) for at, run in enumerate(runs)]))
     engine.bring("units", pa.table({"run": pa.array(range(len(runs)), pa.int32()), "unit": units}))
     measures = ", ".join(f"s.{measure} / u.unit AS {measure}" for measure in MEASURES)
@@ -76,8 +87,9 @@ def table_of(
         f"""SELECT coalesce(k.key_id, {NO_FILE}) AS key_id, s.call, s.class, s.part, s.run, {measures}
 FROM sums s JOIN units u ON u.run = s.run LEFT JOIN keyed k ON k.run = s.run AND k.file_id = s.file_id""",
     )
-    table = Table(engine, len(before), len(runs), tuple(timed))
+    table = Table(engine, len(before), len(runs), tuple(timed), least)
     _rank_files(table)
+    _find_noise(table)
     return table
 
 
@@ -105,10 +117,15 @@ def _folded(table: Table, by: str, where: str = WORKING) -> str:
     return f"SELECT {by + ',' if by else ''} {_columns(table)} FROM cells WHERE {where} {group}"
 
 
-def _difference(table: Table) -> str:
-    """SQL: the median after less that before, of what rows are ranked by."""
+def _medians(table: Table) -> tuple[str, str]:
+    """SQL: the medians before and after of what rows are ranked by."""
     names = [f"{table.ranking}_{run}" for run in range(table.runs)]
-    before, after = (_median(side) for side in (names[: table.before], names[table.before :]))
+    return _median(names[: table.before]), _median(names[table.before :])
+
+
+def _difference(table: Table) -> str:
+    """SQL: the median after less that before."""
+    before, after = _medians(table)
     return f"({after} - {before})"
 
 
@@ -128,6 +145,38 @@ def _rank_files(table: Table) -> None:
   greatest(sum(greatest(difference, 0)), sum(greatest(-difference, 0))) AS weight
 FROM by_file_call GROUP BY key_id) t""",
     )
+
+
+def _find_noise(table: Table) -> None:
+    """Keeps `noise`, keys of files that differ by too little, or no more than the runs do anyway."""
+    engine, (before, after) = table.engine, _medians(table)
+    little = f"weight < greatest({table.least!r}, {NOISE_SHARE} * greatest({before}, {after}))"
+    engine.keep(
+        "noise", f"SELECT key_id FROM by_file WHERE difference <> 0 AND {little if table.least else 'false'}"
+    )
+    if table.runs <= 2:
+        return
+    found = engine.rows(
+        f"""SELECT * FROM by_file_call c WHERE abs(difference) >= {table.least!r} AND difference <> 0
+  AND NOT EXISTS (SELECT 1 FROM noise n WHERE n.key_id = c.key_id)
+UNION ALL BY NAME SELECT * EXCLUDE (weight) FROM by_file f
+WHERE difference <> 0 AND NOT EXISTS (SELECT 1 FROM noise n WHERE n.key_id = f.key_id)"""
+    )
+    judged = {(one["key_id"], table.row("", one).changes[table.ranking].sureness) for one in found}
+    sure = {key for key, sureness in judged if sureness is not Sureness.NOISE}
+    spread = pa.array(sorted({key for key, _ in judged} - sure), pa.int64())
+    engine.bring("spread", pa.table({"key_id": spread}))
+    engine.keep("noise", "SELECT key_id FROM noise UNION ALL SELECT key_id FROM spread")
+
+
+def noise(table: Table) -> Noise:
+    """The files of `noise` together."""
+    found = table.engine.rows(
+        f"""SELECT {_summed_columns(table)}, CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
+FROM by_file t JOIN noise n ON n.key_id = t.key_id LEFT JOIN keys k ON k.key_id = t.key_id"""
+    )[0]
+    changes = table.row("", found).changes
+    return Noise(found["files"], changes[table.ranking], table.least, NOISE_SHARE if table.least else 0.0)
 
 
 def totals(table: Table) -> Mapping[str, Change]:
@@ -152,14 +201,16 @@ def calls(table: Table, most: int) -> Listing:
 
 def changed_files(table: Table, most: int, faster: bool) -> Listing:
     """Files that take less time (make fewer calls), or more, than before."""
-    source = f"SELECT * FROM by_file WHERE difference {'<' if faster else '>'} 0"
+    source = f"""SELECT * FROM by_file ANTI JOIN noise USING (key_id)
+WHERE difference {"<" if faster else ">"} 0"""
     return _listing(table, source, "weight DESC, key_id", most, files=True)
 
 
 def unchanged_files(table: Table) -> int:
-    """Files in neither of these lists."""
+    """Files that did not change at all."""
     (row,) = table.engine.rows(
-        f"SELECT count(*) AS files FROM by_file WHERE difference = 0 AND key_id <> {NO_FILE}"
+        f"""SELECT CAST(coalesce(sum({_FILES}), 0) AS BIGINT) AS files
+FROM by_file t JOIN keys k ON k.key_id = t.key_id WHERE difference = 0"""
     )
     return int(row["files"])
 
@@ -180,13 +231,13 @@ def _listing(table: Table, source: str, order: str, most: int, files: bool) -> L
     other, total = (
         _summed(table, name, where) for name, where in (("other", f"place > {most}"), ("total", "true"))
     )
-    (row,) = engine.rows("SELECT count(*) AS of FROM ranked")
+    (row,) = engine.rows(_COUNTED if files else "SELECT count(*) AS of, 0 AS files FROM ranked")
     of_file = _calls_of(table, [one["key_id"] for one in found]) if files else {}
     rows = tuple(
         _file_row(table, one, of_file.get(one["key_id"], ())) if files else table.row(one["name"], one)
         for one in found
     )
-    return Listing(rows, other if row["of"] > most else None, total, int(row["of"]))
+    return Listing(rows, other if row["of"] > most else None, total, int(row["of"]), int(row["files"]))
 
 
 def _summed(table: Table, name: str, where: str) -> Row:

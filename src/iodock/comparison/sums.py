@@ -55,7 +55,7 @@ class RunSums:
     whose size is known): files on a file system that were there."""
     diagnosis: Diagnosis
     files: pa.Table
-    """`file_id`, `name`, `pattern`, of every file."""
+    """`file_id`, `name`, `pattern`, `kind`, of every file."""
     sums: pa.Table
     """By `file_id`, `call`, `class`, `part`: `MEASURES`."""
     sizes: tuple[Mapping[str, Any], ...]
@@ -87,7 +87,7 @@ def sums_of(path: str, settings: Settings) -> RunSums:
             time=_time(store),
             work=work,
             diagnosis=diagnosis,
-            files=store.table("SELECT file_id, name, coalesce(pattern, name) AS pattern FROM files"),
+            files=store.table("SELECT file_id, name, coalesce(pattern, name) AS pattern, kind FROM files"),
             sums=store.table(_SUMS),
             sizes=tuple(store.rows(_SIZES)),
         )

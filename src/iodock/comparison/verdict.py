@@ -69,7 +69,7 @@ def sentences(
             "{slower_files})."
         )
         values = {"gained": round(gained), "lost": round(lost)}
-    yield Message(text, values | {"faster_files": faster.of, "slower_files": slower.of})
+    yield Message(text, values | {"faster_files": faster.files, "slower_files": slower.files})
 
 
 def _credit_and_blame(faster: Listing, slower: Listing) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from iodock.answer import Column
 from iodock.relations.keys import COUNTED_FILES, Key
+from iodock.relations.patterns import FILES, keep_patterns
 from iodock.relations.selection import Selection
 from iodock.store import Store
 
@@ -76,7 +77,9 @@ MEASURES = (
     Column("min_size_bytes", "int", "bytes", "measure", "size of the smallest transfer", importance="last"),
     Column("max_size_bytes", "int", "bytes", "measure", "size of the largest transfer", importance="last"),
 )
-FILE_COUNT = Column("file_count", "int", "files", "measure", "files that the row stands for")
+FILE_COUNT = Column(
+    "file_count", "int", "files", "measure", "files that the row stands for", importance="first"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,11 @@ class Grouping:
     def counts_files(self) -> bool:
         """Whether rows say how many files they stand for."""
         return any(key.name in COUNTED_FILES for key in self.keys)
+
+    @property
+    def by_pattern(self) -> bool:
+        """Whether rows depend on what the names of many files share."""
+        return any(key.name == "pattern" for key in self.keys)
 
     @property
     def ids(self) -> list[tuple[str, str]]:
@@ -149,8 +157,9 @@ def _named_cells(grouping: Grouping) -> str:
     if grouping.by_task:
         joins.append("LEFT JOIN processes p ON p.utid = i.utid")
     if grouping.by_file:
-        joins.append("LEFT JOIN files f ON f.file_id = i.file_id")
-        joins.append("LEFT JOIN files g ON g.file_id = i.other_file_id")
+        files = FILES if grouping.by_pattern else "files"
+        joins.append(f"LEFT JOIN {files} f ON f.file_id = i.file_id")
+        joins.append(f"LEFT JOIN {files} g ON g.file_id = i.other_file_id")
     return f"{CELLS} i {' '.join(joins)}"
 
 
@@ -223,6 +232,8 @@ def errnos_sql(grouping: Grouping) -> str:
 def keep_groups(store: Store, grouping: Grouping, selection: Selection, ordered: tuple[str, ...]) -> None:
     """Keeps `call_groups`: one row per key with all measures, and its `place` in an order."""
     store.keep(CELLS, cells_sql(grouping, selection))
+    if grouping.by_pattern:
+        keep_patterns(store)
     keys = [f'"{key.name}"' for key in grouping.keys]
     order = [*ordered, *(f"g.{name} NULLS LAST" for name in keys)]
     same = " AND ".join(f"m.{name} IS NOT DISTINCT FROM g.{name}" for name in keys)

@@ -56,7 +56,14 @@ KEYS = {
             "through which the program asked: POSIX calls",
         ),
         Key("file", "file", "{f}.name", "str", "files", "the file's name, or its kind where it has none"),
-        Key("pattern", "file", "{f}.pattern", "str", "patterns", "names with their varying part starred"),
+        Key(
+            "pattern",
+            "file",
+            "{f}.pattern",
+            "str",
+            "files and patterns",
+            "the pattern of names that 4 files or more share, what varies as *; else the file's name",
+        ),
         Key("folder", "file", "{f}.folder", "str", "folders", "the folder of the file"),
         Key(
             "ending",

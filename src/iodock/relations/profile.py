@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from iodock.relations.derived import Derived
 from iodock.relations.images import AUTHORS, IMAGE_LIBRARIES, IMAGE_USES, IMAGES, WRITTEN_IN
+from iodock.relations.patterns import FILE_PATTERNS, PATTERNED
 from iodock.relations.processes import FILE_WORK, PROGRAMS, SIBLINGS, THREAD_IO, WORKER_IO, WORKERS
 from iodock.store import Store
 from iodock.store.folds import EventFold
@@ -282,6 +283,7 @@ DERIVED: Mapping[str, Derived] = {
     "uses": _USES,
     "places": _PLACES,
     "place_names": _PLACE_NAMES,
+    PATTERNED: FILE_PATTERNS,
     "transfers": _TRANSFERS,
     "opens": _OPENS,
     "slow_calls": _SLOW_CALLS,

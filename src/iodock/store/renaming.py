@@ -13,8 +13,11 @@ UNION SELECT path FROM commands"""
 _HOSTS_SQL = "SELECT DISTINCT host AS name FROM processes UNION SELECT host FROM files"
 
 
-def renaming_of(store: Store, names: Anonymiser, texts: Iterable[str]) -> Callable[[str], str]:
-    """Replaces in TEXTS, and no others, what NAMES makes up for the names in a store. Raises QueryError."""
+def renaming_of(
+    store: Store, names: Anonymiser, texts: Iterable[str], paths: Iterable[str] = ()
+) -> Callable[[str], str]:
+    """Replaces in TEXTS, and no others, what NAMES makes up for the names in a store, and for PATHS: patterns
+    that were made of these. Raises QueryError."""
     # Texts are few and names may be many: only those that occur are kept.
     said = "\n".join(texts)
     made: dict[str, str] = {}
@@ -25,8 +28,8 @@ def renaming_of(store: Store, names: Anonymiser, texts: Iterable[str]) -> Callab
             if len(old) > 1 and old != instead and old in said:
                 made[old] = instead
 
-    for row in store.rows(_NAMES_SQL):
-        if name := row["name"]:
+    for name in (*(row["name"] for row in store.rows(_NAMES_SQL)), *paths):
+        if name:
             note(name, names.path(name))
             last = PurePosixPath(name).name
             if len(last) > 2 and last in said:

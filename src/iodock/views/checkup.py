@@ -49,6 +49,8 @@ class Line:
     failed: int
     time_ns: int | None
     bytes: int | None
+    files: int = 1
+    """How many the row stands for: `name` is a pattern of more than one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def checkup_of(store: Store, typed: str | None = None, rows: int = 3, diagnosed:
         store=typed or str(store.path),
         overview=overview_of(store),
         calls=_top(store, "call", rows),
-        files=_top(store, "file", rows),
+        files=_top(store, "pattern", rows),
         losses=[(loss.name, loss.count, loss.cure) for loss in store.manifest.losses],
         diagnosis=diagnose(store) if diagnosed else None,
     )
@@ -90,15 +92,22 @@ def _top(store: Store, key: str, rows: int) -> TopList:
     analysis = find("summary")
     answer = analysis.run(store, request(analysis, {"by": (key,), "top": rows}))
     names = [key, "count", "failed", "total_time_ns", "read_bytes", "written_bytes"]
+    names += ["file_count"] if key == "pattern" else []
     lines = [_line(*row.values()) for row in answer.table.select(names).to_pylist()]
     return TopList(lines, answer.totals.of if answer.totals else len(lines))
 
 
 def _line(
-    name: str | None, count: int, failed: int, time: int | None, read: int | None, written: int | None
+    name: str | None,
+    count: int,
+    failed: int,
+    time: int | None,
+    read: int | None,
+    written: int | None,
+    files: int = 1,
 ) -> Line:
     moved = None if read is None and written is None else (read or 0) + (written or 0)
-    return Line(name or NOTHING, count, failed, time, moved)
+    return Line(name or NOTHING, count, failed, time, moved, files)
 
 
 def print_checkup(checkup: Checkup, console: Console, language: str = "en") -> None:
@@ -183,7 +192,7 @@ def _print_table(kind: str, top: TopList, checkup: Checkup, console: Console, te
     timed = checkup.overview.durations
     title = _title(kind, timed, text)
     if top.of > len(top.lines):
-        of = _kinds(top.of, text) if kind == "calls" else text.ngettext("{n} file", "{n} files", top.of)
+        of = _kinds(top.of, text) if kind == "calls" else _files(top, text)
         title += f": {text.gettext('{shown} of {of} shown', shown=len(top.lines), of=of)}"
     print_sentence(console, title, "bold")
     console.print(_table(kind, top, timed, console.width, text))
@@ -197,7 +206,7 @@ def _table(kind: str, top: TopList, timed: bool, width: int, text: Language) -> 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
     name_column = "call" if kind == "calls" else "file"
     table.add_column(RichText(text.gettext(COLUMNS[name_column])), overflow="fold", min_width=8)
-    columns = _columns(timed, width)
+    columns = _columns(top, timed, width)
     for column in columns:
         table.add_column(RichText(text.gettext(COLUMNS[column])), justify="right", no_wrap=True)
     for line in top.lines:
@@ -218,10 +227,23 @@ def _kinds(count: int, text: Language) -> str:
     return text.ngettext("{n} kind of call", "{n} kinds of call", count)
 
 
-def _columns(timed: bool, width: int) -> list[str]:
+def _files(top: TopList, text: Language) -> str:
+    if _is_patterned(top):
+        return text.gettext(N_("{n} files and patterns"), n=f"{top.of:,}")
+    return text.ngettext("{n} file", "{n} files", top.of)
+
+
+def _is_patterned(top: TopList) -> bool:
+    return any(line.files > 1 for line in top.lines)
+
+
+def _columns(top: TopList, timed: bool, width: int) -> list[str]:
     wide = [*(["total_time_ns", "mean_time_ns"] if timed else []), "count", "failed", "bytes"]
+    if _is_patterned(top):
+        # In place of the mean, which the time and the calls tell.
+        wide = ["file_count", *(name for name in wide if name != "mean_time_ns")]
     if width < VERY_NARROW:
-        return [name for name in wide if name in ("total_time_ns", "count")]
+        return [name for name in wide if name in ("file_count", "total_time_ns", "count")]
     return [name for name in wide if width >= NARROW or name not in ("mean_time_ns", "failed")]
 
 
@@ -238,7 +260,7 @@ def _shown(line: Line, column: str) -> str:
         )
     if column == "bytes":
         return NOTHING if line.bytes is None else BYTES.text(line.bytes)
-    return f"{getattr(line, column):,}"
+    return f"{line.files if column == 'file_count' else getattr(line, column):,}"
 
 
 def _print_next(checkup: Checkup, console: Console, text: Language) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from iodock.findings import Advice, Diagnosis, Finding, Severity
 from iodock.language import N_, Language
 from iodock.views.charts.words import shorten, visible
-from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say, whose_advice
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, has_pattern, headline, say, whose_advice
 from iodock.views.lines import print_sentence
 from iodock.views.losses import print_losses
 
@@ -91,8 +91,12 @@ def advice_text(advice: Advice, text: Language) -> str:
 
 
 def files_text(finding: Finding, most: int, width: int, text: Language) -> str:
-    """The first files of a finding, and how many more there are."""
+    """The first files of a finding, or patterns of files, and how many more there are."""
     names = [shorten(visible(name), max(20, width - 10)) for name in finding.files[:most]]
+    if has_pattern(finding, most):
+        all_named = len(names) == len(finding.files)
+        sentence = N_("{names} ({n} files)") if all_named else N_("{names} and more ({n} files)")
+        return text.gettext(sentence, names=text.listed(names), n=f"{finding.file_count:,}")
     more = finding.file_count - len(names)
     listed = text.listed(names)
     return listed if more <= 0 else f"{listed} {text.ngettext('and {n} more', 'and {n} more', more)}"

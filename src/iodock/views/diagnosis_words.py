@@ -83,6 +83,19 @@ def gain_text(finding: Finding, text: Language) -> str:
     return text.gettext(N_("It takes {cost}, {share} of the run."), cost=cost, share=share)
 
 
+def has_pattern(finding: Finding, shown: int) -> bool:
+    """Whether one of the first SHOWN names of files stands for several."""
+    return any("*" in name for name in finding.files[:shown])
+
+
+def more_files(finding: Finding, shown: int, text: Language) -> str:
+    """What to say below the first SHOWN names of files; empty where these are all."""
+    if has_pattern(finding, shown):
+        return text.gettext(N_("{n} files in all"), n=f"{finding.file_count:,}")
+    more = finding.file_count - shown
+    return text.ngettext("and {n} more", "and {n} more", more) if more > 0 else ""
+
+
 def saves_text(gain: Gain | None, text: Language, sentence: str) -> str:
     """SENTENCE with `{saved}` and `{run}`, to two digits; empty where nothing is known or to be saved."""
     if gain is None or gain.high_seconds <= 0 or not gain.of_seconds:

@@ -10,7 +10,7 @@ from iodock.views.charts.units import BYTES
 from iodock.views.charts.words import shorten, visible
 from iodock.views.diagnosis_words import say
 from iodock.views.diff_tables import Line, calls_table, files_table, table, totals_tables
-from iodock.views.diff_words import STATES, finding_cost, finding_severity, per_words, runs_words
+from iodock.views.diff_words import STATES, finding_cost, finding_severity, noise_words, per_words, runs_words
 from iodock.views.report.markup import Markup, file_name, join, tag
 from iodock.views.report.sheet import Page, document, joined
 
@@ -142,9 +142,13 @@ def _files(comparison: Comparison, text: Language) -> tuple[Markup | None, ...]:
         else (N_("Files with fewer calls"), N_("Files with more calls"))
     )
     listings = (comparison.faster, comparison.slower)
-    return tuple(
-        files_table(text.gettext(title), listing, comparison, text)
-        for title, listing in zip(titles, listings, strict=True)
+    said = noise_words(comparison, text)
+    return (
+        *(
+            files_table(text.gettext(title), listing, comparison, text)
+            for title, listing in zip(titles, listings, strict=True)
+        ),
+        tag("p", said, class_="note") if said else None,
     )
 
 

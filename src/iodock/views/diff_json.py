@@ -35,6 +35,12 @@ def diff_json(comparison: Comparison, text: Language) -> str:
         "faster": _listing(comparison.faster, "file"),
         "slower": _listing(comparison.slower, "file"),
         "same_files": comparison.same_files,
+        "noise": {
+            "files": comparison.noise.files,
+            "least_ns": whole(comparison.noise.least_ns),
+            "share": comparison.noise.share,
+            "change": _change(comparison.noise.change),
+        },
         "sizes": [
             {"direction": one.direction, "upper_bytes": one.upper_bytes}
             | _changes({"count": one.count, "total_time_ns": one.total_time_ns})
@@ -83,6 +89,7 @@ def whole(value: float | None) -> float | int | None:
 def _listing(listing: Listing, key: str) -> dict[str, Any]:
     return {
         "of": listing.of,
+        **({"files": listing.files} if key == "file" else {}),
         "rows": [_row(row, key) for row in listing.rows],
         "other": None if listing.other is None else _changes(listing.other.changes),
         "total": _changes(listing.total.changes),

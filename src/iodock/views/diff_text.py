@@ -21,6 +21,7 @@ from iodock.views.diff_words import (
     file_words,
     finding_cost,
     finding_severity,
+    noise_words,
     per_words,
     runs_words,
     shown_totals,
@@ -122,7 +123,10 @@ def _print_files(comparison: Comparison, console: Console, text: Language) -> No
         _print_table(
             console, heading, (*_headings(text.gettext(N_("file")), text), text.gettext(N_("calls"))), lines
         )
-    if not comparison.faster.of and not comparison.slower.of:
+    if said := noise_words(comparison, text):
+        console.print()
+        print_sentence(console, said)
+    elif not comparison.faster.of and not comparison.slower.of:
         console.print()
         print_sentence(console, text.gettext(N_("No file's calls changed.")))
 

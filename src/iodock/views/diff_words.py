@@ -170,6 +170,30 @@ def side_words(runs: tuple[RunLabel, ...], text: Language) -> str:
     return f"{names}: {commands[0]}" if len(commands) == 1 else names
 
 
+def noise_words(comparison: Comparison, text: Language) -> str:
+    """How many files are in neither list as they changed by too little; empty where there are none."""
+    noise = comparison.noise
+    if not noise.files:
+        return ""
+    files = text.ngettext("{n} file", "{n} files", noise.files)
+    unit = unit_of("total_time_ns" if comparison.time else "count")
+    difference = "?" if noise.change.difference is None else signed(noise.change.difference, unit)
+    if not noise.least_ns:
+        spread = N_("Within noise: {files}, {difference} in all. That is what the runs differ by anyway.")
+        return text.gettext(spread, files=files, difference=difference)
+    limits = {"share": share_text(noise.share), "least": NANOSECONDS.text(noise.least_ns)}
+    single = N_(
+        "Within noise: {files}, {difference} in all. Noise is less than {share} of a file's time, or less "
+        "than {least}."
+    )
+    several = N_(
+        "Within noise: {files}, {difference} in all. Noise is less than {share} of a file's time, less than "
+        "{least}, or what the runs differ by anyway."
+    )
+    is_single = len(comparison.before) == len(comparison.after) == 1
+    return text.gettext(single if is_single else several, files=files, difference=difference, **limits)
+
+
 def finding_cost(one: FindingChange, text: Language) -> str:
     """`cost 3.2 s -> 0.4 s`."""
     before, after = one.cost_seconds.before, one.cost_seconds.after

@@ -30,6 +30,7 @@ COLUMNS = {
     "min_size_bytes": N_("least"),
     "max_size_bytes": N_("most"),
     "file": N_("file"),
+    "file_count": N_("files"),
     "kind": N_("kind"),
     "fs_type": N_("file system"),
     "mount_point": N_("mount"),

@@ -12,7 +12,7 @@ from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language, language_in
 from iodock.views.charts.words import visible
 from iodock.views.diagnosis_text import advice_text
-from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, say
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, headline, more_files, say
 from iodock.views.losses import loss_lines
 from iodock.views.report.markup import Markup, file_name, frame, join, tag
 from iodock.views.table import first_columns
@@ -113,9 +113,8 @@ def _row(finding: Finding, text: Language) -> Markup:
 
 def _files(finding: Finding, text: Language) -> Markup:
     names = [tag("div", file_name(name)) for name in finding.files[:_MOST_FILES]]
-    more = finding.file_count - len(names)
-    said = text.ngettext("and {n} more", "and {n} more", more)
-    return join(*names, tag("div", said) if names and more > 0 else None)
+    more = more_files(finding, len(names), text)
+    return join(*names, tag("div", more) if names and more else None)
 
 
 def _notes(notes: list[Finding], text: Language) -> Markup:

@@ -63,4 +63,5 @@ def _cost(row: dict[str, Any]) -> Cost:
         row["count"],
         row["failed"],
         row["bytes"],
+        row["file_count"],
     )

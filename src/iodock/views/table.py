@@ -21,6 +21,7 @@ NARROWEST_NAME = 12
 WIDEST_TEXT = 40
 """Of texts that are no names, in a terminal."""
 _HEADINGS = {
+    "file_count": "files",
     "total_time_ns": "time",
     "mean_time_ns": "mean",
     "min_time_ns": "shortest",

@@ -72,6 +72,8 @@ class Cost:
     failed: int
     bytes: int | None
     """Read and written; None where the call moves none."""
+    files: int = 1
+    """How many `file` stands for: of more than one it is the pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def cost_title(cost: Cost, text: Language) -> str:
 
 
 def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
-    """`3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4 s`."""
+    """`4,001 files, 3.2 s (26 % of the run) in 120,000 calls, 8 KiB each, longest 0.4 s`."""
     calls = text.ngettext("{n} call", "{n} calls", cost.count)
     share = _cost_share(cost, overview, text)
     if cost.time_ns is None:
@@ -187,6 +189,8 @@ def cost_figures(cost: Cost, overview: Overview, text: Language) -> str:
         figures.append(text.gettext("{bytes} each", bytes=size))
     if cost.longest_ns is not None and cost.count > 1:
         figures.append(text.gettext("longest {time}", time=NANOSECONDS.text(cost.longest_ns)))
+    if cost.files > 1:
+        figures.insert(0, text.ngettext("{n} file", "{n} files", cost.files))
     if cost.failed:
         figures.append(text.ngettext("{n} failed", "{n} failed", cost.failed))
     return text.listed(figures)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language
-from iodock.views.diagnosis_words import SEVERITIES, gain_text, say, whose_advice
+from iodock.views.diagnosis_words import SEVERITIES, gain_text, more_files, say, whose_advice
 from iodock.views.report.markup import Markup, file_name, join, tag
 
 MOST_IN_FULL = 10
@@ -56,9 +56,8 @@ def _files(finding: Finding, text: Language) -> Markup | None:
     if not finding.files:
         return None
     names = [tag("li", file_name(name)) for name in finding.files]
-    more = finding.file_count - len(names)
-    if more > 0:
-        names.append(tag("li", text.ngettext("and {n} more", "and {n} more", more)))
+    if more := more_files(finding, len(names), text):
+        names.append(tag("li", more))
     return tag("ul", *names, class_="finding-files")
 
 

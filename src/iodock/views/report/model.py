@@ -22,6 +22,7 @@ CALL_FILE_COLUMNS = (
     "file", "count", "failed", "total_time_ns", "mean_time_ns", "max_time_ns", "sys_cpu_time_ns",
     "read_bytes", "written_bytes",
 )  # fmt: skip
+PATTERN_COLUMNS = ("pattern", "file_count", *CALL_FILE_COLUMNS[1:])
 FILE_FACTS = ("kind", "fs_type", "size_bytes", "access_pattern")
 RANK_COLUMNS = (
     "rank",
@@ -46,6 +47,7 @@ class Limits:
     """How much of a run a page holds."""
 
     files: int = 300
+    patterns: int = 100
     files_of_call: int = 20
     detailed: int = 24
     failures: int = 100
@@ -70,6 +72,7 @@ def page_data(store: Store, overview: Overview, limits: Limits | None = None) ->
         "verdict": _split(overview),
         "calls": without_empty_columns(calls, OPTIONAL),
         "files": without_empty_columns(files, OPTIONAL),
+        "patterns": _patterns(store, names, limits),
         "call_files": {call: without_empty_columns(table, OPTIONAL) for call, table in call_files.items()},
         "details": details,
         "timeline": timeline_series(store, axis),
@@ -128,6 +131,16 @@ def _files(
     }
 
 
+def _patterns(store: Store, names: Names, limits: Limits) -> PageTable | None:
+    """The files as lines of similar names; None where every file has a line of its own."""
+    answer = ask(store, "summary", by=("pattern",), top=limits.patterns)
+    rows = [[names.number(name), *row] for name, *row in rows_of(answer, PATTERN_COLUMNS)]
+    if all(files == 1 for _, files, *_ in rows):
+        return None
+    table = page_table(PATTERN_COLUMNS, rows, answer.totals)
+    return without_empty_columns(table | {"columns": ["file", *PATTERN_COLUMNS[1:]]}, OPTIONAL)
+
+
 def _with_facts(store: Store, names: Names, table: PageTable) -> PageTable:
     """The files' table with what they are, and without calls that have no file."""
     rows = [row for row in table["rows"] if row[0] is not None]
@@ -149,7 +162,7 @@ def _to_detail(
 ) -> list[int]:
     """The files that get charts: of the largest costs, first of each call, then the costliest of all."""
     wanted: Iterable[int | None] = [
-        *(names.number(cost.file) for cost in overview.costs),
+        *(names.number(cost.file) for cost in overview.costs if cost.files == 1),
         *(row[0] for row in files["rows"][: limits.detailed // 2]),
         *(table["rows"][0][0] for table in call_files.values() if table["rows"]),
         *(row[0] for row in files["rows"]),

@@ -229,6 +229,8 @@ def _cost(cost: Cost, link: int | None, overview: Overview, text: Language) -> M
         if link is not None:
             address = f"#/file/{link}"
             title = tag("a", title, href=address, data_open=address)
+        elif cost.files > 1:
+            title = tag("a", title, href="#files")
     return tag("li", title, tag("span", words.cost_figures(cost, overview, text), class_="figures"))
 
 

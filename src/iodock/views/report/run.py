@@ -69,7 +69,7 @@ def _links(names: list[str], overview: Overview) -> list[int | None]:
     numbers = Names()
     for name in names:
         numbers.number(name)
-    return [numbers.number(cost.file) for cost in overview.costs]
+    return [numbers.number(cost.file) if cost.files == 1 else None for cost in overview.costs]
 
 
 def _remarks(store: Store) -> list[str]:

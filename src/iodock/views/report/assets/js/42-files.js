@@ -1,12 +1,26 @@
 // Files: search, the list, and one file's calls, sizes, timeline and offsets.
 
+// What a typed pattern stands for: * for anything within a folder, [*] for the letter itself.
+function globExpression(glob) {
+  const parts = glob.match(/\[[*?[]\]|\*|[^*]/gu) || [];
+  const source = parts.map((part) => part === '*' ? '[^/]*' : part.replace(/^\[(.)\]$/u, '$1').replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return new RegExp('^' + source.join('') + '$', 'u');
+}
+
+function nameFilter(wanted) {
+  if (!wanted.includes('*')) return (name) => name.includes(wanted);
+  const expression = globExpression(wanted);
+  return (name) => expression.test(name) || name.includes(wanted);
+}
+
 function searchBox(table, total) {
   const status = element('span', { class: 'search-status', 'aria-live': 'polite' });
   const input = element('input', {
     type: 'search', id: 'file-search', autocomplete: 'off', spellcheck: 'false', placeholder: gettext('part of its name'),
     oninput: () => {
       const wanted = input.value.toLowerCase();
-      const shown = table.filter(wanted ? (row) => visibleName(NAMES[row[0]]).toLowerCase().includes(wanted) : null);
+      const fits = nameFilter(wanted);
+      const shown = table.filter(wanted ? (row) => fits(visibleName(NAMES[row[0]]).toLowerCase()) : null);
       status.textContent = wanted ? gettext('{n} of {of} listed files', { n: grouped(shown), of: grouped(total) }) : '';
     },
     onkeydown: (event) => {
@@ -28,10 +42,26 @@ function drawFiles(parent) {
   }
   const measure = PAGE.run.durations ? 'total_time_ns' : 'count';
   const table = new Table(data, {
-    caption: gettext('I/O by file'), unit: (n) => ngettext('{n} file', '{n} files', n), open: (row) => go(filePath(row[0])), bar: measure, sort: measure, limit: 15,
+    caption: PAGE.patterns ? gettext('File by file') : gettext('I/O by file'), unit: (n) => ngettext('{n} file', '{n} files', n), open: (row) => go(filePath(row[0])), bar: measure, sort: measure, limit: PAGE.patterns ? 8 : 15,
   });
+  if (PAGE.patterns) parent.append(patternTable(measure));
   parent.append(searchBox(table, data.rows.length), table.node);
   if (data.of > data.rows.length) parent.append(element('p', { class: 'note', text: gettext('The search looks at the {n} files listed; the row "not listed" holds the rest.', { n: grouped(data.rows.length) }) }));
+}
+
+// Files of similar names as one row; opened, they are looked for in the list below.
+function patternTable(measure) {
+  return new Table(PAGE.patterns, {
+    caption: gettext('I/O by file'), unit: (n) => gettext('{n} files and patterns', { n: grouped(n) }),
+    open: (row) => (row[1] > 1 ? findFiles(visibleName(NAMES[row[0]])) : go(filePath(row[0]))), bar: measure, sort: measure, limit: 10,
+  }).node;
+}
+
+function findFiles(pattern) {
+  const input = document.getElementById('file-search');
+  input.value = pattern;
+  input.dispatchEvent(new Event('input'));
+  input.focus();
 }
 
 function filePanel(index, fixed) {
