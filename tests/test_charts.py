@@ -28,7 +28,7 @@ from chart_answers import (
     summary,
     timeline,
 )
-from iodock.answer import Answer, Loss, Totals
+from iodock.answer import Answer, Column, Loss, Totals
 from iodock.views import html_chart, pdf, png, svg
 from iodock.views.charts import ChartOptions, UnknownChart, charts_for, render_chart, specification
 from iodock.views.charts.registry import CHARTS
@@ -333,6 +333,18 @@ def test_an_analysis_from_outside_gets_bars() -> None:
     given: Answer = answer("theirs", {"name": ["a", "b"], "weight": [3, 5]}, ("name",))
     assert charts_for("theirs") == ["bars"]
     assert coloured_pixels(png.render(given, LITTLE)) > 500
+
+
+def test_an_analysis_without_a_chart_shows_what_matters_most() -> None:
+    columns = (
+        Column("file", "str", None, "key", "."),
+        Column("maps", "int", "calls", "measure", "."),
+        Column("faults", "int", "faults", "measure", ".", importance="first"),
+        Column("touched_bytes", "int", "bytes", "measure", ".", importance="first"),
+    )
+    table = pa.table({"file": ["/a"], "maps": [1], "faults": [2], "touched_bytes": [4096]})
+    found = dataclasses.replace(answer("outside", table, ("file",)), columns=columns)
+    assert specification(found)["title"]["text"] == ["touched bytes by file"]
 
 
 def test_what_was_chosen_and_lost_is_said() -> None:

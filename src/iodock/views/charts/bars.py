@@ -32,6 +32,7 @@ from iodock.views.charts.source import (
 from iodock.views.charts.units import BYTES, NANOSECONDS, Unit, decades
 from iodock.views.charts.words import TIP_CELLS, shorten
 
+_AMOUNTS = ("bytes", "ns")
 #: (series, column, the theme's colour)
 Series = tuple[str, str, str]
 
@@ -102,9 +103,10 @@ def draw_size_range(answer: Answer, options: ChartOptions) -> Picture:
 
 
 def draw_first_measure(answer: Answer, options: ChartOptions) -> Picture:
-    """The first number of any answer, per key: for analyses that declare no chart of their own."""
+    """The most important number of any answer, per key: for analyses that declare no chart of their own."""
     need_rows(answer)
-    for column in answer.with_role("measure"):
+    # Of equal ones, bytes and times say more than how often.
+    for column in sorted(answer.with_role("measure"), key=lambda one: (one.place, one.unit not in _AMOUNTS)):
         if column.type in ("int", "float") and has(answer, column.name) and not all_null(answer, column.name):
             series: tuple[Series, ...] = ((column.name, column.name, "read"),)
             title = f"{column.name.replace('_', ' ')}{_per(answer)}"
