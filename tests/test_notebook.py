@@ -7,6 +7,7 @@ import importlib.util
 import re
 import shutil
 import sys
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -14,8 +15,9 @@ import pyarrow as pa
 import pytest
 
 import iodock
-from iodock.answer import Answer, Clock, Column
+from iodock.answer import Answer, Clock, Column, Loss
 from iodock.language import LANGUAGES, language_in
+from iodock.results import Result
 from iodock.run import Run
 from iodock.views import frames
 from iodock.views.diagnosis_text import diagnosis_text
@@ -175,7 +177,15 @@ def test_an_answer_in_a_terminal_is_its_rows(mixed: Run) -> None:
     shown = mixed.show("accesses", kind="all")
     first, head, *rows = repr(shown).split("\n")
     assert first.startswith("<iodock accesses: ") and "file" in head.split()
-    assert len(rows) == 21 and rows[-1] == f"and {len(shown) - 20:,} more rows"
+    assert rows[20] == f"and {len(shown) - 20:,} more rows"
+
+
+def test_what_must_be_said_stands_below(faulty: Run) -> None:
+    shown = faulty.show("summary", top=1)
+    answer = replace(shown.answer, notes=("no durations",), losses=(Loss("cut-lines", 3, "record again"),))
+    said = ["1 of 3 calls", "no durations", "not seen: 3 cut-lines: record again"]
+    assert repr(Result(answer)).split("\n")[-3:] == said
+    assert Result(answer)._repr_html_().endswith("".join(f"<p>{one}</p>" for one in said))
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf", "html"])

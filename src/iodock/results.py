@@ -108,8 +108,7 @@ class Result(Table):
 
         head = f"<iodock {self.answer.analysis}: {len(self):,} rows, {len(self.columns)} columns>"
         lines = first_lines(self.answer, notebook.FIRST_ROWS, terminal_width() or _WIDTH_WITHOUT_TERMINAL)
-        more = len(self) - notebook.FIRST_ROWS
-        return "\n".join([head, *lines, *([f"and {more:,} more rows"] if more > 0 else [])])
+        return "\n".join([head, *lines, *notebook.below(self.answer)])
 
     def _repr_html_(self) -> str:
         return notebook.answer_html(self.answer, self.chart().svg)

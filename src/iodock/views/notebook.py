@@ -37,8 +37,6 @@ def answer_html(answer: Answer, picture: bytes | None = None) -> str:
         tag("tr", *(tag("td", one.cells[row], style=None if one.right else _CELL) for one in shown))
         for row in range(min(FIRST_ROWS, answer.table.num_rows))
     ]
-    more = answer.table.num_rows - len(rows)
-    losses = ((loss.name, loss.count, loss.cure) for loss in answer.losses)
     return join(
         _image(picture, answer.title) if picture else None,
         tag(
@@ -47,10 +45,20 @@ def answer_html(answer: Answer, picture: bytes | None = None) -> str:
             tag("thead", tag("tr", *heads)),
             tag("tbody", *rows),
         ),
-        tag("p", f"and {more:,} more rows") if more > 0 else None,
-        *(tag("p", note) for note in answer.notes),
-        *(tag("p", line) for line in loss_lines(losses, language_in("en"))),
+        *(tag("p", line) for line in below(answer)),
     )
+
+
+def below(answer: Answer) -> list[str]:
+    """What must be said beside the first rows: how many more there are, notes, losses."""
+    totals, more = answer.totals, answer.table.num_rows - FIRST_ROWS
+    losses = ((loss.name, loss.count, loss.cure) for loss in answer.losses)
+    return [
+        *([f"and {more:,} more rows"] if more > 0 else []),
+        *([totals.sentence] if totals is not None and totals.other is not None else []),
+        *map(visible, answer.notes),
+        *loss_lines(losses, language_in("en")),
+    ]
 
 
 def _meaning(column: Column) -> str:
