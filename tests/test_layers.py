@@ -19,6 +19,7 @@ LEVELS = {
     "_native": 0,
     "settings": 1,
     "capture": 1,
+    "following": 1,
     "recording": 1,
     "doctor": 1,
     "simulation": 1,

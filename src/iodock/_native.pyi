@@ -40,6 +40,20 @@ class RecordSummary(TypedDict):
     killed: int
     hold: StoreHold
 
+class SoFar(TypedDict):
+    since_ns: int | None
+    until_ns: int | None
+    calls: int
+    metadata_calls: int
+    read_bytes: int
+    written_bytes: int
+    files: list[tuple[str, int, int, int, int]]
+    by_call: list[tuple[str, int, int, int, int]]
+
+class RecordingFollowed:
+    def __init__(self, store: str | os.PathLike[str]) -> None: ...
+    def look(self, most: int) -> SoFar: ...
+
 class StoreHold:
     def release(self) -> None: ...
 
@@ -63,6 +77,13 @@ def import_logs(
 def finish_recording(
     store: str | os.PathLike[str], *, progress: Callable[[int, int | None, int], None] | None = None
 ) -> ImportSummary: ...
+def read_in_progress(
+    store: str | os.PathLike[str],
+    into: str | os.PathLike[str],
+    *,
+    progress: Callable[[int, int | None, int], None] | None = None,
+) -> ImportSummary | None: ...
+def is_in_progress(store: str | os.PathLike[str]) -> bool: ...
 def file_checksum(path: str | os.PathLike[str]) -> str: ...
 def sealed_document(document: str) -> str: ...
 def is_whole_document(document: bytes) -> bool | None: ...

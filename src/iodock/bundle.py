@@ -64,8 +64,8 @@ def write_bundle(
             opened.check()
             # Some rules depend on names: what they find is renamed, not found again among made-up ones.
             found = diagnose(opened, settings)
-            names = anonymiser_of(store)
-            copy = anonymous_copy(store, Path(folder) / "run.iodock", names)
+            names = anonymiser_of(opened.tables)
+            copy = anonymous_copy(opened.tables, Path(folder) / "run.iodock", names)
             listed = (name for one in found.findings for name in one.files)
             found = found.with_texts(renaming_of(opened, names, found.texts(), listed), copy.name)
         try:

@@ -97,6 +97,13 @@ def finish(store: Path, progress: Progress | None = None) -> Imported:
         return imported(_native.finish_recording(store, progress=progress))
 
 
+def read_in_progress(store: Path, into: Path) -> bool:
+    """Makes a store at INTO of what has been flushed so far of a recording in progress, which stays as it is;
+    False where none is. Raises IodockError."""
+    with native_errors():
+        return _native.read_in_progress(store, into) is not None
+
+
 def imported(found: _native.ImportSummary) -> Imported:
     """The native summary as a dataclass."""
     return Imported(

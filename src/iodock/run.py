@@ -116,5 +116,6 @@ def _language(code: str | None) -> Language:
 
 
 def open(path: str | os.PathLike[str]) -> Run:
-    """Opens a store (NAME.iodock). One that a crashed recorder left is finished first. Raises StoreError."""
+    """Opens a store (NAME.iodock). One that a crashed recorder left is finished first; of one
+    that is being recorded it is what was flushed so far. Raises StoreError."""
     return Run(Store.open(path))

@@ -477,6 +477,17 @@ pub trait RecordSource: Send {
     fn next_batch(&mut self) -> Result<Option<Batch>, SourceError>;
     /// Gives a batch back for reuse.
     fn recycle(&mut self, _batch: Batch) {}
+    /// Looks for what was added to a source that is still being written; then `next_batch` goes on.
+    ///
+    /// # Errors
+    /// The source can't be read on.
+    fn go_on(&mut self) -> Result<(), SourceError> {
+        Ok(())
+    }
+    /// Of a source that is still being written: up to when all is there, ns since the epoch, where it says so.
+    fn until(&self) -> Option<i64> {
+        None
+    }
     fn clock(&self) -> Clock;
     /// Bytes of the source read so far, and in all where known.
     fn progress(&self) -> (u64, Option<u64>);

@@ -34,6 +34,17 @@ pub fn calls_beside(journal: &Path) -> Result<Option<RawCalls>, SourceError> {
     calls::CallsSource::open(file, session).map(|calls| Some(RawCalls::Rewritten(calls)))
 }
 
+/// The same of a recording in progress, none of which is changed. None is there yet where it can't be read.
+pub fn calls_growing(journal: &Path) -> Option<RawCalls> {
+    let path = calls_path(journal);
+    if is_journal(&path) {
+        let reader = JournalReader::open(&path).ok()?.growing();
+        return iodock_bpf::calls::CallsSource::of(reader, &path).ok().map(RawCalls::Kernel);
+    }
+    let file = calls::CallsFile::open_growing(&path).ok()?;
+    calls::CallsSource::open(file, None).ok().map(RawCalls::Rewritten)
+}
+
 /// The kernel's records lie in frames like those of a journal.
 fn is_journal(path: &Path) -> bool {
     let mut first = [0; MAGIC.len()];
@@ -65,6 +76,22 @@ impl RawCalls {
         }
     }
 
+    /// Of a recording in progress: up to when all is there, ns since the epoch, where the file itself says so.
+    pub fn until(&self) -> Option<i64> {
+        match self {
+            RawCalls::Rewritten(calls) => calls.until(),
+            RawCalls::Kernel(_) => None,
+        }
+    }
+
+    /// Bytes of the file that are read.
+    pub fn length(&self) -> u64 {
+        match self {
+            RawCalls::Rewritten(calls) => calls.progress().1.unwrap_or(0),
+            RawCalls::Kernel(calls) => calls.length(),
+        }
+    }
+
     fn progress(&self) -> (u64, Option<u64>) {
         match self {
             RawCalls::Rewritten(calls) => calls.progress(),
@@ -75,9 +102,9 @@ impl RawCalls {
 
 /// The journal of what was traced while another back end recorded. What can't be read of it was not flushed when
 /// its recorder was killed, which the first journal tells.
-pub fn traced_beside(journal: &Path) -> Option<Arc<Mutex<JournalReader>>> {
-    let path = journal.with_extension(calls::TRACED_ENDING);
-    JournalReader::open(&path).ok().map(|reader| Arc::new(Mutex::new(reader)))
+pub fn traced_beside(journal: &Path, is_growing: bool) -> Option<Arc<Mutex<JournalReader>>> {
+    let reader = JournalReader::open(journal.with_extension(calls::TRACED_ENDING)).ok()?;
+    Some(Arc::new(Mutex::new(if is_growing { reader.growing() } else { reader })))
 }
 
 /// A journal as a stream's source, and behind it the calls kept beside it; the part keeps the other hand on
@@ -128,6 +155,16 @@ impl RecordSource for JournalAndCalls {
             Some(calls) if self.over => calls.source().recycle(batch),
             _ => self.reader().recycle(batch),
         }
+    }
+
+    fn go_on(&mut self) -> Result<(), SourceError> {
+        self.over = false;
+        self.reader().go_on()?;
+        self.calls.as_mut().map_or(Ok(()), |calls| calls.source().go_on())
+    }
+
+    fn until(&self) -> Option<i64> {
+        self.calls.as_ref().and_then(RawCalls::until)
     }
 
     fn clock(&self) -> Clock {

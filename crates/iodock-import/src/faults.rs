@@ -12,20 +12,31 @@ use std::path::{Path, PathBuf};
 /// One recorder's file of page faults.
 pub struct PartFaults {
     path: PathBuf,
+    /// Of a recording in progress: bytes of the file that are read.
+    length: Option<u64>,
     /// The file of each of its maps.
     files: Vec<u32>,
 }
 
 impl PartFaults {
     /// The one that belongs to a journal, if there is one.
-    pub fn beside(journal: &Path) -> Option<PartFaults> {
+    pub fn beside(journal: &Path, is_growing: bool) -> Option<PartFaults> {
         let path = journal.with_extension("faults");
-        path.exists().then_some(PartFaults { path, files: Vec::new() })
+        let length = path.metadata().ok()?.len();
+        Some(PartFaults { path, length: is_growing.then_some(length), files: Vec::new() })
+    }
+
+    fn open(&self) -> Option<JournalReader> {
+        let reader = JournalReader::open(&self.path).ok()?;
+        Some(match self.length {
+            Some(length) => reader.growing().up_to(length),
+            None => reader,
+        })
     }
 
     /// Finds the file of each map. One that was cut before its first frame holds nothing.
     pub fn find_files(&mut self, space: u16, tracker: &mut Tracker) -> Result<(), ImportError> {
-        let Ok(mut reader) = JournalReader::open(&self.path) else { return Ok(()) };
+        let Some(mut reader) = self.open() else { return Ok(()) };
         while let Some(batch) = reader.next_faults().map_err(ImportError::Source)? {
             self.files.extend(tracker.files_of_maps(space, &batch.maps));
         }
@@ -40,7 +51,7 @@ impl PartFaults {
         writer: &mut StoreWriter,
         losses: &mut Losses,
     ) -> Result<(), ImportError> {
-        let Ok(mut reader) = JournalReader::open(&self.path) else { return Ok(()) };
+        let Some(mut reader) = self.open() else { return Ok(()) };
         let tasks = Tasks::of_space(space, tracked);
         let (mut rows, mut seen) = (Vec::new(), FxHashSet::default());
         while let Some(batch) = reader.next_faults().map_err(ImportError::Source)? {
@@ -52,7 +63,9 @@ impl PartFaults {
                 Some(FaultRow { ts, utid, file, offset, kind })
             });
             rows.extend(read);
-            losses.add(LossKind::LostPageFaults, (batch.faults.len() - rows.len()) as u64);
+            // While it is recorded, calls may be behind.
+            let lost = if self.length.is_some() { 0 } else { batch.faults.len() - rows.len() };
+            losses.add(LossKind::LostPageFaults, lost as u64);
             seen.extend(rows.iter().map(|row: &FaultRow| row.file));
             writer.write_faults(&rows)?;
         }

@@ -82,6 +82,16 @@ impl Stream {
         }
     }
 
+    /// Looks for what the source has got meanwhile.
+    fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
+        self.source.go_on()?;
+        if self.ahead.is_none() {
+            self.ahead = self.source.next_batch()?;
+            self.hint(tracker);
+        }
+        Ok(())
+    }
+
     /// The next batch becomes the current one. False at the end.
     pub fn advance(&mut self, tracker: &mut Tracker) -> Result<bool, ImportError> {
         let Some(next) = self.ahead.take() else { return Ok(false) };
@@ -171,6 +181,23 @@ impl Merge {
 
     pub fn streams(&self) -> &[Stream] {
         &self.streams
+    }
+
+    /// Goes on behind the end with what the sources have got meanwhile.
+    pub fn go_on(&mut self, tracker: &mut Tracker) -> Result<(), ImportError> {
+        let waiting: Vec<usize> = self.queue.iter().map(|&Reverse((_, index))| index).collect();
+        for (index, stream) in self.streams.iter_mut().enumerate() {
+            stream.go_on(tracker)?;
+            if !waiting.contains(&index) {
+                self.queue.extend(stream.load(tracker)?.map(|time| Reverse((time, index))));
+            }
+        }
+        Ok(())
+    }
+
+    /// Up to when the sources are all there, ns since the epoch, as far as they say so.
+    pub fn until(&self) -> Option<i64> {
+        self.streams.iter().filter_map(|stream| stream.source.until()).min()
     }
 
     /// Tracks about `rows` rows more. False at the end.

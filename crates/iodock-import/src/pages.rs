@@ -4,9 +4,9 @@ use crate::tasks::Tasks;
 use crate::ImportError;
 use iodock_bpf::calls::PagesSource;
 use iodock_event::{LossKind, Losses};
+use iodock_journal::JournalReader;
 use iodock_store::{PagesRow, StoreWriter};
 use iodock_tracker::{Identities, Tracked};
-use std::path::Path;
 
 const PAGE_BYTES: u64 = 4096;
 /// Rows written at a time.
@@ -14,13 +14,15 @@ const ROWS: usize = 1 << 14;
 
 /// Writes the runs of pages in `calls`, whose tasks are those of `space`.
 pub fn write(
-    calls: &Path,
+    calls: JournalReader,
     space: u16,
     (tracked, identities): (&Tracked, &Identities),
     writer: &mut StoreWriter,
     losses: &mut Losses,
 ) -> Result<(), ImportError> {
-    let mut source = PagesSource::open(calls).map_err(ImportError::Source)?;
+    // While it is recorded, calls may be behind.
+    let lost = u64::from(!calls.is_growing());
+    let mut source = PagesSource::of(calls);
     let tasks = Tasks::of_space(space, tracked);
     let (mut rows, mut unnamed) = (Vec::new(), 0);
     while let Some(runs) = source.next_runs().map_err(ImportError::Source)? {
@@ -28,7 +30,7 @@ pub fn write(
             let (Some(utid), Some(file)) =
                 (tasks.at(run.tid, run.ts), identities.at(space, run.file, run.ts))
             else {
-                losses.add(LossKind::DroppedRecords, 1);
+                losses.add(LossKind::DroppedRecords, lost);
                 continue;
             };
             unnamed += if identities.is_unnamed(file) { run.bytes as u64 / PAGE_BYTES } else { 0 };

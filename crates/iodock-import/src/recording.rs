@@ -1,23 +1,19 @@
 //! A recording's journal to the tables of its store: at the recording's end, or when a store that a crash
 //! left is opened.
 
-use crate::beside::{calls_beside, calls_path, traced_beside, JournalAndCalls, RawCalls};
-use crate::faults::PartFaults;
 use crate::import::{fill_manifest, summary_of, ImportSummary};
-use crate::merge::Stream;
 use crate::mounts::place_files;
+use crate::parts::{is_running, journals, streams_of, tracker_of, Part, Parts, Standing};
 use crate::pipeline::{run, EventSink, Imported, Progress};
 use crate::ranks::name_ranks;
 use crate::{executables, pages, ImportError};
 use iodock_event::{shown, EventColumns, LossKind, Losses, Mount, Place, SourceError, TaskUsage};
-use iodock_journal::JournalReader;
-use iodock_preload::calls::Usages;
-use iodock_store::{HostClock, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
-use iodock_tracker::{Identities, SpaceOptions, Tracker, TrackerOptions, DEFAULT_COVERAGE_BYTES};
-use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use iodock_store::{HostClock, InProgress, Job, Manifest, Recorder, State, StoreOptions, StoreWriter};
+use iodock_tracker::{Identities, Tracker, DEFAULT_COVERAGE_BYTES};
+use std::fs::File;
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Turns the journal of the recording at `store` into tables. Does nothing if that was done already. Two
 /// at the same time are told apart by a lock: the second one waits and finds it done.
@@ -36,8 +32,53 @@ pub fn finish_recording(
     if !journal.is_dir() {
         return Ok(done_before(store, &manifest));
     }
-    let mut parts = Parts::open(&journal)?;
+    let parts = Parts::open(&journal, Standing::Over)?;
     let writer = StoreWriter::create(store, StoreOptions { force: false, complete: true })?;
+    make_tables(parts, manifest, writer, (progress, cancel))
+}
+
+/// Makes a new store at `into` of what has been flushed so far of the recording in progress at `store`, as if it had ended
+/// then. Nothing is written or changed at `store`. `None` where it is not in progress.
+///
+/// # Errors
+/// Nothing can be read yet, or the tables can't be written.
+pub fn read_in_progress(
+    store: &Path,
+    into: &Path,
+    progress: &mut dyn FnMut(Progress),
+    cancel: &AtomicBool,
+) -> Result<Option<ImportSummary>, ImportError> {
+    let manifest = Manifest::read(store)?;
+    let journal = store.join("journal");
+    if !is_in_progress(&journal) {
+        return Ok(None);
+    }
+    let mut parts = Parts::open(&journal, Standing::InProgress)?;
+    parts.unreadable.clear();
+    let (since_ns, until_ns) = (parts.start(), parts.until());
+    let manifest =
+        Manifest { in_progress: Some(InProgress { since_ns, until_ns, read_ns: now_ns() }), ..manifest };
+    let writer = StoreWriter::create(into, StoreOptions::default())?;
+    make_tables(parts, manifest, writer, (progress, cancel)).map(Some)
+}
+
+/// Is a recorder at work on any of the journals in this folder?
+pub fn is_in_progress(journal: &Path) -> bool {
+    journal.is_dir() && journals(journal).is_ok_and(|paths| paths.iter().any(|path| is_running(path)))
+}
+
+fn now_ns() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_nanos()).unwrap_or(0)
+}
+
+fn make_tables(
+    mut parts: Parts,
+    mut manifest: Manifest,
+    writer: StoreWriter,
+    (progress, cancel): (&mut dyn FnMut(Progress), &AtomicBool),
+) -> Result<ImportSummary, ImportError> {
+    let is_in_progress = manifest.in_progress.is_some();
     let mut sink = RecordingSink {
         writer,
         parts: &mut parts.open,
@@ -61,12 +102,14 @@ pub fn finish_recording(
         }
         if let Some(calls) = part.pages.take() {
             let known = (&imported.tracked, &identities);
-            pages::write(&calls, space as u16, known, &mut writer, &mut imported.losses)?;
+            pages::write(calls, space as u16, known, &mut writer, &mut imported.losses)?;
         }
     }
     writer.write_executables(&executables::rows(&imported.tracked.tables))?;
-    let mut manifest = manifest;
     complete(&mut manifest, &parts, hosts, &mut imported);
+    if is_in_progress {
+        manifest.state = State::Recording;
+    }
     let mut summary = summary_of(&imported);
     summary.cut = manifest.state == State::Cut;
     summary.formats = vec![manifest.captured.how.clone()];
@@ -92,137 +135,6 @@ fn done_before(store: &Path, manifest: &Manifest) -> ImportSummary {
         cut: manifest.state == State::Cut,
         losses: Losses::default(),
     }
-}
-
-/// One recorder's journal.
-struct Part {
-    reader: Arc<Mutex<JournalReader>>,
-    /// What a back end kept unread beside the journal.
-    calls: Option<RawCalls>,
-    /// What was traced meanwhile.
-    traced: Option<Arc<Mutex<JournalReader>>>,
-    /// What the tasks of those calls have used.
-    beside: Usages,
-    host: String,
-    rank: Option<i32>,
-    /// To be added to its stamps.
-    clock_offset: i64,
-    usages: Vec<TaskUsage>,
-    faults: Option<PartFaults>,
-    /// The file of raw calls, where it tells of the page cache.
-    pages: Option<PathBuf>,
-    page_cache: Option<String>,
-}
-
-struct Parts {
-    open: Vec<Part>,
-    unreadable: Vec<SourceError>,
-}
-
-impl Parts {
-    fn open(journal: &Path) -> Result<Parts, ImportError> {
-        let mut parts = Parts { open: Vec::new(), unreadable: Vec::new() };
-        for path in journals(journal)? {
-            refuse_running(&path)?;
-            match JournalReader::open(&path) {
-                Ok(reader) => parts.open.push(Part::new(reader, &path, calls_beside(&path)?)),
-                Err(error) => parts.unreadable.push(error),
-            }
-        }
-        if parts.open.is_empty() {
-            return Err(parts.unreadable.pop().map_or_else(|| nothing(journal), ImportError::Source));
-        }
-        Ok(parts)
-    }
-}
-
-impl Part {
-    fn new(reader: JournalReader, path: &Path, calls: Option<RawCalls>) -> Part {
-        let meta = reader.meta();
-        let offset = meta.extra.get("clock_offset_ns").and_then(|text| text.parse().ok());
-        let page_cache = calls.as_ref().and_then(RawCalls::page_cache).map(str::to_owned);
-        let told = page_cache.as_deref() == Some("recorded");
-        Part {
-            pages: told.then(|| calls_path(path)),
-            page_cache,
-            host: meta.host.clone(),
-            rank: meta.rank,
-            clock_offset: offset.unwrap_or(0),
-            reader: Arc::new(Mutex::new(reader)),
-            beside: calls.as_ref().and_then(RawCalls::usages).unwrap_or_default(),
-            calls,
-            traced: traced_beside(path),
-            usages: Vec::new(),
-            faults: PartFaults::beside(path),
-        }
-    }
-
-    fn reader(&self) -> MutexGuard<'_, JournalReader> {
-        self.reader.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
-}
-
-fn journals(folder: &Path) -> Result<Vec<PathBuf>, ImportError> {
-    let failed = |error: std::io::Error| ImportError::Store {
-        message: format!("{}: {error}", folder.display()),
-        hint: "check the store's folder and its file system".into(),
-    };
-    let mut paths = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        if path.extension().is_some_and(|ending| ending == "journal") {
-            paths.push(path);
-        }
-    }
-    paths.sort();
-    Ok(paths)
-}
-
-fn nothing(journal: &Path) -> ImportError {
-    ImportError::Store {
-        message: format!("{}: holds no journal: nothing was recorded", journal.display()),
-        hint: "record again".into(),
-    }
-}
-
-/// A recorder holds a lock on its journal as long as it lives.
-fn refuse_running(path: &Path) -> Result<(), ImportError> {
-    // NFS gives such locks only on files open for writing.
-    let opened = File::options().append(true).open(path).or_else(|_| File::open(path));
-    let Ok(file) = opened else { return Ok(()) };
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(ImportError::Store {
-            message: format!("{}: is still being recorded", path.display()),
-            hint: "wait for the recording to end, or end it: Ctrl-C or SIGTERM to iodock record".into(),
-        }),
-        _ => Ok(()),
-    }
-}
-
-fn tracker_of(parts: &[Part]) -> Tracker {
-    let spaces = parts.iter().map(|part| {
-        let directory = part.reader().meta().working_directory.clone();
-        SpaceOptions {
-            working_directory: Some(directory).filter(|name| !name.is_empty()),
-            rank: part.rank,
-            host: Some(part.host.clone()).filter(|name| !name.is_empty()),
-            unordered: false,
-        }
-    });
-    Tracker::new(TrackerOptions { spaces: spaces.collect() })
-}
-
-fn streams_of(parts: &mut [Part]) -> Result<Vec<Stream>, ImportError> {
-    let mut streams = Vec::new();
-    for (space, part) in parts.iter_mut().enumerate() {
-        let first = JournalAndCalls::new(Arc::clone(&part.reader), part.calls.take());
-        let traced = part.traced.as_ref().map(|traced| JournalAndCalls::new(Arc::clone(traced), None));
-        for source in [Some(first), traced].into_iter().flatten() {
-            let stream = Stream::new(Box::new(source), space as u16)?;
-            streams.push(stream.with_clock_offset(part.clock_offset));
-        }
-    }
-    Ok(streams)
 }
 
 /// Hands events to the store, and samples and mounts as the journals show them.
@@ -330,6 +242,9 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
             }
         }
     }
+    if let Some(now) = &manifest.in_progress {
+        end = now.until_ns;
+    }
     manifest.captured.wall_ns = match (start, end) {
         (Some(start), Some(end)) => Some(end - start),
         _ => manifest.captured.wall_ns,
@@ -339,6 +254,8 @@ fn complete(manifest: &mut Manifest, parts: &Parts, hosts: Vec<HostClock>, impor
     let ranks = parts.open.iter().filter(|part| part.rank.is_some()).count() as u32;
     if let Some(expected) = expected.and_then(|ranks| u32::try_from(ranks).ok()) {
         let missing = expected.saturating_sub(ranks + parts.unreadable.len() as u32);
+        // One that is to come is not missing.
+        let missing = if manifest.in_progress.is_some() { 0 } else { missing };
         imported.losses.add(LossKind::MissingRanks, u64::from(missing));
         manifest.ranks = Some(expected);
     } else if ranks > 0 {

@@ -9,7 +9,7 @@ use iodock_event::{
     Batch, Clock, FaultBatch, LossKind, Mount, Place, RecordSource, Sample, SourceError, TaskUsage,
 };
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Yields a journal's records up to its end or to the first frame that is damaged. Samples, mounts
@@ -30,6 +30,8 @@ pub struct JournalReader {
     closing: Option<Closing>,
     /// Bytes behind the last good frame, where reading stopped before a closing frame.
     lost: Option<u64>,
+    /// Its recorder may add more.
+    is_growing: bool,
     spare: Vec<Batch>,
 }
 
@@ -60,6 +62,7 @@ impl JournalReader {
             usages: Vec::new(),
             closing: None,
             lost: None,
+            is_growing: false,
             spare: Vec::new(),
         };
         reader.read_preamble()?;
@@ -79,6 +82,27 @@ impl JournalReader {
     /// Was the end reached without a closing frame?
     pub fn is_cut(&self) -> bool {
         self.lost.is_some()
+    }
+
+    /// The same of a journal that is still being written: where it ends now nothing is lost.
+    #[must_use]
+    pub fn growing(self) -> JournalReader {
+        JournalReader { is_growing: true, ..self }
+    }
+
+    /// Its first bytes only, as another reader has found it.
+    #[must_use]
+    pub fn up_to(self, length: u64) -> JournalReader {
+        JournalReader { length: length.min(self.length), ..self }
+    }
+
+    pub fn is_growing(&self) -> bool {
+        self.is_growing
+    }
+
+    /// Bytes of the file that are read.
+    pub fn length(&self) -> u64 {
+        self.length
     }
 
     /// Samples met since last asked.
@@ -130,20 +154,20 @@ impl JournalReader {
     fn next_frame(&mut self) -> Result<Next, SourceError> {
         let mut header = [0; HEADER];
         if self.read(&mut header)? < HEADER {
-            return Ok(self.stop());
+            return self.end();
         }
         let header = FrameHeader::parse(&header);
         let left = self.length.saturating_sub(self.position + HEADER as u64);
         // A length that the file does not have is never allocated.
         if u64::from(header.length) > left || header.sequence != self.sequence {
-            return Ok(self.stop());
+            return self.end();
         }
         let mut payload = std::mem::take(&mut self.payload);
         payload.resize(header.length as usize, 0);
         let got = self.read(&mut payload)?;
         self.payload = payload;
         if got < self.payload.len() || !header.matches(&self.payload) {
-            return Ok(self.stop());
+            return self.end();
         }
         self.sequence = self.sequence.wrapping_add(1);
         self.position += HEADER as u64 + u64::from(header.length);
@@ -154,6 +178,17 @@ impl JournalReader {
         read_full(&mut self.input, buffer).map_err(|error| {
             let message = format!("cannot read on at byte {}: {error}", self.position);
             refusal(&self.name, message, "check the file system that holds the store")
+        })
+    }
+
+    /// No whole frame comes next: in a journal that is still being written, not yet.
+    fn end(&mut self) -> Result<Next, SourceError> {
+        if !self.is_growing {
+            return Ok(self.stop());
+        }
+        let back = self.input.seek(SeekFrom::Start(self.position));
+        back.map(|_| Next::End).map_err(|error| {
+            refusal(&self.name, error.to_string(), "check the file system that holds the store")
         })
     }
 
@@ -245,6 +280,9 @@ impl RecordSource for JournalReader {
         loop {
             let frame_start = self.position;
             let Next::Frame(kind) = self.next_frame()? else {
+                if self.is_growing {
+                    return Ok(None);
+                }
                 self.lose_rest(&mut batch);
                 return Ok(Some(batch));
             };
@@ -265,6 +303,12 @@ impl RecordSource for JournalReader {
 
     fn recycle(&mut self, batch: Batch) {
         self.spare.push(batch);
+    }
+
+    fn go_on(&mut self) -> Result<(), SourceError> {
+        let about = self.input.get_ref().metadata();
+        self.length = about.map_err(|error| refusal(&self.name, error.to_string(), "check the path"))?.len();
+        Ok(())
     }
 
     fn clock(&self) -> Clock {

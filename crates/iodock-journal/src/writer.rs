@@ -6,10 +6,13 @@ use crate::frame::{put_frame, put_header, FrameKind, MAGIC, VERSION};
 use crate::meta::{Closing, JournalMeta};
 use crate::side::{encode_mounts, encode_samples, encode_usages};
 use iodock_event::{Batch, FaultBatch, LossKind, Mount, Record, Sample, TaskUsage};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+const LOCK_TRIES: u32 = 50;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 /// A frame is written when its records take this many bytes: a few thousand calls.
 const FRAME_BYTES: usize = 256 << 10;
 
@@ -86,7 +89,7 @@ impl JournalWriter {
         };
         // Held as long as the recorder lives: who finds the journal unlocked may make tables of it. Where
         // the file system has no locks, there is none.
-        let _ = file.try_lock();
+        lock(&file);
         let mut writer = JournalWriter {
             path,
             file,
@@ -301,6 +304,14 @@ impl JournalWriter {
         // If even that fails the reader still stops at the damaged frame.
         let _ = self.file.set_len(self.good_length);
         JournalError { path: self.path.clone(), source }
+    }
+}
+
+/// Who looks whether the recorder lives has the lock for a moment.
+fn lock(file: &File) {
+    for _ in 0..LOCK_TRIES {
+        let Err(TryLockError::WouldBlock) = file.try_lock() else { return };
+        std::thread::sleep(LOCK_PAUSE);
     }
 }
 

@@ -11,6 +11,11 @@ impl Cursor {
         Cursor { bytes, at }
     }
 
+    /// The same bytes, and more behind them.
+    pub fn grow(&mut self, bytes: Vec<u8>) {
+        self.bytes = bytes;
+    }
+
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -116,6 +116,16 @@ impl ChunkReader {
         })
     }
 
+    /// More of the chunk is known: all its bytes.
+    pub fn grow(&mut self, bytes: Vec<u8>) {
+        self.cursor.grow(bytes);
+    }
+
+    /// Bytes of the chunk that are known.
+    pub fn length(&self) -> usize {
+        self.cursor.at() + self.cursor.rest()
+    }
+
     /// The memory, to be used for another chunk.
     pub fn into_bytes(self) -> Vec<u8> {
         self.cursor.into_bytes()

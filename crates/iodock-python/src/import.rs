@@ -50,6 +50,30 @@ fn finish_recording<'py>(
     as_dictionary(py, &finished.map_err(|error| import_error(py, &error))?)
 }
 
+/// Makes a new store at `into` of what has been flushed so far of the recording in progress at `store`, which is left as it
+/// is. Gives what `import_logs` gives, or None if it is not in progress.
+#[pyfunction]
+#[pyo3(signature = (store, into, *, progress=None))]
+fn read_in_progress<'py>(
+    py: Python<'py>,
+    store: PathBuf,
+    into: PathBuf,
+    progress: Option<Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let read = through(py, progress.as_ref(), |door| {
+        iodock_import::read_in_progress(&store, &into, &mut |now| door.note(now), &door.cancel)
+    })?;
+    let read = read.map_err(|error| import_error(py, &error))?;
+    read.map(|summary| as_dictionary(py, &summary)).transpose()
+}
+
+/// Whether a recorder is at work in the folder of a store.
+#[pyfunction]
+#[pyo3(signature = (store))]
+fn is_in_progress(store: PathBuf) -> bool {
+    iodock_import::is_in_progress(&store.join("journal"))
+}
+
 fn as_dictionary<'py>(py: Python<'py>, summary: &ImportSummary) -> PyResult<Bound<'py, PyDict>> {
     let losses: Vec<_> =
         summary.losses.counts.iter().map(|(kind, &count)| (kind.name(), count, kind.cure())).collect();
@@ -75,5 +99,7 @@ fn foreign_in_store(store: PathBuf) -> PyResult<Vec<PathBuf>> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(import_logs, module)?)?;
     module.add_function(wrap_pyfunction!(finish_recording, module)?)?;
+    module.add_function(wrap_pyfunction!(read_in_progress, module)?)?;
+    module.add_function(wrap_pyfunction!(is_in_progress, module)?)?;
     module.add_function(wrap_pyfunction!(foreign_in_store, module)?)
 }

@@ -4,6 +4,7 @@ mod checksum;
 mod doorway;
 mod errors;
 mod fold;
+mod following;
 mod import;
 mod load;
 mod monitor;
@@ -18,6 +19,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("NativeError", module.py().get_type::<errors::NativeError>())?;
     checksum::register(module)?;
     fold::register(module)?;
+    following::register(module)?;
     import::register(module)?;
     load::register(module)?;
     monitor::register(module)?;

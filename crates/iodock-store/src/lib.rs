@@ -27,7 +27,7 @@ mod writer;
 pub use error::StoreError;
 pub use info::StoreInfo;
 pub use manifest::{
-    Captured, Host, HostClock, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
+    Captured, Host, HostClock, InProgress, Io, Job, LossEntry, LossPlace, Manifest, Recorder, Source, State,
     SCHEMA_VERSION,
 };
 pub use table::{Cell, TableWriter, Written};

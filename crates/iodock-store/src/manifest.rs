@@ -57,6 +57,9 @@ pub struct Manifest {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
     pub losses: Vec<LossEntry>,
+    /// Only of what was read of a recording before its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_progress: Option<InProgress>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorder: Option<Recorder>,
     #[serde(flatten)]
@@ -165,6 +168,16 @@ pub struct LossPlace {
     pub sample: String,
 }
 
+/// How far a recording was when it was read; ns since the epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct InProgress {
+    pub since_ns: Option<i64>,
+    /// Calls are there up to then.
+    pub until_ns: Option<i64>,
+    pub read_ns: i64,
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recorder {
@@ -195,6 +208,7 @@ impl Default for Manifest {
             tables: BTreeMap::new(),
             checksums: BTreeMap::new(),
             losses: Vec::new(),
+            in_progress: None,
             recorder: None,
             others: Others::new(),
         }

@@ -191,6 +191,11 @@ impl Tracker {
         &self.names.table.entries
     }
 
+    /// A file's name so far, as bytes.
+    pub fn name_of(&self, file: u32) -> &[u8] {
+        self.names.name(file)
+    }
+
     /// When the calls began that have begun but not ended, ns, rising.
     pub fn beginnings(&self) -> Vec<i64> {
         let places = self.begun.iter().enumerate();

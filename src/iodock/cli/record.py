@@ -14,6 +14,7 @@ _EXAMPLES = (
     "iodock record -- ./a.out input.dat",
     "iodock record -o run.iodock -- mpirun -n 4 ./a.out",
     "mpirun -n 4 iodock record -o run.iodock ./a.out",
+    "iodock record --live -- ./a.out > out.txt 2> err.txt",
     "iodock record -p 4711 -o run.iodock",
     "sudo iodock record --cgroup slurm:4711 -o job.iodock",
 )
@@ -56,6 +57,12 @@ _EXAMPLES = (
     metavar="PATH",
     help="record all processes of a cgroup until Ctrl-C, by bpf; slurm:JOBID is that of a Slurm job",
 )
+@click.option(
+    "--live",
+    is_flag=True,
+    help="while it runs show rates, and the files and calls that take most time, on the terminal; the "
+    "program's own output must go elsewhere",
+)
 @click.option("--force", is_flag=True, help="replace a store of that name instead of keeping it")
 @language
 @quiet
@@ -68,6 +75,7 @@ def command(
     complete: bool,
     pid: tuple[str, ...],
     cgroup: str | None,
+    live: bool,
     force: bool,
     lang: str | None,
     quiet: bool,
@@ -85,7 +93,7 @@ def command(
         )
     return run(
         command=command, pids=pids, cgroup=cgroup, output=output, backend=backend, page_faults=page_faults,
-        complete=complete, force=force, quiet=quiet, lang=lang,
+        complete=complete, force=force, live=live, quiet=quiet, lang=lang,
     )  # fmt: skip
 
 

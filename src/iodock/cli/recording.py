@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from typing import Any, TypedDict
 
     from iodock._native import RecordSummary
@@ -29,11 +30,12 @@ if TYPE_CHECKING:
         page_faults: str
         complete: bool
         force: bool
+        live: bool
         quiet: bool
         lang: str | None
 
 
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete"}
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--force": "force", "--complete": "complete", "--live": "live"}
 _VALUES = {"-o": "output", "--output": "output", "--backend": "backend",
            "--page-faults": "page_faults"}  # fmt: skip
 
@@ -59,7 +61,8 @@ def plain(arguments: Sequence[str]) -> Asked | None:
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,
         "backend": values["backend"], "page_faults": values["page_faults"],
-        "complete": flags["complete"], "force": flags["force"], "quiet": flags["quiet"], "lang": None,
+        "complete": flags["complete"], "force": flags["force"], "live": flags["live"],
+        "quiet": flags["quiet"], "lang": None,
     }  # fmt: skip
 
 
@@ -73,6 +76,7 @@ def run(
     page_faults: str,
     complete: bool,
     force: bool,
+    live: bool,
     quiet: bool,
     lang: str | None,
 ) -> int:
@@ -84,16 +88,32 @@ def run(
         from iodock.cli.stored import refuse_at_a_terminal
 
         refuse_at_a_terminal(asked)
-    if command:
-        recorded = _record(
-            command, asked, backend=backend, force=force, page_faults=page_faults, complete=complete
-        )
-    else:
-        recorded = recording.attach(
-            pids, asked, backend=backend, force=force, group=cgroup, page_faults=page_faults
-        )
+    with _shown(asked, lang) if live else _Nothing():
+        if command:
+            recorded = _record(
+                command, asked, backend=backend, force=force, page_faults=page_faults, complete=complete
+            )
+        else:
+            recorded = recording.attach(
+                pids, asked, backend=backend, force=force, group=cgroup, page_faults=page_faults
+            )
     _after(recorded, asked, lang, quiet)
     return _pass_on(recorded)
+
+
+class _Nothing:
+    """As contextlib's nullcontext, whose import takes time."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(self, *raised: object) -> None: ...
+
+
+def _shown(store: str, lang: str | None) -> AbstractContextManager[None]:
+    """Draws what is recorded meanwhile, where there is a terminal. Raises RequestError."""
+    from iodock.cli.live import shown, terminal_for
+
+    terminal = terminal_for(store)
+    return _Nothing() if terminal is None else shown(terminal, lang)
 
 
 def _record(command: Sequence[str], store: str, **options: Any) -> RecordSummary:

@@ -29,10 +29,14 @@ def prepare() -> None:
     """Opens what was closed, and lets nothing fail for want of a stderr."""
     if sys.stdout is None or sys.stderr is None:
         _open_what_was_closed()
-    encoding = sys.stderr.encoding
-    sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(_Unfailing(2, "w", closefd=False)),
-        encoding, "backslashreplace", line_buffering=True,
+    sys.stderr = on_terminal(2)
+
+
+def on_terminal(fd: int) -> io.TextIOWrapper:
+    """What stderr is, on another descriptor."""
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Unfailing(fd, "w", closefd=False)),
+        sys.stderr.encoding, "backslashreplace", line_buffering=True,
     )  # fmt: skip
 
 

@@ -87,7 +87,10 @@ def _clocks(before: Runs, after: Runs) -> Iterator[Remark]:
 def _ends(before: Runs, after: Runs) -> Iterator[Remark]:
     for run in (*before, *after):
         captured = run.captured
-        if run.manifest.state != "complete":
+        if run.manifest.in_progress is not None:
+            text = N_("{name} is still being recorded: it holds the beginning of the run.")
+            yield Remark("end", Message(text, {"name": run.name}))
+        elif run.manifest.state != "complete":
             text = N_("{name} was cut: it does not hold the whole run.")
             yield Remark("end", Message(text, {"name": run.name}))
         if signal := captured.get("exit_signal"):

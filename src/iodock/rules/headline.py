@@ -29,7 +29,7 @@ def verdict_of(facts: Facts, found: Sequence[Finding]) -> Verdict:
         text=_text(facts, worth),
         alone_seconds=facts.alone_seconds,
         gain=gains.total([one.gain for one in worth]),
-        before=(*_ended(facts), *_untraced(facts)),
+        before=(*_going_on(facts), *_ended(facts), *_untraced(facts)),
     )
 
 
@@ -47,6 +47,10 @@ def next_step_of(facts: Facts, found: Sequence[Finding]) -> Message:
                 "Next: record what was not seen, as is said below: there may be more I/O than this, and some "
                 "that is worth changing."
             )
+        )
+    if facts.store.manifest.in_progress is not None:
+        return Message(
+            N_("Next: look again when the program has ended; this is only what was recorded so far.")
         )
     if facts.failed:
         return Message(N_("Next: see why the program ended so, and record a run that comes to its end."))
@@ -72,6 +76,8 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
     unseen, share = unseen_of(facts.store), _io_share(facts)
     if not worth and not unseen.judges:
         return says(unseen)
+    if not facts.calls and facts.store.manifest.in_progress is not None:
+        return Message(N_("No file I/O was seen so far."))
     if not facts.calls:
         return Message(N_("No file I/O was seen in this run."))
     values = {"io_share": share, "things": len(worth)}
@@ -84,6 +90,10 @@ def _text(facts: Facts, worth: Sequence[Finding]) -> Message:
         return Message(text, values)
     if worth:
         return Message(_beside_share(facts, worth), values)
+    if facts.store.manifest.in_progress is not None:
+        return Message(
+            N_("So far {io_share} of the run was I/O, and nothing in it is worth changing."), values
+        )
     if facts.failed:
         return Message(N_("{io_share} of what ran was I/O; nothing in it is worth changing."), values)
     if share < IO_FINE:
@@ -101,6 +111,14 @@ def _beside_share(facts: Facts, worth: Sequence[Finding]) -> str:
             "{things}."
         )
     return N_("{io_share} of the run was I/O; worth changing: {things}.")
+
+
+def _going_on(facts: Facts) -> Iterator[Message]:
+    now = facts.store.manifest.in_progress
+    if now is None:
+        return
+    text = N_("Still being recorded: {so_far} so far, calls up to {behind} ago.")
+    yield Message(text, {"so_far": now.so_far, "behind": now.behind})
 
 
 def _ended(facts: Facts) -> Iterator[Message]:

@@ -315,7 +315,7 @@ def _rewrite(store: Path, into: Path, table: str, columns: dict[str, Callable[[A
 
 def _manifest(raw: dict[str, Any], names: Anonymiser) -> dict[str, Any]:
     """Only keys that are known to hold nobody's names stay as they are."""
-    times = ("created_ns", "clock", "first_ts", "last_ts", "io")
+    times = ("created_ns", "clock", "first_ts", "last_ts", "io", "in_progress")
     kept = ("schema", "state", "writer", "ranks", "source", "tables", *times)
     made = {key: raw[key] for key in kept if key in raw}
     captured, host = raw.get("captured") or {}, raw.get("host") or {}

@@ -20,6 +20,30 @@ CLOCKS = ("epoch", "day", "relative", "none")
 
 
 @dataclass(frozen=True, slots=True)
+class InProgress:
+    """A recording before its end, as it was read."""
+
+    so_far_seconds: float | None
+    """Since it began."""
+    behind_seconds: float | None
+    """Calls that ended later than so long ago are not there."""
+
+    @property
+    def so_far(self) -> str:
+        """As text, for people."""
+        return _tenths(self.so_far_seconds)
+
+    @property
+    def behind(self) -> str:
+        """As text, for people."""
+        return _tenths(self.behind_seconds)
+
+
+def _tenths(seconds: float | None) -> str:
+    return "?" if seconds is None else f"{seconds:,.1f} s"
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What a store says of itself."""
 
@@ -52,9 +76,21 @@ class Manifest:
         return bool(self.rows.get("call_totals"))
 
     @property
+    def in_progress(self) -> InProgress | None:
+        """How far the recording was when this was read; None of one that is over."""
+        said = self.raw.get("in_progress")
+        if not isinstance(said, dict) or not isinstance(said.get("read_ns"), int):
+            return None
+        read, since, until = said["read_ns"], said.get("since_ns"), said.get("until_ns")
+        so_far = max(0, read - since) / 1e9 if isinstance(since, int) else None
+        return InProgress(so_far, max(0, read - until) / 1e9 if isinstance(until, int) else None)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What must stand beside every number of this store."""
         found = []
+        if now := self.in_progress:
+            found.append(f"still being recorded: {now.so_far} so far, calls up to {now.behind} ago")
         if self.counts_only:
             found.append("these are counts by call, on files or not; what is not counted is empty")
         if self.counts_only and not self.durations:

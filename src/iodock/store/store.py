@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from iodock import _native
 from iodock.errors import IodockError, RequestError, StoreError
 from iodock.store.engine import Engine
 from iodock.store.folds import EventFold
@@ -35,20 +36,25 @@ class Store:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Store:
         """Opens a store; one that a crashed recorder left is finished first, in a temporary folder if its
-        own has no room for the tables. Raises StoreError."""
+        own has no room for the tables. Of a recording in progress it is what was flushed so far, in a
+        temporary folder. Raises StoreError."""
         folder = Path(path)
         manifest = read_manifest(folder)
         if manifest.state == "complete" or not _has_journal(folder):
             return cls(folder, manifest)
-        shadow = _finish_somewhere(folder)
-        return cls(folder, read_manifest(Path(shadow.name) if shadow else folder), shadow)
+        shadow = _in_progress(folder) or _finish_somewhere(folder)
+        return cls(folder, read_manifest(_tables_of(folder, shadow)), shadow)
+
+    @property
+    def tables(self) -> Path:
+        """The folder of its tables, which is another than its own where that can't have them."""
+        return _tables_of(self.path, self._shadow)
 
     @property
     def engine(self) -> Engine:
         """The SQL engine, started when first needed."""
         if self._engine is None:
-            folder = Path(self._shadow.name) if self._shadow else self.path
-            self._engine = Engine(folder, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
+            self._engine = Engine(self.tables, self.manifest.rows, self.manifest.checksums, self._is_unsafe)
         return self._engine
 
     @property
@@ -140,6 +146,34 @@ class Store:
 
 def _has_journal(folder: Path) -> bool:
     return any((folder / "journal").glob("*.journal"))
+
+
+def _tables_of(folder: Path, shadow: TemporaryDirectory[str] | None) -> Path:
+    if shadow is None:
+        return folder
+    inside = Path(shadow.name) / _SO_FAR
+    return inside if inside.is_dir() else Path(shadow.name)
+
+
+_SO_FAR = "so-far"
+"""Of a recording in progress, in its temporary folder."""
+
+
+def _in_progress(folder: Path) -> TemporaryDirectory[str] | None:
+    """What was flushed so far of a recording in progress, in a temporary store; None where there is none."""
+    from iodock import capture
+
+    shadow = TemporaryDirectory(prefix="iodock-", suffix=".iodock")
+    try:
+        if capture.read_in_progress(folder, Path(shadow.name) / _SO_FAR):
+            return shadow
+    except (IodockError, OSError) as error:
+        # One that ended meanwhile has taken its journal away.
+        if _native.is_in_progress(folder):
+            shadow.cleanup()
+            raise StoreError(str(error), getattr(error, "hint", None)) from error
+    shadow.cleanup()
+    return None
 
 
 def _finish_somewhere(folder: Path) -> TemporaryDirectory[str] | None:

@@ -42,9 +42,12 @@ impl PagesSource {
     /// # Errors
     /// The file can't be read.
     pub fn open(path: &Path) -> Result<PagesSource, SourceError> {
-        let reader = JournalReader::open(path)?;
+        Ok(PagesSource::of(JournalReader::open(path)?))
+    }
+
+    pub fn of(reader: JournalReader) -> PagesSource {
         let epoch = epoch_of(&reader).unwrap_or_default();
-        Ok(PagesSource { reader, epoch })
+        PagesSource { reader, epoch }
     }
 
     /// The next runs, perhaps none; `None` at the end.

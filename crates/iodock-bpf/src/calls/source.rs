@@ -9,6 +9,7 @@ use iodock_journal::JournalReader;
 use std::path::Path;
 
 const BATCH_RECORDS: usize = 1024;
+
 /// Yields a file's calls in the order of their ends, and the births and ends of tasks with them.
 pub struct CallsSource {
     streams: Streams,
@@ -21,7 +22,14 @@ impl CallsSource {
     /// # Errors
     /// The file can't be read, or was written by another version of iodock.
     pub fn open(path: &Path) -> Result<CallsSource, SourceError> {
-        let reader = JournalReader::open(path)?;
+        CallsSource::of(JournalReader::open(path)?, path)
+    }
+
+    /// The same of the file at `path`, which READER has begun.
+    ///
+    /// # Errors
+    /// It was written by another version of iodock.
+    pub fn of(reader: JournalReader, path: &Path) -> Result<CallsSource, SourceError> {
         let plans = Plans::of_this_machine();
         let told = |key: &str| reader.meta().extra.get(key);
         let epoch = epoch_of(&reader);
@@ -43,6 +51,16 @@ impl CallsSource {
         self.streams.reader.meta().extra.get(PAGE_CACHE).map(String::as_str)
     }
 
+    /// Will there be more?
+    fn is_growing(&self) -> bool {
+        !self.over && self.streams.reader.is_growing() && self.streams.reader.closing().is_none()
+    }
+
+    /// Bytes of the file that are read.
+    pub fn length(&self) -> u64 {
+        self.streams.reader.length()
+    }
+
     fn lose_rest(&mut self) {
         let losses = &mut self.records.batch.losses;
         losses.add(LossKind::JournalCut, self.streams.reader.lost_bytes());
@@ -57,6 +75,9 @@ impl RecordSource for CallsSource {
         }
         while self.records.batch.records.len() < BATCH_RECORDS {
             if !self.streams.find()? {
+                if self.is_growing() {
+                    break;
+                }
                 self.over = true;
                 self.lose_rest();
                 break;
@@ -66,6 +87,9 @@ impl RecordSource for CallsSource {
             }
             self.streams.advance();
         }
+        if self.records.batch.records.is_empty() && self.is_growing() {
+            return Ok(None);
+        }
         let spare = self.spare.pop().unwrap_or_default();
         Ok(Some(std::mem::replace(&mut self.records.batch, spare)))
     }
@@ -73,6 +97,10 @@ impl RecordSource for CallsSource {
     fn recycle(&mut self, mut batch: Batch) {
         batch.clear();
         self.spare.push(batch);
+    }
+
+    fn go_on(&mut self) -> Result<(), SourceError> {
+        self.streams.reader.go_on()
     }
 
     fn clock(&self) -> Clock {

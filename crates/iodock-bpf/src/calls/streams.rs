@@ -104,7 +104,8 @@ impl Streams {
                     return Ok(true);
                 }
                 None if self.until == u64::MAX => return Ok(false),
-                _ => self.load()?,
+                _ if self.load()? => {}
+                _ => return Ok(false),
             }
         }
     }
@@ -176,8 +177,9 @@ impl Streams {
     }
 
     /// One more round. What is older than the one before it is complete then, and all calls that were in
-    /// flight at its end are known: by their records, or as calls that had not ended.
-    fn load(&mut self) -> Result<(), SourceError> {
+    /// flight at its end are known: by their records, or as calls that had not ended. False where the recorder
+    /// has still to write one.
+    fn load(&mut self) -> Result<bool, SourceError> {
         self.loads += 1;
         self.current = None;
         for stream in &mut self.streams {
@@ -187,8 +189,9 @@ impl Streams {
         let mut words = Vec::new();
         loop {
             let Some(payload) = self.reader.next_raw()? else {
-                self.until = u64::MAX;
-                return Ok(());
+                let is_over = !self.reader.is_growing() || self.reader.closing().is_some();
+                self.until = if is_over { u64::MAX } else { self.until };
+                return Ok(is_over);
             };
             words.clear();
             let eights = payload.chunks_exact(8).filter_map(|eight| eight.try_into().ok());
@@ -204,7 +207,7 @@ impl Streams {
             if let Some(end) = ended {
                 self.until = self.end.saturating_sub(STRAGGLER_NS);
                 self.end = end;
-                return Ok(());
+                return Ok(true);
             }
         }
     }

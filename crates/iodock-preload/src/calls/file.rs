@@ -6,7 +6,7 @@ use crate::shapes::Shapes;
 use iodock_event::SourceError;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufReader, Read, Seek, Write};
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -194,6 +194,9 @@ pub struct CallsFile {
     flights: HashMap<u64, Flight>,
     /// Up to the end of the last whole piece.
     good_length: u64,
+    /// Its recorder may add more. Then it is read up to the last reading of the clock: what stands before was handed over
+    /// together, from all threads.
+    is_growing: bool,
 }
 
 impl CallsFile {
@@ -202,10 +205,26 @@ impl CallsFile {
     /// # Errors
     /// It can't be read, is no such file, or of another version.
     pub fn open(path: &Path) -> Result<CallsFile, SourceError> {
-        let file = File::open(path).map_err(|error| refusal(path, &error.to_string(), CHECK))?;
-        let mut input = BufReader::with_capacity(256 << 10, &file);
+        let mut calls = CallsFile::begin(path)?;
+        calls.read_on().map_err(|error| refusal(path, &error.to_string(), CHECK))?;
+        Ok(calls)
+    }
+
+    /// The same of a file that is still being written.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_growing(path: &Path) -> Result<CallsFile, SourceError> {
+        let mut calls = CallsFile { is_growing: true, ..CallsFile::begin(path)? };
+        calls.read_on().map_err(|error| refusal(path, &error.to_string(), CHECK))?;
+        Ok(calls)
+    }
+
+    /// Its first bytes.
+    fn begin(path: &Path) -> Result<CallsFile, SourceError> {
+        let mut file = File::open(path).map_err(|error| refusal(path, &error.to_string(), CHECK))?;
         let mut header = [0; HEADER];
-        let read = input.read_exact(&mut header);
+        let read = file.read_exact(&mut header);
         if read.is_err() || header[..8] != MAGIC {
             return Err(refusal(path, "holds no raw calls", "only iodock record writes such files"));
         }
@@ -214,7 +233,7 @@ impl CallsFile {
             let hint = "finish it with the iodock that recorded it: iodock info STORE";
             return Err(refusal(path, "was recorded by another version of iodock", hint));
         }
-        let mut calls = CallsFile {
+        Ok(CallsFile {
             path: path.into(),
             session: PathBuf::new(),
             number: number(&header[16..24]),
@@ -225,25 +244,49 @@ impl CallsFile {
             chunks: Vec::new(),
             flights: HashMap::new(),
             good_length: HEADER as u64,
-            file: file.try_clone().map_err(|error| refusal(path, &error.to_string(), CHECK))?,
-        };
-        let (mut payload, mut at, mut passed) = (Vec::new(), HEADER as u64, 0);
+            is_growing: false,
+            file,
+        })
+    }
+
+    /// Reads what is behind the pieces that are known. Gives the numbers of the chunks that something came to.
+    ///
+    /// # Errors
+    /// The file can't be read.
+    pub fn read_on(&mut self) -> io::Result<Vec<u64>> {
+        let mut file = self.file.try_clone()?;
+        file.seek(SeekFrom::Start(self.good_length))?;
+        let mut input = BufReader::with_capacity(256 << 10, file);
+        let (mut payload, mut at, mut passed) = (Vec::new(), self.good_length, 0);
+        let known = self.chunks.len();
+        let mut whole = (known, at);
         while let Some((kind, is_whole)) = next_piece(&mut input, &mut payload) {
             if is_whole {
-                calls.take(kind, at, &payload);
-                calls.damaged += std::mem::take(&mut passed);
+                self.take(kind, at, &payload);
+                self.damaged += std::mem::take(&mut passed);
             } else {
                 passed += 1;
             }
             at += (PIECE + payload.len()) as u64;
-            if is_whole {
-                calls.good_length = at;
+            if is_whole && (!self.is_growing || matches!(kind, CLOCK | END)) {
+                whole = (self.chunks.len(), at);
             }
         }
+        self.good_length = whole.1;
+        self.chunks.truncate(whole.0);
         // Behind the last whole piece nobody knows where one would begin.
-        calls.damaged += u64::from(passed > 0);
-        calls.chunks.sort_by_key(|&(number, piece)| (number, piece.from));
-        Ok(calls)
+        self.damaged += u64::from(passed > 0 && !self.is_growing);
+        let mut new: Vec<u64> = self.chunks[known..].iter().map(|&(number, _)| number).collect();
+        new.sort_unstable();
+        new.dedup();
+        self.chunks.sort_by_key(|&(number, piece)| (number, piece.from));
+        Ok(new)
+    }
+
+    /// Up to when, by the session's clock, all that ended is there; `None` where nothing more comes.
+    pub fn until(&self) -> Option<u64> {
+        let last = || self.clocks.last().map_or(0, |&(units, _)| units);
+        (self.is_growing && self.lost.is_none()).then(last)
     }
 
     /// A piece that begins at `at`.

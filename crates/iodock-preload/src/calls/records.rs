@@ -82,6 +82,11 @@ impl Records {
         }
     }
 
+    /// The clock was read again.
+    pub fn set_times(&mut self, times: Times) {
+        self.times = times;
+    }
+
     pub fn entry(&mut self, stream: usize, entry: Entry, streams: &Streams) {
         self.last = self.times.ns(super::streams::time_of(&entry));
         self.end_left(self.last - STRAGGLER_NS);

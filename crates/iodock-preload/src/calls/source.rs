@@ -57,6 +57,11 @@ impl CallsSource {
         self.records.usages.clone()
     }
 
+    /// Of a file that is still being written: up to when all is there, ns since the epoch.
+    pub fn until(&self) -> Option<i64> {
+        self.streams.is_growing().then(|| self.streams.last_clock()).flatten()
+    }
+
     /// To be told before the end is reached.
     pub fn set_ending(&mut self, ending: Ending) {
         self.ending = ending;
@@ -88,6 +93,9 @@ impl RecordSource for CallsSource {
         while self.records.batch.records.len() < BATCH_RECORDS {
             let next = self.streams.next().map_err(|error| refusal(&self.name, &error))?;
             let Some((stream, entry)) = next else {
+                if self.streams.is_growing() {
+                    break;
+                }
                 self.over = true;
                 self.records.finish(self.root, &self.ending);
                 self.records.batch.losses.add(LossKind::DroppedRecords, self.streams.damaged);
@@ -104,6 +112,9 @@ impl RecordSource for CallsSource {
             }
             self.records.entry(stream, entry, &self.streams);
         }
+        if self.records.batch.records.is_empty() && !self.over {
+            return Ok(None);
+        }
         let spare = self.spare.pop().unwrap_or_default();
         Ok(Some(std::mem::replace(&mut self.records.batch, spare)))
     }
@@ -111,6 +122,14 @@ impl RecordSource for CallsSource {
     fn recycle(&mut self, mut batch: Batch) {
         batch.clear();
         self.spare.push(batch);
+    }
+
+    fn go_on(&mut self) -> Result<(), SourceError> {
+        let clocks = self.streams.go_on().map_err(|error| refusal(&self.name, &error))?;
+        let times = Times::new(clocks.to_vec());
+        self.records.set_times(times);
+        self.length = self.streams.length();
+        Ok(())
     }
 
     fn clock(&self) -> Clock {

@@ -69,6 +69,9 @@ pub struct Streams {
     forks: BTreeMap<(u32, u64), Fork>,
     /// Streams by their next entry's time.
     order: BinaryHeap<Reverse<(u64, usize)>>,
+    /// By their first chunk's number in the session, and by the number of each chunk.
+    by_first_chunk: HashMap<u32, usize>,
+    by_chunk: HashMap<u64, usize>,
     /// Chunks that could not be read to their end.
     pub damaged: u64,
     /// Bytes read so far.
@@ -109,24 +112,65 @@ impl Streams {
             by_process: HashMap::new(),
             forks: BTreeMap::new(),
             order: BinaryHeap::new(),
+            by_first_chunk: HashMap::new(),
+            by_chunk: HashMap::new(),
             damaged: 0,
             done: 0,
             spare: Vec::new(),
         };
-        let mut by_first_chunk = HashMap::new();
-        let mut bytes = Vec::new();
-        for number in streams.chunks.numbers()? {
-            match streams.chunks.head(number, &mut bytes)? {
-                Some(head) => streams.add_chunk(number, head, &mut by_first_chunk),
-                // Begun, and never written to; or its first bytes are lost.
-                None => streams.damaged += u64::from(streams.chunks.file.held(number) > 0),
-            }
-        }
+        let numbers = streams.chunks.numbers()?;
+        streams.add_chunks(&numbers)?;
         Ok(streams)
     }
 
-    fn add_chunk(&mut self, number: u64, head: reader::Head, by_first_chunk: &mut HashMap<u32, usize>) {
-        let stream = *by_first_chunk.entry(head.stream).or_insert_with(|| {
+    fn add_chunks(&mut self, numbers: &[u64]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for &number in numbers {
+            match self.chunks.head(number, &mut bytes)? {
+                Some(head) => self.add_chunk(number, head),
+                // Begun, and never written to; or its first bytes are lost.
+                None => self.damaged += u64::from(self.chunks.file.held(number) > 0),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what the file has got meanwhile. Gives the readings of its clock.
+    ///
+    /// # Errors
+    /// The file can't be read on.
+    pub fn go_on(&mut self) -> io::Result<&[(u64, i64)]> {
+        let grown = self.chunks.file.read_on()?;
+        let is_new = |number: &u64| !self.by_chunk.contains_key(number);
+        let new: Vec<u64> = grown.iter().copied().filter(is_new).collect();
+        self.add_chunks(&new)?;
+        for number in grown {
+            if let Some(&stream) = self.by_chunk.get(&number) {
+                if self.streams[stream].head.is_none() {
+                    self.advance(stream)?;
+                }
+            }
+        }
+        Ok(&self.chunks.file.clocks)
+    }
+
+    /// Does the file still grow?
+    pub fn is_growing(&self) -> bool {
+        self.chunks.file.until().is_some()
+    }
+
+    /// The time of day at the last reading of the clock.
+    pub fn last_clock(&self) -> Option<i64> {
+        self.chunks.file.clocks.last().map(|&(_, time)| time)
+    }
+
+    /// Bytes of the file that are known.
+    pub fn length(&self) -> u64 {
+        self.chunks.file.length()
+    }
+
+    fn add_chunk(&mut self, number: u64, head: reader::Head) {
+        let stream = *self.by_first_chunk.entry(head.stream).or_insert_with(|| {
             let birth = Entry::Task { tid: head.tid, pid: head.pid, time: head.base };
             self.order.push(Reverse((head.base, self.streams.len())));
             self.by_process.entry(head.pid).or_default().push(self.streams.len());
@@ -140,6 +184,9 @@ impl Streams {
             self.streams.len() - 1
         });
         self.streams[stream].waiting.insert(head.sequence, number);
+        if self.is_growing() {
+            self.by_chunk.insert(number, stream);
+        }
     }
 
     /// Puts the stream's next entry into the order, if there is one.
@@ -166,6 +213,18 @@ impl Streams {
                             self.forks.insert((fork.child_tid, start), fork);
                         }
                         return Ok(Some(entry));
+                    }
+                    Ok(None) if self.chunks.file.until().is_some() => {
+                        let mut bytes = Vec::new();
+                        self.chunks.read(stream.chunk, &mut bytes)?;
+                        if bytes.len() > reader.length() {
+                            self.done += (bytes.len() - reader.length()) as u64;
+                            reader.grow(bytes);
+                            continue;
+                        }
+                        if stream.waiting.is_empty() {
+                            return Ok(None);
+                        }
                     }
                     Ok(None) => {}
                     Err(_) => self.damaged += 1,
@@ -218,7 +277,12 @@ impl Streams {
     /// # Errors
     /// The chunks can't be read on.
     pub fn next(&mut self) -> io::Result<Option<(usize, Entry)>> {
-        let Some(Reverse((_, index))) = self.order.pop() else { return Ok(None) };
+        let until = self.chunks.file.until().unwrap_or(u64::MAX);
+        let Some(&Reverse((time, index))) = self.order.peek() else { return Ok(None) };
+        if time > until {
+            return Ok(None);
+        }
+        self.order.pop();
         let entry = self.streams[index].head.take();
         if let Some(ForkCall { fork, start }) = entry.as_ref().and_then(births::fork_of) {
             self.forks.remove(&(fork.child_tid, start));

@@ -26,7 +26,6 @@ _MOST_NAMES = 20
 _DAY_NS = 86_400_000_000_000
 _UNFINISHED = {
     "cut": N_("This store is a recording that was cut; what was flushed before is shown."),
-    "recording": N_("This recording is still going on; what was flushed so far is shown."),
 }
 """State of a store -> what to say of it."""
 _OWN_FILE_SYSTEM = N_(

@@ -310,6 +310,8 @@ impl Following<'_> {
     fn take_turn(&mut self) {
         let mut result = self.notice();
         let due = self.turn.elapsed() >= TURN;
+        // Read before, written behind what is handed over: whoever reads the file meanwhile has all up to then.
+        let clock = due.then(|| clock_pair(self.session, self.clock));
         if self.failure.is_none() && (due || self.keeper.is_pressing()) {
             result = result.and_then(|()| self.keeper.hand_over(|pid| self.living.is_alive(pid)));
         }
@@ -317,8 +319,11 @@ impl Following<'_> {
             self.turn = Instant::now();
             self.requests.wake();
             *lock(&self.control.processes) = self.living.all();
-            result = result.and_then(|()| self.keeper.file.clock(clock_pair(self.session, self.clock)));
             self.write_samples();
+        }
+        if let Some(clock) = clock {
+            let file = &mut self.keeper.file;
+            result = result.and_then(|()| file.clock(clock)).and_then(|()| file.flush());
         }
         self.note(result);
     }
