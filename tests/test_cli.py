@@ -213,7 +213,7 @@ def test_hostile_names_survive_every_format(tmp_path: Path) -> None:
         (
             ["import", "none.log", "--format", "word"],
             2,
-            ["no such log format: word", "hint: formats: strace, truss"],
+            ["no such value of --format: word", "hint: choose one of auto, strace, truss"],
         ),
         (["show", "summary", "{store}", "-o", "/nowhere/at/all.csv"], 1, ["no such folder"]),
         (["show", "summary", "{store}", "--chart", "pie", "--format", "svg"], 2, ["pie"]),

@@ -15,6 +15,7 @@ LEVELS = {
     "bounded": 0,
     "language": 0,
     "answer": 0,
+    "headings": 0,
     "findings": 0,
     "_native": 0,
     "settings": 1,

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
+BACKENDS = ("auto", "ptrace", "rewrite", "bpf")
+PAGE_FAULTS = ("auto", "always", "never")
+
+
 _holds: dict[str, _native.StoreHold] = {}
 """Of stores whose tables this process has still to make: no other recorder replaces them meanwhile."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from iodock import _native, analyses, rules
+from iodock.headings import GROUPS
 from iodock.ratio.record import CURES
 from iodock.relations.keys import KEYS
 from iodock.relations.profile import DERIVED
@@ -42,7 +43,17 @@ class Explanation:
 
 def explanations() -> list[Explanation]:
     """All there is, in the order of the groups."""
-    return [*_rules(), *_columns(), *_keys(), *_stored(), *_seen(), *_derived(), *_calls(), *_losses()]
+    return [
+        *_rules(),
+        *_columns(),
+        *_keys(),
+        *_stored(),
+        *_seen(),
+        *_derived(),
+        *_calls(),
+        *_losses(),
+        *_words(),
+    ]
 
 
 def rule_page(rule: Rule) -> list[tuple[str, str]]:
@@ -96,6 +107,14 @@ def _rules() -> list[Explanation]:
                 lines += ["", f"  {heading}", *(f"    {line}" for line in text.split("\n"))]
         found.append(Explanation(rule.name, "rules", "rule", "\n".join(lines)))
     return found
+
+
+def _words() -> list[Explanation]:
+    return [
+        Explanation(word, group, what, text)
+        for group, (words, what) in GROUPS.items()
+        for word, text in words.items()
+    ]
 
 
 def _derived() -> list[Explanation]:

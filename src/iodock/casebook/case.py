@@ -12,7 +12,7 @@ from typing import Any
 from iodock.bounded import files
 from iodock.bounded.documents import DocumentError, from_toml
 from iodock.bounded.limits import PLAN
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 
 OWN_CASES = Path(__file__).parent / "cases"
 VARIABLE = "IODOCK_CASES"
@@ -104,7 +104,7 @@ def find(name: str) -> Case:
     for error in damaged():
         if str(error).startswith(f"{site_folder() / name}/"):
             raise error
-    raise RequestError(f"no such case: {name}", f"cases: {', '.join(names())}")
+    raise RequestError(f"no such case: {name}", meant(name, names(), f"cases: {', '.join(names())}"))
 
 
 def read(folder: Path) -> Case:

@@ -134,7 +134,9 @@ def _sides(stores: tuple[str, ...]) -> tuple[list[str], list[str]]:
         before, after = [stores[0]], [stores[1]]
     else:
         raise RequestError(
-            f"{len(stores)} stores: which are before and which after?",
+            "there is one store: what is it compared with?"
+            if len(stores) == 1
+            else f"{len(stores)} stores: which are before and which after?",
             "iodock diff BEFORE AFTER, or put -- between: iodock diff A1 A2 A3 -- B1 B2 B3",
         )
     if not before or not after or _BETWEEN in after:

@@ -66,12 +66,14 @@ def _explained(entries: list[Explanation]) -> Iterator[str]:
 
 
 def _with_heading(heading: str) -> set[str]:
-    """The columns that tables, the report and the check-up show under this heading."""
+    """The columns that tables, the report and the check-up show under this heading, and English words."""
+    from iodock.headings import GROUPS
     from iodock.language import LANGUAGES, language_in
     from iodock.views.labels import COLUMNS
 
     spoken = [language_in(one) for one in LANGUAGES]
-    return {name for name, label in COLUMNS.items() for one in spoken if one.gettext(label) == heading}
+    labels = {**COLUMNS, **{word: word for words, _ in GROUPS.values() for word in words}}
+    return {name for name, label in labels.items() for one in spoken if one.gettext(label) == heading}
 
 
 def _listed(entries: list[Explanation]) -> Iterator[str]:

@@ -19,7 +19,7 @@ from iodock.cli.options import examples, json_too, language, quiet, spoken
 from iodock.cli.output import check_folder
 from iodock.cli.progress import ProgressBar
 from iodock.cli.streams import say
-from iodock.errors import IodockError, RequestError
+from iodock.errors import IodockError, RequestError, meant
 
 if TYPE_CHECKING:
     from iodock.health.classes import Cell
@@ -62,7 +62,7 @@ def _tests(context: click.Context, parameter: click.Parameter, value: str | None
     parts = tuple(part.strip() for part in (value or "").split(",") if part.strip())
     for part in parts:
         if part not in _TESTS:
-            raise RequestError(f"no such test: {part}", f"tests: {', '.join(_TESTS)}")
+            raise RequestError(f"no such test: {part}", meant(part, _TESTS, f"tests: {', '.join(_TESTS)}"))
     return parts or _TESTS
 
 

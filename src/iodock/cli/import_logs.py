@@ -61,6 +61,7 @@ def _lines(
     "--format",
     "form",
     metavar="FORMAT",
+    type=click.Choice(("auto", *known_formats())),
     default="auto",
     help=f"auto (default), {', '.join(known_formats())}",
 )

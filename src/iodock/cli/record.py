@@ -9,6 +9,7 @@ import click
 from iodock.cli.options import examples, language, quiet
 from iodock.cli.recording import run
 from iodock.errors import RequestError
+from iodock.recording import BACKENDS, PAGE_FAULTS
 
 _EXAMPLES = (
     "iodock record -- ./a.out input.dat",
@@ -34,12 +35,13 @@ _EXAMPLES = (
 @click.option(
     "--backend",
     metavar="NAME",
+    type=click.Choice(BACKENDS),
     default="auto",
     help="how to record: auto (the cheapest that sees the program; default), ptrace, rewrite, bpf (as root)",
 )
 @click.option(
     "--page-faults",
-    type=click.Choice(("auto", "always", "never")),
+    type=click.Choice(PAGE_FAULTS),
     default="auto",
     help="what mapped files show: auto (default): from the first map of a data file on; always: programs and "
     "libraries too; never",

@@ -56,7 +56,9 @@ def plain(arguments: Sequence[str]) -> Asked | None:
         else:
             return None
     command = arguments[at + (arguments[at : at + 1] == ["--"]) :]
-    if not command:
+    if not command or values["backend"] not in recording.BACKENDS:
+        return None
+    if values["page_faults"] not in recording.PAGE_FAULTS:
         return None
     return {
         "command": command, "pids": (), "cgroup": None, "output": values["output"] or None,

@@ -14,7 +14,7 @@ import click
 from iodock.cli.options import no_pager
 from iodock.cli.registry import VERBS
 from iodock.cli.streams import say
-from iodock.errors import IodockError, RequestError, meant
+from iodock.errors import IodockError, RequestError
 
 FAILED, USAGE = 1, 2
 INTERRUPTED = 128 + signal.SIGINT
@@ -41,9 +41,9 @@ class Verbs(click.Group):
 
     def resolve_command(self, context: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
-            raise RequestError(
-                f"no such command: {args[0]}", meant(args[0], VERBS, "iodock --help lists them")
-            )
+            from iodock.cli.usage import unknown
+
+            raise unknown("command", args[0], VERBS, "iodock --help lists them", "iodock diagnose")
         return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
@@ -106,9 +106,9 @@ def _is_interrupted_query(error: BaseException) -> bool:
 
 
 def _click_failed(error: click.ClickException) -> int:
-    path = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "iodock"
-    # click ends its sentences with a period, and may add its own suggestion.
-    _say(error.format_message().rstrip("."), f"{path} --help")
+    from iodock.cli.usage import words
+
+    _say(*words(error))
     return USAGE if isinstance(error, click.UsageError) else FAILED
 
 

@@ -18,7 +18,8 @@ from iodock.cli.options import (
     tables,
 )
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, write_table
-from iodock.errors import RequestError, meant
+from iodock.cli.usage import unknown
+from iodock.errors import RequestError
 
 _TYPES: dict[str, dict[str, Any]] = {
     "int": {"type": int, "metavar": "N"},
@@ -48,8 +49,8 @@ class Analyses(click.Group):
 
         if args and not args[0].startswith("-") and args[0] not in analyses.names():
             listed = analyses.listed()
-            hint = meant(args[0], listed, f"analyses: {', '.join(listed)}")
-            raise RequestError(f"no such analysis: {args[0]}", hint)
+            otherwise = f"analyses: {', '.join(listed)}"
+            raise unknown("analysis", args[0], listed, otherwise, "iodock show summary")
         return super().resolve_command(context, args)
 
 

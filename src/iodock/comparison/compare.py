@@ -14,7 +14,7 @@ from iodock.comparison.noise import least_of
 from iodock.comparison.remarks import remarks_on
 from iodock.comparison.sums import RunSums, sums_of
 from iodock.comparison.verdict import headline, sentences
-from iodock.comparison.work import unequal_work, work_of
+from iodock.comparison.work import check, unequal_work, work_of
 from iodock.errors import RequestError
 from iodock.settings import Settings, load
 from iodock.store.engine import Engine
@@ -38,6 +38,7 @@ def compare(
     `--per` takes it. EVERY_FILE: also the table of all files. BY_PATTERN: many files of similar names are one
     row. Raises StoreError, QueryError, RequestError."""
     chosen = settings or load()
+    check(per)
     _check_distinct("before", before)
     _check_distinct("after", after)
     # The same store may stand on both sides.

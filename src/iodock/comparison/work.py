@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from iodock.comparison.data import Remark, Work, middle
 from iodock.comparison.sums import RunSums
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 from iodock.findings import Message
 from iodock.language import N_
 
@@ -20,6 +20,7 @@ _SMALL = {"files": 5, "read_bytes": 4096, "written_bytes": 4096, "size_bytes": 4
 """Differences up to this are not looked at."""
 _KNOWN_SHARE = 0.9
 _MEBIBYTE = 1 << 20
+_UNITS = ("run", "files", "bytes")
 _HINT = "--per records=200,320 (any name; before, after), --per files or --per bytes"
 
 
@@ -33,6 +34,12 @@ def work_of(asked: str | None, before: Sequence[RunSums], after: Sequence[RunSum
     if not name.strip() or not numbers:
         raise RequestError(f"--per {asked}: not a unit of work", _HINT)
     return _given(name.strip(), numbers, len(before), len(after))
+
+
+def check(asked: str | None) -> None:
+    """That it is a unit of work, before stores are read for it. Raises RequestError."""
+    if asked is not None and asked not in _UNITS and "=" not in asked:
+        raise RequestError(f"--per {asked}: not a unit of work", meant(asked, _UNITS, _HINT))
 
 
 def _measured(asked: str, before: Sequence[RunSums], after: Sequence[RunSums]) -> Work:

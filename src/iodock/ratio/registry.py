@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 from iodock.ratio import (
     acct,
     csh_time,
@@ -48,7 +48,7 @@ def find(name: str) -> Reader:
     for reader in READERS:
         if reader.name == name:
             return reader
-    raise RequestError(f"no such format: {name}", f"formats: {', '.join(names())}")
+    raise RequestError(f"no such format: {name}", meant(name, names(), f"formats: {', '.join(names())}"))
 
 
 def recognise(source: Source) -> tuple[Reader, tuple[Reader, ...]]:

@@ -12,7 +12,7 @@ from iodock.answer import Clock, Loss
 from iodock.bounded import files
 from iodock.bounded.documents import DocumentError, from_json
 from iodock.bounded.limits import MANIFEST
-from iodock.errors import StoreError
+from iodock.errors import StoreError, meant
 from iodock.store import checksums
 from iodock.store.schema import SCHEMA_VERSION
 
@@ -150,9 +150,24 @@ def read_manifest(folder: Path) -> Manifest:
         raise StoreError(message, "import or record again into a new store") from error
 
 
+def _meant(folder: Path) -> str:
+    """What to do where there is no such store: one of a similar name is beside it, or there is none yet."""
+    try:
+        beside = [one.name for one in folder.parent.iterdir() if (one / "manifest.json").is_file()]
+    except OSError:
+        beside = []
+    # iodock names stores NAME.iodock.
+    otherwise = "iodock import LOG or iodock record CMD make one"
+    named = f"{folder.name}.iodock"
+    if named in beside:
+        return f"did you mean {folder.parent / named}"
+    near = meant(folder.name, beside, "")
+    return f"did you mean {folder.parent / near.removeprefix('did you mean ')}" if near else otherwise
+
+
 def _not_a_store(folder: Path) -> StoreError:
     if not folder.exists():
-        return StoreError(f"{folder}: no such store", "iodock import LOG or iodock record CMD make one")
+        return StoreError(f"{folder}: no such store", _meant(folder))
     if folder.is_file():
         return StoreError(f"{folder}: is a file, not a store", f"if it is a log: iodock import {folder}")
     return StoreError(f"{folder}: is not a store: it has no manifest.json")

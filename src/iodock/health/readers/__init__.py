@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from iodock.errors import RequestError
+from iodock.errors import RequestError, meant
 from iodock.health.measurements import MeasurementError, Measurements
 from iodock.health.readers import (
     elbencho,
@@ -49,7 +49,8 @@ def read(path: Path, name: str | None = None) -> Measurements:
     source = Source(path)
     reader = recognise(source) if name is None else next((one for one in READERS if one.name == name), None)
     if reader is None:
-        raise RequestError(f"no such benchmark: {name}", f"benchmarks: {', '.join(names())}")
+        hint = meant(name or "", names(), f"benchmarks: {', '.join(names())}")
+        raise RequestError(f"no such benchmark: {name}", hint)
     try:
         return _credible(reader.read(source), source)
     except MeasurementError as error:

@@ -1,0 +1,72 @@
+"""What is wrong with a command line, in the words of all other errors, and what was meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from iodock.errors import RequestError, meant
+
+
+def unknown(what: str, name: str, known: Iterable[str], otherwise: str, of_store: str) -> RequestError:
+    """That there is no verb or analysis of that name. OF_STORE: what to type where NAME is a store."""
+    hint = meant(name, known, otherwise)
+    if (Path(name) / "manifest.json").is_file():
+        hint = f"it is a store: {of_store} {name}"
+    return RequestError(f"no such {what}: {name}", hint)
+
+
+def words(error: click.ClickException) -> tuple[str, str]:
+    """The message without its period, and the hint."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    otherwise = f"{context.command_path if context else 'iodock'} --help"
+    if isinstance(error, click.NoSuchOption):
+        return f"no such option: {error.option_name}", _option(error, otherwise)
+    if isinstance(error, click.BadParameter) and isinstance(getattr(error.param, "type", None), click.Choice):
+        return _choice(error, otherwise)
+    return error.format_message().rstrip("."), otherwise
+
+
+def _choice(error: click.BadParameter, otherwise: str) -> tuple[str, str]:
+    # click says what was given only in its sentence.
+    given = re.match(r"'(.*)' is not one of ", error.message, re.DOTALL)
+    if error.param is None or given is None:
+        return error.format_message().rstrip("."), otherwise
+    kind = error.param.type
+    known = [str(one) for one in kind.choices] if isinstance(kind, click.Choice) else []
+    name = max(error.param.opts, key=len)
+    hint = meant(given[1], known, f"choose one of {', '.join(known)}")
+    return f"no such value of {name}: {given[1]}", hint
+
+
+def _option(error: click.NoSuchOption, otherwise: str) -> str:
+    """An option of that verb with a similar name; else the verbs beside it that have this one."""
+    context = error.ctx
+    if context is None:
+        return otherwise
+    # Dashes make any two short names similar.
+    known = [one.lstrip("-") for one in _options(context.command)]
+    near = meant(error.option_name.lstrip("-"), known, "")
+    if near:
+        name = near.rpartition(" ")[2]
+        return near.replace(name, f"--{name}" if len(name) > 1 else f"-{name}")
+    beside = context.parent
+    # All verbs of iodock would have to be loaded; those of one group are of a kind.
+    if beside is None or beside.parent is None or not isinstance(beside.command, click.Group):
+        return otherwise
+    group = beside.command
+    commands = ((one, group.get_command(beside, one)) for one in group.list_commands(beside))
+    having = [one for one, command in commands if command and error.option_name in _options(command)]
+    return f"{beside.command_path} {having[0]} has it; {otherwise}" if having else otherwise
+
+
+def _options(command: click.Command) -> list[str]:
+    return [
+        name
+        for one in command.params
+        if isinstance(one, click.Option)
+        for name in (*one.opts, *one.secondary_opts)
+    ]
