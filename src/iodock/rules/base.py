@@ -21,8 +21,8 @@ class Pieces(enum.Enum):
     """Single calls."""
     OPENS = "opens"
     """Files that are opened, used and closed."""
-    DATA = "data"
-    """Bytes and names that are read again: the program takes them apart again."""
+    LISTINGS = "listings"
+    """Folders that are listed: the program builds, sorts and filters their names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Candidate:
     pieces: Pieces | None = None
     """What work of the program goes with the calls at fault; None: none."""
     again: float = 1.0
-    """Of pieces that are data: the share of what is read that was read before."""
+    """Of pieces that are listings: the share of them that is needless."""
     at_most: Severity = Severity.HIGH
     """However much it costs: `note` for what is expected and should be left alone."""
     title: str | None = None

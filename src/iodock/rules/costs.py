@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from iodock.rules.facts import Facts
 from iodock.rules.places import Faults
@@ -79,11 +80,6 @@ def maybe_text(place: str) -> str:
     return f"NOT regexp_matches(lower({place}.name), '{_BINARY}')"
 
 
-def is_text(place: str) -> str:
-    """SQL condition: the name of PLACE says that it holds text."""
-    return f"coalesce(regexp_matches(lower({place}.name), '{_TEXT}'), false)"
-
-
 def descriptors(place: str) -> str:
     """SQL condition: PLACE is a descriptor that was opened by its name, as a shell's <(...) is read: mostly a
     pipe."""
@@ -133,11 +129,7 @@ def text_ns(facts: Facts, faults: Faults, direction: int) -> int:
     """What formatting (DIRECTION 2) or parsing (1) takes at least of bytes that are moved `again`, in files
     whose names say that they hold text; ns. It is no call's time, but goes with the calls. At most what the
     processes computed while they moved them, and 0 where that is not known or all is moved but twice."""
-    text = [
-        row
-        for row in faults.rows
-        if re.search(_TEXT, str(row["name"])) and is_mostly_again(row["again"], row["bytes"])
-    ]
+    text = [row for row in faults.rows if re.search(_TEXT, str(row["name"])) and _is_mostly_again(row)]
     if not text:
         return 0
     places = ", ".join(str(row["place"]) for row in text)
@@ -157,10 +149,9 @@ FROM spans s JOIN busy b ON b.upid = s.upid LEFT JOIN called c ON c.upid = s.upi
     return min(TEXT_NS * Faults(text).total("again"), int(computed["ns"] or 0))
 
 
-def is_mostly_again(again: int | None, moved: int | None) -> bool:
-    """Whether so much of what is MOVED is moved AGAIN that a program should keep it. A second pass may be
-    cheaper than that."""
-    return 3 * int(again or 0) >= 2 * int(moved or 0)
+# A second pass may be cheaper than to keep what the first one found.
+def _is_mostly_again(row: dict[str, Any]) -> bool:
+    return 3 * int(row["again"] or 0) >= 2 * int(row["bytes"] or 0)
 
 
 def worth_a_word(facts: Facts, time_ns: int | None, count: int) -> bool:

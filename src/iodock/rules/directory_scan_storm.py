@@ -43,7 +43,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
         file_count=faults.file_count,
         call="getdents64",
         gain=(0.5, 1.0),
-        pieces=Pieces.DATA,
+        pieces=Pieces.LISTINGS,
         again=count / scans,
     )
 

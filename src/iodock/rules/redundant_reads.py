@@ -75,8 +75,7 @@ def find(facts: Facts, settings: Settings) -> Iterator[Candidate]:
             **faults.where,
             confidence=0.7 if shared else 0.9,
             gain=costs.CALLS_GO,
-            pieces=Pieces.DATA if costs.is_mostly_again(again, moved) else Pieces.CALLS,
-            again=again / moved,
+            pieces=Pieces.CALLS,
             advice=_ADVICE_MANY if shared else None,
         )
 

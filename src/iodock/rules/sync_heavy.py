@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -55,21 +54,18 @@ def _is_worth(facts: Facts, faults: Faults) -> bool:
 
 
 def _beside(facts: Facts, kept: Faults) -> Faults:
-    """The other calls of a commit: its journal is made, written and deleted, and the database locked."""
-    names = ", ".join(quoted(_FAMILY.sub("", str(row["name"]))) for row in kept.rows)
+    """What else each commit does to its journal: it is made, written and deleted. One commit needs that."""
+    journals = ", ".join(quoted(f"{name}{end}") for name in kept.files for end in ("", "-journal", "-wal"))
     share = 1 - 1 / kept.total("count")
     return Faults(
         facts.rows(
             f"""SELECT CAST(sum(u.count) * {share} AS BIGINT) AS count,
   CAST(sum(u.time_ns) * {share} AS BIGINT) AS time_ns
 FROM uses u JOIN calls c ON c.id = u.call_id JOIN files f ON f.file_id = u.file_id
-WHERE c.class <> 'sync' AND regexp_replace(f.name, '{_FAMILY.pattern}', '') IN ({names})"""
+WHERE c.class <> 'sync' AND u.side IN (0, 1, 3) AND regexp_matches(f.name, '-(journal|wal)$')
+  AND f.name IN ({journals})"""
         )
     )
-
-
-_FAMILY = re.compile("-(journal|wal|shm)$")
-"""Ends of names beside a database's own."""
 
 
 def _candidate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iodock.rules import costs
 from iodock.rules.base import Candidate, Pieces
 from iodock.rules.facts import Facts
 from iodock.store import quoted
@@ -15,14 +14,8 @@ code. Who takes longer computes."""
 MOST_PAUSE_NS = 250_000
 """The same between two calls on a file that is opened for each piece: a library reads a header, builds its
 objects, encodes a chunk. It takes tens of microseconds in Python and Java, hundreds in HDF5 or pandas."""
-
-MOST_BYTE_NS = 10
-"""What it takes to unpack a byte: measured on one machine, 6 ns for records of gfortran and for HDF5's lzf, 7
-to sort names of a folder in Python. Who takes longer computes."""
-MOST_TEXT_BYTE_NS = 50
-"""The same of text (see `costs.TEXT_NS`)."""
-MOST_BUFFER = 65536
-"""Bytes of a library's buffer. Who reads more at once without it takes an array as it is."""
+MOST_NAME_BYTE_NS = 10
+"""The same for a byte of a folder's listing: Python takes 7 to build its names and to sort them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +34,8 @@ def around(candidate: Candidate, facts: Facts) -> Work:
     if candidate.pieces is None or not candidate.files or not facts.durations:
         return Work()
     facts.profile.need(("places", "uses"))
-    if candidate.pieces is Pieces.DATA:
-        return Work(inside=_unpacking(candidate, facts))
+    if candidate.pieces is Pieces.LISTINGS:
+        return Work(inside=_sorting(candidate, facts))
     of_calls = candidate.pieces is Pieces.CALLS
     row = facts.one(_sql(candidate, facts, MOST_CALL_NS if of_calls else MOST_PAUSE_NS))
     if not row or not row["looked"]:
@@ -63,15 +56,15 @@ def _shared_ns(row: dict[str, float], facts: Facts) -> float:
     return min(float(row["pause_ns"] or 0), facts.stretch * float(row["least_ns"] or 0))
 
 
-def _unpacking(candidate: Candidate, facts: Facts) -> float:
-    """Seconds in which data that was read before is taken apart again: at most what passes between a call on
-    the files and the next one, and what such work takes."""
-    row = facts.one(_unpacking_sql(candidate, facts))
+def _sorting(candidate: Candidate, facts: Facts) -> float:
+    """Seconds in which names that were listed before are handled again: at most what passes between a call on
+    the folders and the next one, and what such work takes."""
+    row = facts.one(_listings_sql(candidate, facts))
     if not row or not row["looked"]:
         return 0.0
-    most = min(float(row["pause_ns"] or 0), facts.stretch * max(0.0, float(row["most_ns"] or 0)))
+    most = min(float(row["pause_ns"] or 0), facts.stretch * MOST_NAME_BYTE_NS * float(row["listed"] or 0))
     seen = float(row["calls"]) / float(row["looked"]) / float(row["side_by_side"] or 1)
-    return max(0.0, candidate.again * most * seen - candidate.work_ns) / 1e9
+    return candidate.again * most * seen / 1e9
 
 
 def _sql(candidate: Candidate, facts: Facts, most_ns: int) -> str:
@@ -91,14 +84,11 @@ SELECT sum(ns) FILTER (WHERE {counted}) AS pause_ns, sum(least(ns, {most_ns})) F
 FROM pauses, whole"""
 
 
-def _unpacking_sql(candidate: Candidate, facts: Facts) -> str:
-    """Pauses behind calls on the files at fault, and what unpacking takes at most of what they read. What
-    the program also writes there it brings up to date."""
-    byte_ns = f"""CASE WHEN is_text THEN {MOST_TEXT_BYTE_NS}
-    WHEN abs(moved) <= {MOST_BUFFER} THEN {MOST_BYTE_NS} ELSE 0 END"""
+def _listings_sql(candidate: Candidate, facts: Facts) -> str:
+    """Pauses behind calls on the folders at fault, and bytes of their listings."""
     return f"""{_seen_sql(candidate, facts)},
 steps AS (SELECT *, lead(ts) OVER (PARTITION BY utid, slice ORDER BY ts) AS next_ts FROM seen)
-SELECT sum(greatest(0, next_ts - ended - {facts.added_ns})) AS pause_ns, sum(moved * {byte_ns}) AS most_ns,
+SELECT sum(greatest(0, next_ts - ended - {facts.added_ns})) AS pause_ns, sum(listed) AS listed,
   count(*) AS looked, any_value(whole.calls) AS calls, any_value(whole.side_by_side) AS side_by_side
 FROM steps, whole WHERE at_fault"""
 
@@ -116,9 +106,7 @@ whole AS (SELECT sum(calls) AS calls, sum(called_ns) AS called_ns, max(last_ts) 
   FROM spans),
 seen AS (SELECT e.utid, e.ts, e.ts + e.dur AS ended, coalesce(e.file_id IN (FROM fault), false) AS at_fault,
     c.family = 'open' AS opens, c.family = 'close' AS closes, {facts.slice_of} AS slice,
-    CASE WHEN c.family = 'getdents' THEN greatest(0, e.result) WHEN e.direction = 1 THEN coalesce(e.bytes, 0)
-      WHEN e.direction = 2 THEN -coalesce(e.bytes, 0) ELSE 0 END AS moved,
-    {costs.is_text("f")} AS is_text
-  FROM events e JOIN calls c ON c.id = e.call_id LEFT JOIN files f ON f.file_id = e.file_id
+    CASE WHEN c.family = 'getdents' THEN greatest(0, e.result) END AS listed
+  FROM events e JOIN calls c ON c.id = e.call_id
   WHERE e.utid IN (SELECT utid FROM spans) AND e.ts IS NOT NULL AND e.dur IS NOT NULL AND e.side IN (0, 1, 3)
     AND {facts.is_in_sample})"""

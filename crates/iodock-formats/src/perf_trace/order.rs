@@ -7,6 +7,8 @@ use rustc_hash::FxHashMap;
 const WINDOW: i64 = 200_000_000;
 /// Records that are held back at most: one buffer holds about as many (512 KiB, 130 bytes a call).
 const HELD: usize = 4096;
+/// ns: perf rounds when a call began and how long it took, each to a microsecond.
+const ROUNDING: i64 = 2000;
 
 /// Carries the newest records of a chunk over to the next one.
 #[derive(Default)]
@@ -51,7 +53,10 @@ impl Sorter {
         };
         let time = match time {
             UNKNOWN => self.latest_of_thread.get(&tid).copied().unwrap_or(self.latest),
-            time => time,
+            time => match self.latest_of_thread.get(&tid) {
+                Some(&before) if before.saturating_sub(time) <= ROUNDING => time.max(before),
+                _ => time,
+            },
         };
         self.latest_of_thread.insert(tid, time);
         self.latest = self.latest.max(time);

@@ -36,6 +36,8 @@ pub struct Notes {
     crossings: Vec<Crossing>,
     /// First call of each thread in this chunk.
     first: FxHashMap<u32, CallId>,
+    /// Line of the last whole call of each thread in this chunk.
+    whole: FxHashMap<u32, u64>,
     /// Records of clone3 whose flags are not shown.
     without_flags: Vec<usize>,
     places: Places,
@@ -63,6 +65,8 @@ pub struct State {
     endless: Vec<(u32, Open)>,
     /// First call of each thread of which no clone3 has told yet.
     first: FxHashMap<u32, CallId>,
+    /// Line of the last whole call of each thread.
+    whole: FxHashMap<u32, u64>,
     runs: Runs,
     sorter: Sorter,
 }
@@ -102,6 +106,7 @@ impl LogReader for PerfTraceReader {
                 }
             }
         }
+        state.whole.extend(notes.whole);
         for (tid, call) in notes.first {
             state.first.entry(tid).or_insert(call);
         }
@@ -122,8 +127,10 @@ impl LogReader for PerfTraceReader {
     fn finish(&self, state: &mut State, chunk: &mut Chunk<Notes>) {
         let mut open: Vec<(u32, Open)> = state.open.drain().collect();
         open.sort_by_key(|(_, open)| open.line);
-        for call in open {
-            self.push_endless(state, LossKind::UnfinishedAtEnd, call, chunk);
+        for (tid, open) in open {
+            let went_on = state.whole.get(&tid).is_some_and(|&line| line > open.line);
+            let why = if went_on { LossKind::DroppedRecords } else { LossKind::UnfinishedAtEnd };
+            self.push_endless(state, why, (tid, open), chunk);
         }
         state.sorter.sort(&mut chunk.batch, true);
     }
@@ -240,7 +247,10 @@ fn push(raw: RawCall, call: &Call<'_>, line: u64, text: &[u8], chunk: &mut Chunk
         Phase::Orphan => {
             chunk.notes.crossings.push(Crossing::Ended { tid: raw.tid, record, line, text: text.into() });
         }
-        _ => note_fork(&raw, &mut chunk.batch),
+        _ => {
+            chunk.notes.whole.insert(raw.tid, line);
+            note_fork(&raw, &mut chunk.batch);
+        }
     }
     if raw.call.spec().name == "clone3" && raw.flags == 0 && raw.phase != Phase::Enter {
         chunk.notes.without_flags.push(record);

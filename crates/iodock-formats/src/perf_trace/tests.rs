@@ -158,6 +158,14 @@ fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
 }
 
 #[test]
+fn rounded_times_turn_no_calls_of_a_thread_around() {
+    let text = "     0.001 ( 0.002 ms): a/5 openat(dfd: CWD, filename: \"/a\", flags: RDWR) = 3\n\
+                     0.002 ( 0.000 ms): a/5 read(fd: 3, buf: 0x7f, count: 10)          = 7\n";
+    let results: Vec<i64> = whole(text).records.iter().filter_map(as_call).map(|raw| raw.result).collect();
+    assert_eq!(results, [3, 7]);
+}
+
+#[test]
 fn of_many_calls_at_once_the_oldest_come_first() {
     let line = |at: u32, tid: u32| format!("{at:>6}.000 ( 0.001 ms): a/{tid} close(fd: 3) = 0\n");
     let text: String = (0..9000).map(|n| line(100 + n % 2, n)).collect();
@@ -173,7 +181,13 @@ fn a_call_whose_end_perf_dropped_is_kept_and_counted() {
     let next = "     2.000 (         ): a/5 read(fd: 3, buf: 0x7f, count: 10)         ...\n";
     let end = "     2.000 ( 0.500 ms): a/5  ... [continued]: read())          = 7\n";
     let other = "     2.000 ( 0.500 ms): a/5  ... [continued]: close())          = 0\n";
-    for (text, orphans) in [(format!("{begun}{next}{end}"), 0), (format!("{begun}{other}"), 1)] {
+    let whole_call = "     2.000 ( 0.500 ms): a/5 close(fd: 4)          = 0\n";
+    let texts = [
+        (format!("{begun}{next}{end}"), 0),
+        (format!("{begun}{other}"), 1),
+        (format!("{begun}{whole_call}"), 0),
+    ];
+    for (text, orphans) in texts {
         let all = whole(&text);
         let calls: Vec<RawCall> = all.records.iter().filter_map(as_call).collect();
         let endless = calls.iter().find(|raw| raw.phase == Phase::Exit && raw.requested == 10).unwrap();
