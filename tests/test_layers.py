@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "iodock"
 LEVELS = {
     "errors": -1,
     "bounded": 0,
+    "browser": 0,
     "language": 0,
     "answer": 0,
     "headings": 0,

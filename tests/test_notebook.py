@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import os
 import re
 import shutil
+import subprocess
 import sys
+import webbrowser
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -215,6 +218,11 @@ def test_a_chart_shows_itself_as_svg(mixed: Run) -> None:
         ("nothing", {}, "timeline has no chart 'nothing'"),
         (None, {"colour": "red"}, "no such option of a chart: colour"),
         (None, {"width": 3}, "chart width must be 40 to 8000"),
+        (None, {"width": "500"}, "chart width must be 40 to 8000 pixels, not '500'"),
+        (None, {"height": [300]}, "chart height must be"),
+        (None, {"theme": ["dark"]}, "unknown chart theme"),
+        (None, {"title": 5}, "chart title must be a text, not 5"),
+        (None, {"only": 5}, "chart only must be names of series, not 5"),
     ],
 )
 def test_mistakes_about_charts(mixed: Run, name: str | None, options: dict[str, object], words: str) -> None:
@@ -239,6 +247,58 @@ def test_a_report_is_the_command_lines_and_shows_itself(faulty: Run, tmp_path: P
     assert shown and unescape(shown[1]) == written
     # An earlier report is replaced.
     assert faulty.report(page, "en").path == page.path
+
+
+def test_a_folder_is_no_target(faulty: Run, tmp_path: Path) -> None:
+    for name in ("a.svg", "a.html"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(iodock.IodockError, match="svg: is a folder"):
+        faulty.show("summary").chart().save(tmp_path / "a.svg")
+    with pytest.raises(iodock.IodockError, match="html: is a folder"):
+        faulty.report(tmp_path / "a.html")
+
+
+def test_a_page_that_is_gone_is_named_only(tmp_path: Path) -> None:
+    (tmp_path / "folder.html").mkdir()
+    for name in ("gone.html", "folder.html"):
+        assert iodock.Page(tmp_path / name)._repr_html_() == f"<p>{tmp_path / name}</p>"
+
+
+def test_names_of_pages_are_bytes(tmp_path: Path) -> None:
+    page = tmp_path / os.fsdecode(b"\xff.html")
+    page.write_bytes(b"<p>\xff</p>")
+    html = iodock.Page(page)._repr_html_()
+    assert "%FF.html" in html and html.encode()
+
+
+def test_no_browser_for_terminals_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webbrowser, "open", lambda url: pytest.fail(url))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    assert not iodock.Page(tmp_path / "a.html").open()
+
+
+def under_limit(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """A Python command with 32 GB of addresses, as login nodes have such limits."""
+    limited = ["sh", "-c", 'ulimit -c 0; ulimit -v 32000000; exec "$@"', "sh", sys.executable, *command]
+    return subprocess.run(limited, capture_output=True, text=True)
+
+
+def test_without_room_for_the_renderer_a_table_is_shown(mixed_path: Path) -> None:
+    shown = "import iodock, sys; print(iodock.open(sys.argv[1]).show()._repr_html_())"
+    done = under_limit(["-c", shown, str(mixed_path)])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("<p>no picture can be drawn: ") and "<table>" in done.stdout
+
+
+def test_without_room_for_the_renderer_a_chart_is_an_error(mixed_path: Path, tmp_path: Path) -> None:
+    show = ["-m", "iodock", "show", "summary", str(mixed_path), "-q", "-o"]
+    for ending in ("svg", "png", "pdf"):
+        done = under_limit([*show, str(tmp_path / f"a.{ending}")])
+        assert done.returncode == 1 and done.stderr.startswith("error: no picture can be drawn: ")
+    assert not list(tmp_path.iterdir())
+    # Drawn by the browser.
+    assert under_limit([*show, str(tmp_path / "a.html")]).returncode == 0
 
 
 def test_a_large_report_is_named_only(tmp_path: Path) -> None:

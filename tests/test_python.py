@@ -41,13 +41,24 @@ def test_notebooks_get_rows_and_a_chart(mixed_path: Path) -> None:
         ({"pid": [None]}, "pid must be a number"),
         ({"outcome": "failed"}, "no such filter or option: outcome"),
         ({"min_time_ns": "x"}, "no such filter or option: min_time_ns"),
-        ({"top": True}, "top must be 1 or more"),
+        ({"top": True}, "top must be a whole number, not True"),
+        ({"top": "5"}, "top must be a whole number, not '5'"),
+        ({"top": 0}, "top must be 1 or more"),
+        ({"sort": 5}, "sort must be the name of a column, not 5"),
+        ({"by": 5}, "by must be names, not 5"),
+        ({"by": [5]}, "by must be names"),
         ({"failed": True, "succeeded": True}, "exclude each other"),
     ],
 )
 def test_mistakes_are_request_errors(mixed_path: Path, arguments: dict[str, object], words: str) -> None:
     with iodock.open(mixed_path) as run, pytest.raises(iodock.RequestError, match=words):
         run.show("summary", **arguments)
+
+
+@pytest.mark.parametrize("name", [5, None, []], ids=repr)
+def test_names_of_analyses_are_texts(mixed_path: Path, name: object) -> None:
+    with iodock.open(mixed_path) as run, pytest.raises(iodock.RequestError, match="no such analysis"):
+        run.show(name)  # type: ignore[arg-type]
 
 
 def test_errors_are_iodock_errors(tmp_path: Path, mixed_path: Path) -> None:

@@ -119,6 +119,7 @@ def _members(store: Store, text: Language, found: Diagnosis, anonymous: bool) ->
     from iodock.views.diagnosis_json import diagnosis_json
     from iodock.views.diagnosis_text import diagnosis_text
     from iodock.views.report import report_html
+    from iodock.views.report.target import page_bytes
 
     yield "READ-ME.txt", _read_me(store, text, anonymous).encode("utf-8", "backslashreplace")
     yield "findings.txt", diagnosis_text(found, text, False).encode("utf-8", "backslashreplace")
@@ -133,7 +134,7 @@ def _members(store: Store, text: Language, found: Diagnosis, anonymous: bool) ->
     yield "slow-calls.csv", _csv(store, _SLOW_SQL)
     for name, arguments, _ in _TABLES:
         yield f"{name}.csv", _analysis(store, name, arguments)
-    yield "report.html", report_html(store, text.code, found).encode("utf-8", "backslashreplace")
+    yield "report.html", page_bytes(report_html(store, text.code, found))
 
 
 def _analysis(store: Store, name: str, arguments: dict[str, Any]) -> bytes:

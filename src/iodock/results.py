@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from iodock.answer import Answer, Column, Loss, Totals
 from iodock.bounded.whole import whole_file
-from iodock.errors import RequestError
+from iodock.browser import open_in_browser
+from iodock.errors import IodockError, RequestError
 from iodock.findings import Diagnosis
 from iodock.language import Language
 from iodock.views import frames, notebook
@@ -111,7 +112,10 @@ class Result(Table):
         return "\n".join([head, *lines, *notebook.below(self.answer)])
 
     def _repr_html_(self) -> str:
-        return notebook.answer_html(self.answer, self.chart().svg)
+        try:
+            return notebook.answer_html(self.answer, self.chart().svg)
+        except IodockError as error:
+            return notebook.answer_html(self.answer, no_picture=error)
 
 
 class Chart:
@@ -198,10 +202,8 @@ class Page:
         self.path = path
 
     def open(self) -> bool:
-        """Shows it in the browser. False if there is none."""
-        import webbrowser
-
-        return webbrowser.open(self.path.resolve().as_uri())
+        """Shows it in the browser. False without one, or without a display."""
+        return open_in_browser(self.path.resolve().as_uri())
 
     def __fspath__(self) -> str:
         return str(self.path)

@@ -37,6 +37,8 @@ class Run:
         """Answers an analysis. ARGUMENTS are its options and the filters, named as on the command line with
         underscores: `by=["file", "call"]`, `top=10`, `file="/scratch/**"`, `kind="all"`, `failed=True`,
         `since=1.5`. Raises RequestError for what it does not know, StoreError and QueryError."""
+        if not isinstance(analysis, str):
+            raise RequestError(f"no such analysis: {analysis!r}", f"analyses: {', '.join(self.analyses())}")
         found = analyses.find(analysis)
         return Result(found.run(self.store, request(found, arguments)))
 
@@ -69,8 +71,9 @@ class Run:
     def query(self, sql: str, unsafe: bool = False) -> pa.Table:
         """The answer to SQL over the store's tables (docs/explanation/store.md), its views
         (docs/reference/views.md) and the derived tables (docs/reference/derived.md). It may read the store
-        and nothing else; UNSAFE: it may do all that this process may. What the store lacks is in `losses`,
-        and in the table's metadata under `iodock`. Raises QueryError."""
+        and nothing else; UNSAFE: it may do all that this process may. A plain Arrow table: its `to_pandas`
+        needs pandas. What the store lacks is in `losses`, and in the table's metadata under `iodock`. Raises
+        QueryError."""
         store = self.store.unsafe if unsafe else self.store
         Profile(store).need(tables_in(sql))
         table = store.engine.user_query(sql)

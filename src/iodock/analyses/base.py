@@ -3,7 +3,7 @@ answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -98,13 +98,19 @@ def request(analysis: Analysis, arguments: Mapping[str, Any]) -> Request:
 def _option_value(option: Option, value: Any) -> Any:
     if option.type == "keys":
         parts = value.split(",") if isinstance(value, str) else value
+        if not isinstance(parts, Iterable) or not all(isinstance(part, str) for part in parts):
+            raise RequestError(f"{option.name} must be names, not {value!r}")
         return tuple(part.strip() for part in parts if part.strip())
     if option.type == "seconds":
         return duration_ns(value)
     if option.type == "int":
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise RequestError(f"{option.name} must be a whole number, not {value!r}")
+        if value < 1:
             raise RequestError(f"{option.name} must be 1 or more, not {value}")
         return value
+    if option.type == "column" and not isinstance(value, str):
+        raise RequestError(f"{option.name} must be the name of a column, not {value!r}")
     if option.type == "choice" and value not in option.choices:
         raise RequestError(f"{option.name} is one of {', '.join(option.choices)}, not {value}")
     return value

@@ -17,6 +17,8 @@ ELSEWHERE = "name another file"
 def whole_file(path: Path, elsewhere: str = ELSEWHERE) -> Iterator[BinaryIO]:
     """The file, to be written; an earlier one stays until all is. ELSEWHERE: the hint where it can't be.
     Raises IodockError."""
+    if path.is_dir():
+        raise IodockError(f"{path}: is a folder", elsewhere)
     if path.exists() and not path.is_file():
         # A pipe or a device: written as it is.
         with path.open("wb") as out:

@@ -12,7 +12,7 @@ import click
 
 from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, json_too, language, quiet, spoken
-from iodock.cli.output import check_folder, destination
+from iodock.cli.output import check_folder, destination, form_of
 from iodock.cli.streams import say
 from iodock.errors import IodockError
 
@@ -70,7 +70,7 @@ def card(
     from iodock.settings import load
 
     text = language_in(spoken(lang))
-    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
+    chosen = form or form_of(output)
     check_opens(opens, chosen, output)
     check_folder(output)
     made = _card(folder, load(settings))

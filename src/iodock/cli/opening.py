@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from iodock.browser import open_in_browser
 from iodock.cli.streams import say
 from iodock.errors import RequestError
 from iodock.language import N_, language_in
@@ -30,26 +30,12 @@ def check_opens(opens: bool, form: str, output: str | None) -> None:
 def open_page(path: str, language: str = "en") -> None:
     """Shows a page in the browser, or says where it is if there is none here."""
     page = Path(path).resolve()
-    if not (_has_display() and _opened(page.as_uri())):
+    if not open_in_browser(page.as_uri()):
         text = language_in(language)
         say(f"note: {text.gettext(N_('no browser can be opened here; the page is {page}'), page=page)}")
 
 
 def open_address(url: str) -> None:
     """As `open_page`, for what is served; its address was said."""
-    if not (_has_display() and _opened(url)):
+    if not open_in_browser(url):
         say("note: no browser can be opened here")
-
-
-def _has_display() -> bool:
-    # Without one, Python would start a browser for terminals.
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
-
-
-def _opened(url: str) -> bool:
-    import webbrowser
-
-    try:
-        return webbrowser.open(url)
-    except webbrowser.Error:
-        return False

@@ -37,6 +37,11 @@ def chosen_format(wanted: str | None, output: str | None) -> str:
     return chosen
 
 
+def form_of(output: str) -> str:
+    """For what has no chart: the format that the file's ending says, else a table."""
+    return {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
+
+
 @contextmanager
 def destination(output: str | None, sideways: bool = False) -> Iterator[BinaryIO]:
     """The file to write, or stdout, at a terminal through the pager. A file appears whole or not at all.

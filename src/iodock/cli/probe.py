@@ -13,7 +13,7 @@ import click
 from iodock.cli.ending import told_to_end
 from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, json_too, language, quiet, spoken
-from iodock.cli.output import check_folder, destination
+from iodock.cli.output import check_folder, destination, form_of
 from iodock.cli.streams import say
 from iodock.cli.times import length, moment
 from iodock.errors import RequestError, StoreError
@@ -194,7 +194,7 @@ def show(
     from iodock.probe.store import ProbeStore
 
     text = language_in(spoken(lang))
-    chosen = form or {".json": "json", ".html": "html"}.get(Path(output).suffix, "table")
+    chosen = form or form_of(output)
     check_opens(opens, chosen, output)
     check_folder(output)
     opened = ProbeStore.open(store)

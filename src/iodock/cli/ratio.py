@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from iodock.cli.opening import check_opens, open_page, opening
-from iodock.cli.options import JSON_HELP, examples, json_form, quiet
+from iodock.cli.options import examples, json_too, quiet
 from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
 from iodock.cli.progress import ProgressBar
 from iodock.cli.sizes import size_bytes
@@ -91,8 +91,8 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
     metavar="SECONDS",
     help="--history: leave out shorter jobs, which mostly start and end",
 )
-@click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
-@click.option("--format", type=click.Choice((*DATA_FORMATS, *CHART_FORMATS)), help="default: table")
+@json_too
+@click.option("--format", "form", type=click.Choice((*DATA_FORMATS, *CHART_FORMATS)), help="default: table")
 @click.option("-o", "--output", metavar="FILE", help="where to write; default: stdout")
 @opening
 @click.option("--title", metavar="TEXT", help="title of the chart")
@@ -100,11 +100,11 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option("--height", type=int, metavar="PIXELS", help="height of the chart")
 @click.option("--theme", type=click.Choice(("light", "dark", "print")), help="colours of the chart")
 @quiet
-def command(files: tuple[str, ...], **values: Any) -> None:
+def command(files: tuple[str, ...], form: str | None, **values: Any) -> None:
     """How much of the elapsed time a program computed: step 1 of finding out whether I/O is the problem.
     Reads times of GNU time, bash, csh and zsh, process accounting (pacct, dump-acct), sacct, PJM job
     statistics, and iodock stores; - is standard input. System time is shown apart."""
-    form = chosen_format(json_form(values["as_json"], values["format"]), values["output"])
+    form = chosen_format(form, values["output"])
     check_opens(values["opens"], form, values["output"])
     if form in CHART_FORMATS and not values["history"]:
         raise RequestError(f"a list of ratios has no chart, so not {form}", "charts: --history")

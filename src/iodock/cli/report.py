@@ -30,7 +30,7 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
     report of that name is replaced, any other file is not."""
     from iodock.store import Store
     from iodock.views.report import report_html
-    from iodock.views.report.target import check_target
+    from iodock.views.report.target import check_target, page_bytes
 
     with Store.open(store) as opened:
         target = output or f"{opened.name.removesuffix('.iodock')}.html"
@@ -41,7 +41,7 @@ def command(store: str, output: str | None, force: bool, opens: bool, lang: str 
         code = spoken(lang)
         page = report_html(opened, language=code)
     with destination(target) as out:
-        out.write(page.encode("utf-8", "backslashreplace"))
+        out.write(page_bytes(page))
     if target != "-" and not quiet:
         click.echo(str(Path(target)))
     if opens:

@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from iodock.answer import Answer, Column
+from iodock.errors import IodockError
 from iodock.findings import Diagnosis, Finding, Severity
 from iodock.language import N_, Language, language_in
 from iodock.views.charts.words import visible
@@ -26,8 +27,9 @@ _SEVERE = {Severity.HIGH: "#b3261e", Severity.MEDIUM: "#8a5a00", Severity.LOW: "
 """Colours behind white letters: seen on a light page and on a dark one."""
 
 
-def answer_html(answer: Answer, picture: bytes | None = None) -> str:
-    """The picture (SVG) if there is one, above the first rows; each column's meaning is its tooltip."""
+def answer_html(answer: Answer, picture: bytes | None = None, no_picture: IodockError | None = None) -> str:
+    """The picture (SVG) if there is one, or why there is none, above the first rows; each column's meaning is
+    its tooltip."""
     shown = first_columns(answer, FIRST_ROWS)
     heads = [
         tag("th", one.heading, title=_meaning(one.column), style=None if one.right else _CELL)
@@ -39,6 +41,7 @@ def answer_html(answer: Answer, picture: bytes | None = None) -> str:
     ]
     return join(
         _image(picture, answer.title) if picture else None,
+        tag("p", ": ".join(filter(None, (str(no_picture), no_picture.hint)))) if no_picture else None,
         tag(
             "table",
             tag("caption", visible(answer.title)),
@@ -73,13 +76,18 @@ def _image(picture: bytes, title: str) -> Markup:
 
 def page_html(path: Path) -> str:
     """A page in a frame of its own, with its name above: a small one whole, as a frame can't read files in
-    every notebook; of a large one the name alone, since a notebook keeps what it shows."""
-    name = tag("p", tag("a", str(path), href=quote(os.path.relpath(path)), target="_blank"))
-    if path.stat().st_size > _MOST_INLINE_BYTES:
-        return name
-    page = path.read_text("utf-8")
+    every notebook; the name alone of a large one, since a notebook keeps what it shows, and of one that can't
+    be read."""
+    try:
+        address = quote(os.fsencode(os.path.relpath(path)))
+        name = tag("p", tag("a", visible(str(path)), href=address, target="_blank"))
+        if path.stat().st_size > _MOST_INLINE_BYTES:
+            return name
+        page = path.read_text("utf-8", "replace")
+    except OSError:
+        return tag("p", visible(str(path)))
     style = "width: 100%; height: 600px; border: 1px solid #888; background: #fff"
-    return join(name, frame(page, path.name, style))
+    return join(name, frame(page, visible(path.name), style))
 
 
 def diagnosis_html(diagnosis: Diagnosis, text: Language) -> str:

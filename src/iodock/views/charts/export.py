@@ -1,28 +1,32 @@
-"""Specifications to bytes by vl-convert, a renderer in this process: no browser, no network."""
+"""Specifications to bytes by vl-convert, a renderer in this process: no browser, no network. Pictures
+raise IodockError where a limit of memory forbids to draw."""
 
 from __future__ import annotations
 
 import functools
 import json
+import mmap
 import re
 from typing import Any
 
 from iodock.answer import Answer
+from iodock.errors import IodockError
 from iodock.views.charts import ChartOptions, specification
 from iodock.views.charts.theme import CJK_FONT, THEMES
 
 #: Nothing may be loaded while drawing: the data is in the specification. An empty list denies every address.
 _NO_ADDRESS: list[str] = []
 
+_ADDRESS_SPACE_BYTES = 66 << 30
+"""What the renderer's engine (V8) reserves at its start: 32 GiB, twice that to align them, and some more."""
+
 _EAST_ASIAN = re.compile("[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
 def to_png(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
     """A PNG picture, `options.scale` pixels for each of the chart's."""
-    import vl_convert
-
     spec = _static(answer, chart, options)
-    drawn: bytes = vl_convert.vegalite_to_png(spec, scale=options.scale, allowed_base_urls=_NO_ADDRESS)
+    drawn: bytes = _renderer().vegalite_to_png(spec, scale=options.scale, allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
@@ -33,26 +37,20 @@ def to_svg(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
 
 def svg_of(spec: dict[str, Any]) -> str:
     """An SVG picture of any specification, with text as text."""
-    import vl_convert
-
-    drawn: str = vl_convert.vegalite_to_svg(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
+    drawn: str = _renderer().vegalite_to_svg(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
 def pdf_of(spec: dict[str, Any]) -> bytes:
     """A PDF of one page of any specification."""
-    import vl_convert
-
-    drawn: bytes = vl_convert.vegalite_to_pdf(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
+    drawn: bytes = _renderer().vegalite_to_pdf(_with_letters(spec), allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
 def to_pdf(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
     """A PDF of one page, the size of the chart, fonts embedded."""
-    import vl_convert
-
     spec = _static(answer, chart, options)
-    drawn: bytes = vl_convert.vegalite_to_pdf(spec, allowed_base_urls=_NO_ADDRESS)
+    drawn: bytes = _renderer().vegalite_to_pdf(spec, allowed_base_urls=_NO_ADDRESS)
     return drawn
 
 
@@ -62,6 +60,24 @@ def to_html(answer: Answer, chart: str | None, options: ChartOptions) -> bytes:
 
     spec = specification(answer, chart, options)
     return page(spec, _libraries(), THEMES[options.theme], options.width is not None).encode()
+
+
+@functools.cache
+def _renderer() -> Any:
+    """vl-convert. Raises IodockError where it could not start: it would end the process, a notebook's kernel
+    too."""
+    import vl_convert
+
+    try:
+        # Without access: takes no memory, but counts for `ulimit -v`.
+        mmap.mmap(-1, _ADDRESS_SPACE_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+    except OSError:
+        raise IodockError(
+            f"no picture can be drawn: that needs {_ADDRESS_SPACE_BYTES >> 30} GiB of addresses, and the "
+            "limit of virtual memory leaves less",
+            "ulimit -v unlimited; or NAME.html, which the browser draws",
+        ) from None
+    return vl_convert
 
 
 @functools.cache

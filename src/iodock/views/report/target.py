@@ -28,8 +28,13 @@ def check_target(path: Path) -> None:
             )
 
 
+def page_bytes(page: str) -> bytes:
+    """The report as a file has it."""
+    return page.encode("utf-8", "backslashreplace")
+
+
 def write_page(page: str, path: Path, elsewhere: str = ELSEWHERE) -> None:
     """The report as a file that appears whole or not at all. ELSEWHERE: the hint where it can't be written.
     Raises IodockError."""
     with whole_file(path, elsewhere) as out:
-        out.write(page.encode("utf-8", "backslashreplace"))
+        out.write(page_bytes(page))

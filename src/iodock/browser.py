@@ -1,0 +1,18 @@
+"""Pages and addresses in the browser."""
+
+from __future__ import annotations
+
+import os
+
+
+def open_in_browser(url: str) -> bool:
+    """Whether a browser was asked to show it. False without a display: Python would start a browser for
+    terminals, and wait for it."""
+    import webbrowser
+
+    if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")):
+        return False
+    try:
+        return webbrowser.open(url)
+    except webbrowser.Error:
+        return False
