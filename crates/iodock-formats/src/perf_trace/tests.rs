@@ -152,7 +152,7 @@ fn calls_of_several_cpus_come_in_the_order_of_their_ends() {
             all.records.iter().filter_map(as_call).map(|raw| (raw.tid, raw.result)).collect();
         assert_eq!(done[..4], [(6, 5), (6, UNKNOWN), (5, 6), (5, 6)], "{chunk_size}");
         assert!(matches!(all.records[2], Record::End(TaskEnd { tid: 6, exit_code: Some(3), .. })));
-        let opened = all.records.iter().filter_map(as_call).last().unwrap();
+        let opened = all.records.iter().filter_map(as_call).next_back().unwrap();
         assert_eq!((all.text(opened.path), all.text(opened.result_text)), (&b"/a"[..], &b"/a"[..]));
     }
 }
