@@ -29,6 +29,7 @@ from chart_answers import (
     timeline,
 )
 from iodock.answer import Answer, Column, Loss, Totals
+from iodock.errors import RequestError
 from iodock.views import html_chart, pdf, png, svg
 from iodock.views.charts import ChartOptions, UnknownChart, charts_for, render_chart, specification
 from iodock.views.charts.registry import CHARTS
@@ -473,3 +474,39 @@ def test_labels_alike_are_told_apart_by_their_folders() -> None:
     assert labels(near, 40)[0].startswith("…/axxxx")
     # The same name twice has no folder to tell.
     assert labels(["/d/x", "/d/x"]) == ["/d/x", "/d/x (2)"]
+
+
+@pytest.mark.parametrize("option", ["top", "sort"])
+@pytest.mark.parametrize("analysis", ["timeline", "sizes", "offsets", "machine", "processes"])
+def test_rows_left_out_are_not_drawn_as_zeros(analysis: str, option: str) -> None:
+    asked = dataclasses.replace(SMALL[analysis], options={option: 3})
+    with pytest.raises(RequestError, match=f"draws all rows, without --{option}"):
+        specification(asked)
+
+
+def test_rows_left_out_are_counted() -> None:
+    whole = SMALL["accesses"]
+    cut = dataclasses.replace(whole, totals=Totals({}, None, 2, 1_063, "calls"))
+    assert "2 of 1,063 calls" in json.dumps(specification(cut))
+
+
+def _machine(series: int, samples: int) -> Answer:
+    rows = [
+        {"ts": at * 10**9, "source": "own", "target": f"d{one}", "metric": "load", "kind": "level"}
+        | {"value": float(1 + one)}
+        for one in range(series)
+        for at in range(samples)
+    ]
+    return answer("machine", pa.Table.from_pylist(rows), ("source", "target", "metric"))
+
+
+def test_series_left_out_are_counted_against_all() -> None:
+    known = SMALL["machine"]
+    both = dataclasses.replace(known, table=pa.concat_tables([known.table, _machine(9, 3).table]))
+    assert "10 more series are in the table" in json.dumps(specification(both))
+
+
+def test_many_samples_are_folded() -> None:
+    rows = _rows(specification(_machine(2, 5_400)))
+    assert 400 <= len(rows) / 2 <= 501 and {row["value"] for row in rows} == {1.0, 2.0}
+    assert len(_rows(specification(_machine(2, 500)))) == 1_000

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from iodock.capture import import_logs
+
 PLAIN = {name: value for name, value in os.environ.items() if name not in ("PAGER", "IODOCK_PAGER", "LESS")}
 
 
@@ -107,3 +109,21 @@ def test_none_in_a_pipe(mixed_path: Path, tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setenv("PAGER", f"cat > {tmp_path / 'paged'}")
     assert "count" in printed("show", "files", mixed_path) and not (tmp_path / "paged").exists()
+
+
+@pytest.mark.parametrize("pager", ["/no/such/pager", "sleep 0.2; no-such-pager", "exec no-such-pager"])
+def test_a_pager_that_is_not_there_loses_nothing(tmp_path: Path, pager: str) -> None:
+    rows = 40_000
+    read = "1 1700000000.0 read(3, ..., 4096) = 4096 <0.00001>\n"
+    (tmp_path / "log").write_text(
+        '1 1700000000.0 openat(AT_FDCWD, "/d/a", O_RDONLY) = 3 <0.00001>\n' + read * rows
+    )
+    store = tmp_path / "s.iodock"
+    import_logs([str(tmp_path / "log")], str(store))
+    seen, status = at_a_terminal(["show", "accesses", store, "--format", "csv", "-q"], PAGER=pager)
+    assert status == 0 and seen.count(',"read","/d/a",') == rows
+
+
+def test_no_colour_in_a_dumb_terminal(mixed_path: Path) -> None:
+    seen, _ = at_a_terminal(["show", "files", mixed_path], TERM="dumb")
+    assert "\x1b" not in seen

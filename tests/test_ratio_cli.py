@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
+from in_process import printed
 from iodock.cli.run import run as run_command
 from iodock.cli.sizes import size_bytes
 from iodock.ratio.record import CURES
@@ -23,9 +24,9 @@ from synthetic import process_row, write_store
 FIXTURES = Path(__file__).parent.parent / "fixtures" / "ratio"
 
 
-def ratio(*arguments: object, columns: int = 100, **options: Any) -> subprocess.CompletedProcess[str]:
+def ratio(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "iodock", "ratio", *map(str, arguments)]
-    environment = {"PATH": "/usr/bin:/bin", "COLUMNS": str(columns), "HOME": "/nowhere", "LC_ALL": "C.UTF-8"}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "LC_ALL": "C.UTF-8"}
     return subprocess.run(
         command,
         capture_output=True,
@@ -86,17 +87,21 @@ def test_system_time_stands_apart() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 56, 40])
-def test_narrow_terminals(columns: int) -> None:
-    table = good(FIXTURES / "sacct.txt", FIXTURES / "gnu-verbose.log", columns=columns)
+def test_narrow_terminals(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    monkeypatch.setattr("iodock.views.table.terminal_width", lambda: columns)
+    table = printed("ratio", FIXTURES / "sacct.txt", FIXTURES / "gnu-verbose.log")
     assert max(map(len, table.splitlines())) <= columns
     assert "I/O-heavy" in table and "0.917" in table
     assert ("system" in table) == (columns == 80)
 
 
-def test_wide_and_unprintable_names_keep_the_columns_straight() -> None:
+def test_wide_and_unprintable_names_keep_the_columns_straight(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iodock.views.table.terminal_width", lambda: 60)
     rows = "1|流体計算の長い名前のジョブ|100|00:01|1\n2|a\x1b[31m|100|00:01|1\n"
-    text = f"JobID|JobName|ElapsedRaw|UserCPU|AllocCPUS\n{rows}"
-    table = good("-", input=text, columns=60).splitlines()
+    (tmp_path / "sacct").write_text(f"JobID|JobName|ElapsedRaw|UserCPU|AllocCPUS\n{rows}")
+    table = printed("ratio", tmp_path / "sacct").splitlines()
     assert {cell_len(line) for line in table[2:4]} == {cell_len(table[1].replace("reading", "I/O-heavy"))}
     assert "\x1b" not in table[3] and max(map(cell_len, table)) <= 60
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from in_process import printed, shown
 from iodock import analyses
 from iodock.capture import import_logs
 from iodock.errors import RequestError
+from iodock.views import table
 
 LOG = """\
 1 1700000000.000000 openat(AT_FDCWD, "/d/a", O_RDONLY) = 3 <0.000010>
@@ -27,6 +29,10 @@ def store(tmp_path: Path) -> Path:
     log.write_text(LOG)
     import_logs([str(log)], str(tmp_path / "s.iodock"))
     return tmp_path / "s.iodock"
+
+
+def at_width(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    monkeypatch.setattr(table, "terminal_width", lambda: width)
 
 
 LONG = "/scratch/project/users/me/experiment/2026/output/data.bin"
@@ -64,11 +70,11 @@ def test_a_query_shows_the_columns_that_it_names(store: Path) -> None:
 
 
 def test_columns_that_do_not_fit_are_named(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
+    at_width(monkeypatch, 40)
     narrow = printed("show", "files", store)
     assert "columns hidden (--wide): " in narrow
     assert "hidden" not in printed("show", "files", store, "--wide")
-    monkeypatch.setenv("COLUMNS", "300")
+    at_width(monkeypatch, 300)
     assert "hidden" not in printed("show", "files", store)
 
 
@@ -91,7 +97,7 @@ KEPT = {
 def test_least_important_columns_go_first(
     long_run: Path, monkeypatch: pytest.MonkeyPatch, width: int, analysis: str
 ) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
+    at_width(monkeypatch, width)
     lines = printed("show", analysis, long_run, "-q").splitlines()
     assert all(cell_len(line) <= width for line in lines)
     assert lines[1].split() == KEPT[width][analysis].split()
@@ -100,7 +106,7 @@ def test_least_important_columns_go_first(
 def test_names_are_whole_and_no_column_is_hidden_in_a_file(
     long_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
     asked = printed("show", "accesses", long_run, "-q")
     assert LONG in asked and "…" not in asked and "hidden" not in asked
     assert "direction" in asked.splitlines()[1] and "2023-11-14 22:13:20" in asked
@@ -109,7 +115,7 @@ def test_names_are_whole_and_no_column_is_hidden_in_a_file(
 
 
 def test_the_day_stands_once(long_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    at_width(monkeypatch, 80)
     title, _, first = printed("show", "accesses", long_run, "-q").splitlines()[:3]
     assert title == "Single calls, 2023-11-14" and first.startswith("22:13:20.000000 ")
     assert printed("show", "summary", long_run, "-q").startswith("Calls on files with a path by call\n")
@@ -144,3 +150,41 @@ def test_a_column_that_is_not_there(long_run: Path) -> None:
     with pytest.raises(RequestError) as refused:
         iodock.open(str(long_run)).show("accesses", sort="durr")
     assert refused.value.hint == "did you mean dur"
+
+
+@pytest.mark.parametrize(
+    ("columns", "told", "width"), [(0, "", None), (1, "", None), (0, "90", 90), (80, "90", 80)]
+)
+def test_a_terminal_that_does_not_know_its_width(
+    monkeypatch: pytest.MonkeyPatch, columns: int, told: str, width: int | None
+) -> None:
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((columns, 24)))
+    monkeypatch.setenv("COLUMNS", told)
+    assert table.terminal_width() == width
+
+
+def test_hidden_columns_are_counted_where_their_names_have_no_room(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_width(monkeypatch, 20)
+    last = printed("show", "files", store, "-q").splitlines()[-1]
+    assert last.endswith(" hidden: --wide") and int(last.split()[0]) == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut"), [("abcdefghij", 7, "ab…ghij"), ("日本語日本語", 7, "日…本語")]
+)
+def test_texts_are_cut_in_the_middle(text: str, width: int, cut: str) -> None:
+    assert table.elided(text, width) == cut
+
+
+def test_a_long_text_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def measure(text: str) -> int:
+        measured.append(len(text))
+        return cell_len(text)
+
+    monkeypatch.setattr(table, "cell_len", measure)
+    assert len(table.elided("ab" * 20_000, 40)) == 40
+    assert sum(measured) < 50_000

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from iodock.cli.options import examples, json_too, language, quiet, spoken
-from iodock.cli.output import destination
+from iodock.cli.output import destination, is_coloured
 from iodock.cli.streams import say
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def _rendered(measurements: Measurements, form: str, output: str | None, lang: s
     from iodock.views.measurements_text import render
     from iodock.views.table import terminal_width
 
-    colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    colour = is_coloured(output)
     width = terminal_width() if output is None else None
     return render(measurements, text, remarks, width, colour)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +90,7 @@ def compare(
 ) -> int:
     """Say whether a file system became slower since BASE: two results of the same check-up, taken in the same
     way. Only what was repeated can be compared; what is left out is said."""
-    from iodock.cli.output import destination
+    from iodock.cli.output import destination, is_coloured
     from iodock.health import readers
     from iodock.health.compare import compare as compared
     from iodock.language import language_in
@@ -106,7 +104,7 @@ def compare(
         if chosen == "json":
             rendered = health_compare.to_json(found, text)
         else:
-            colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+            colour = is_coloured(output)
             rendered = health_compare.render(
                 found, text, terminal_width() if output is None else None, colour
             )

@@ -67,6 +67,16 @@ def check_folder(output: str | None) -> None:
         raise IodockError(f"{output}: you may not write there", _ELSEWHERE)
 
 
+def is_coloured(output: str | None) -> bool:
+    """Whether what goes to OUTPUT may be in colour."""
+    return (
+        output in (None, "-")
+        and sys.stdout.isatty()
+        and os.environ.get("TERM", "dumb") != "dumb"
+        and not os.environ.get("NO_COLOR")
+    )
+
+
 def write_table(
     answer: Answer, output: str | None, is_wide: bool, is_query: bool = False, more: str = ""
 ) -> None:
@@ -76,7 +86,6 @@ def write_table(
 
     is_shown = output in (None, "-")
     width = terminal_width() if is_shown and not is_wide else None
-    colour = is_shown and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    text = render(answer, width, bool(colour), empty_columns=is_query) + more
+    text = render(answer, width, is_coloured(output), empty_columns=is_query) + more
     with destination(output, sideways=is_wide) as out:
         out.write(text.encode("utf-8", "backslashreplace"))

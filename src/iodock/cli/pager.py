@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _COLOURS = re.compile(rb"\x1b\[[0-9;]*m")
 # What a shell says of a command that it can't find or start.
 _NOT_STARTED = (126, 127)
+_PIPE_BYTES = 1 << 20
+"""No pipe holds more: once so much is sent, the pager has read some of it."""
 
 
 class _Left(BrokenPipeError):
@@ -32,8 +34,12 @@ class _Screen(io.BufferedIOBase):
 
     def __init__(self, command: str, sideways: bool) -> None:
         self._command, self._sideways = command, sideways
+        self._out = sys.stdout.buffer
+        # All that was written, until the pager is known to have started.
         self._kept = bytearray()
+        self._sent = 0
         self._pager: subprocess.Popen[bytes] | None = None
+        self._has_failed = False
 
     def writable(self) -> bool:
         return True
@@ -46,40 +52,60 @@ class _Screen(io.BufferedIOBase):
 
     def write(self, data: Buffer) -> int:
         given = bytes(data)
-        if self._pager is None:
+        if self._has_failed:
+            self._out.write(given)
+        elif self._pager is not None:
+            self._send(given)
+        else:
             self._kept += given
             if _is_longer_than_screen(bytes(self._kept), self._sideways):
                 self._start()
-        else:
-            self._send(given)
         return len(given)
 
     def _start(self) -> None:
         surroundings = {"LESS": "FRSX" if self._sideways else "FRX", "LV": "-c"} | dict(os.environ)
-        sys.stdout.flush()
+        self._out.flush()
         self._pager = subprocess.Popen(self._command, shell=True, stdin=subprocess.PIPE, env=surroundings)
-        self._send(bytes(self._kept))
+        kept = bytes(self._kept)
+        self._kept.clear()
+        self._send(kept)
 
     def _send(self, data: bytes) -> None:
         assert self._pager is not None and self._pager.stdin is not None
+        if self._sent <= _PIPE_BYTES:
+            self._kept += data
         try:
             self._pager.stdin.write(data)
             self._pager.stdin.flush()
         except BrokenPipeError:
-            raise _Left from None
+            if self._has_started():
+                raise _Left from None
+            self._show_kept()
+            return
+        self._sent += len(data)
+        if self._sent > _PIPE_BYTES:
+            self._kept.clear()
+
+    def _has_started(self) -> bool:
+        """Whether the pager did; waits until it is left."""
+        assert self._pager is not None and self._pager.stdin is not None
+        with suppress(BrokenPipeError):
+            self._pager.stdin.close()
+        return self._pager.wait() not in _NOT_STARTED or self._sent > _PIPE_BYTES
+
+    def _show_kept(self) -> None:
+        self._has_failed = True
+        say(f"warning: the pager {self._command} can't be started")
+        self._out.write(self._kept)
+        self._kept.clear()
 
     def finish(self) -> None:
         """Waits until the reader has left the pager; shows what is still kept."""
-        if self._pager is not None:
-            assert self._pager.stdin is not None
-            with suppress(BrokenPipeError):
-                self._pager.stdin.close()
-            if self._pager.wait() not in _NOT_STARTED:
-                return
-            say(f"warning: the pager {self._command} can't be started")
-        sys.stdout.flush()
-        sys.stdout.buffer.write(self._kept)
-        sys.stdout.buffer.flush()
+        if self._pager is None:
+            self._out.write(self._kept)
+        elif not self._has_failed and not self._has_started():
+            self._show_kept()
+        self._out.flush()
 
 
 @contextmanager

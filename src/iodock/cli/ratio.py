@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from importlib import import_module
 from io import BytesIO
@@ -13,7 +12,7 @@ import click
 
 from iodock.cli.opening import check_opens, open_page, opening
 from iodock.cli.options import examples, json_too, quiet
-from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination
+from iodock.cli.output import CHART_FORMATS, DATA_FORMATS, chosen_format, destination, is_coloured
 from iodock.cli.progress import ProgressBar
 from iodock.cli.sizes import size_bytes
 from iodock.errors import RequestError
@@ -216,5 +215,5 @@ def _table(answer: Answer, output: str | None) -> str:
     from iodock.views.table import terminal_width
 
     render = ratio_history_text.render if answer.analysis == "ratio-history" else ratio_text.render
-    colour = output is None and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    colour = is_coloured(output)
     return render(answer, terminal_width() if output is None else None, colour)

@@ -20,6 +20,10 @@ MOST_ROWS = 1_000
 NARROWEST_NAME = 12
 WIDEST_TEXT = 40
 """Of texts that are no names, in a terminal."""
+_NARROWEST_TERMINAL = 20
+"""Serial lines and some containers say 0 or 1: they do not know their width."""
+_NARROWEST_LIST = 40
+"""Below, no names of hidden columns fit."""
 _HEADINGS = {
     "file_count": "files",
     "total_time_ns": "time",
@@ -105,12 +109,15 @@ def first_lines(answer: Answer, most: int, width: int) -> list[str]:
 
 
 def terminal_width() -> int | None:
-    """The terminal's width; None where there is none."""
+    """The terminal's width; None where stdout is no terminal, or one whose width is not known."""
     try:
-        return os.get_terminal_size(1).columns
+        columns = os.get_terminal_size(1).columns
     except OSError:
-        columns = os.environ.get("COLUMNS", "")
-        return int(columns) if columns.isdigit() and int(columns) > 0 else None
+        return None
+    if columns < _NARROWEST_TERMINAL:
+        told = os.environ.get("COLUMNS", "")
+        columns = int(told) if told.isdecimal() else 0
+    return columns if columns >= _NARROWEST_TERMINAL else None
 
 
 def column_named(word: str, columns: Iterable[Column]) -> str:
@@ -180,7 +187,9 @@ def _hidden(telling: Sequence[Shown], kept: Sequence[Shown], width: int) -> Iter
     """A line that names the columns for which there was no room."""
     seen = {one.column.name for one in kept}
     names = [visible(one.column.name) for one in telling if one.column.name not in seen]
-    if names:
+    if names and width < _NARROWEST_LIST:
+        yield f"{len(names)} hidden: --wide"
+    elif names:
         columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
         line = f"{columns} hidden (--wide): {', '.join(names)}"
         yield line if cell_len(line) <= width else chop_cells(line, width - 1)[0] + "…"
@@ -252,11 +261,17 @@ def elided(text: str, width: int) -> str:
         return text
     tail = (width - 1) * 2 // 3
     head = width - 1 - tail
-    end = text
-    while cell_len(end) > tail:
-        end = end[1:]
+    end = _last_cells(text, tail)
     start = chop_cells(text, head)[0] if head > 0 else ""
     return f"{start}…{end}"
+
+
+def _last_cells(text: str, width: int) -> str:
+    """As much of the text's end as WIDTH cells hold."""
+    at, used = len(text), 0
+    while at > 0 and (used := used + cell_len(text[at - 1])) <= width:
+        at -= 1
+    return text[at:]
 
 
 def _lines(shown: Sequence[Shown], extra: int, colour: bool) -> Iterable[str]:

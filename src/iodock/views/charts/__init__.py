@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from iodock.errors import RequestError
 from iodock.views.charts.options import ChartOptions
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def render_chart(
 
     chart: a name out of `charts_for(answer.analysis)`; None takes the first.
     An answer with nothing to draw gives a picture that says so and why, never an error.
-    Raises UnknownChart for a name or a series (`options.only`) that is not there.
+    Raises UnknownChart for a name or a series (`options.only`) that is not there, and RequestError where rows
+    were left out of an answer whose chart needs all.
     """
     from iodock.views.charts.frame import empty, finish
     from iodock.views.charts.source import CannotDraw
@@ -50,6 +52,7 @@ def render_chart(
     options = options or ChartOptions()
     kind = _kind(answer.analysis, chart)
     _check_series(kind, options)
+    _check_rows(kind, answer)
     try:
         picture = kind.draw(answer, options)
     except CannotDraw as nothing:
@@ -77,6 +80,15 @@ def _kind(analysis: str, chart: str | None) -> ChartKind:
         if kind.name == chart:
             return kind
     raise UnknownChart(f"{analysis} has no chart {chart!r}; it has {', '.join(kind.name for kind in kinds)}")
+
+
+def _check_rows(kind: ChartKind, answer: Answer) -> None:
+    given = [f"--{name}" for name in ("top", "sort") if answer.options.get(name) is not None]
+    if kind.needs_all and given:
+        raise RequestError(
+            f"chart {kind.name} draws all rows, without {' and '.join(given)}",
+            "tables and data have --top and --sort",
+        )
 
 
 def _check_series(kind: ChartKind, options: ChartOptions) -> None:

@@ -121,7 +121,7 @@ def finish(answer: Answer, picture: Picture, options: ChartOptions) -> altair.Ch
 
     width = options.width or WIDTH
     title = picture.title if options.title is None else options.title
-    said = [*_about(answer), *picture.notes, *_incomplete(answer)]
+    said = [*_about(answer), *picture.notes, *_cut(answer, picture), *_incomplete(answer)]
     notes = [line for note in said for line in heading(note, int(width * 1.2))]
     chart = picture.chart
     if not isinstance(chart, altair.VConcatChart):
@@ -148,6 +148,14 @@ def _about(answer: Answer) -> list[str]:
 
 def _is_names(value: Any) -> bool:
     return isinstance(value, tuple | list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _cut(answer: Answer, picture: Picture) -> list[str]:
+    """What `--top` left out, unless the picture says it itself."""
+    totals = answer.totals
+    if totals is None or totals.shown >= totals.of or any(f"{totals.of:,}" in note for note in picture.notes):
+        return []
+    return [totals.sentence]
 
 
 def _incomplete(answer: Answer) -> list[str]:

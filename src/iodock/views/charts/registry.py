@@ -33,6 +33,8 @@ class ChartKind:
     title: str
     draw: Callable[[Answer, ChartOptions], Picture]
     only: tuple[str, ...] = ()
+    needs_all: bool = False
+    """Whether rows that are left out would look like zeros, or like time in which nothing happened."""
 
     @property
     def doc(self) -> str:
@@ -52,13 +54,19 @@ CHARTS: tuple[ChartKind, ...] = (
     ChartKind("time-range", _SUMMARY, "Shortest, mean and longest call", bars.draw_time_range),
     ChartKind("size-range", _SUMMARY, "Smallest, mean and largest transfer", bars.draw_size_range),
     ChartKind("errors", ("errors", "summary"), "Failed calls by error", failures.draw_errors),
-    ChartKind("size", ("sizes",), "Reads and writes by size", sizes.draw_size, _DIRECTIONS),
-    ChartKind("size-time", ("sizes",), "Time in reads and writes by size", sizes.draw_size_time, _DIRECTIONS),
-    ChartKind("throughput", ("timeline",), "Throughput over time", intervals.draw_throughput, _DIRECTIONS),
-    ChartKind("io", ("timeline",), "Bytes read and written over time", intervals.draw_io, _DIRECTIONS),
-    ChartKind("count", ("timeline",), "Reads and writes over time", intervals.draw_count, _DIRECTIONS),
-    ChartKind("calls", ("timeline",), "Calls over time", intervals.draw_calls, _OUTCOMES),
-    ChartKind("time", ("timeline",), "Time in reads and writes over time", intervals.draw_time, _DIRECTIONS),
+    ChartKind("size", ("sizes",), "Reads and writes by size", sizes.draw_size, _DIRECTIONS, True),
+    ChartKind(
+        "size-time", ("sizes",), "Time in reads and writes by size", sizes.draw_size_time, _DIRECTIONS, True
+    ),
+    ChartKind(
+        "throughput", ("timeline",), "Throughput over time", intervals.draw_throughput, _DIRECTIONS, True
+    ),
+    ChartKind("io", ("timeline",), "Bytes read and written over time", intervals.draw_io, _DIRECTIONS, True),
+    ChartKind("count", ("timeline",), "Reads and writes over time", intervals.draw_count, _DIRECTIONS, True),
+    ChartKind("calls", ("timeline",), "Calls over time", intervals.draw_calls, _OUTCOMES, True),
+    ChartKind(
+        "time", ("timeline",), "Time in reads and writes over time", intervals.draw_time, _DIRECTIONS, True
+    ),
     ChartKind("offset", ("accesses",), "Offset over time", accesses_over_time.draw_offset, _DIRECTIONS),
     ChartKind(
         "size", ("accesses",), "Size of reads and writes over time", accesses_over_time.draw_size, _DIRECTIONS
@@ -70,9 +78,9 @@ CHARTS: tuple[ChartKind, ...] = (
         accesses_over_time.draw_time,
         _DIRECTIONS,
     ),
-    ChartKind("offset", ("offsets",), "Offset over time", accesses_over_time.draw_cells, _DIRECTIONS),
-    ChartKind("processes", ("processes",), "Processes over time", processes.draw_processes),
-    ChartKind("machine", ("machine",), "The machine meanwhile", series.draw_machine),
+    ChartKind("offset", ("offsets",), "Offset over time", accesses_over_time.draw_cells, _DIRECTIONS, True),
+    ChartKind("processes", ("processes",), "Processes over time", processes.draw_processes, needs_all=True),
+    ChartKind("machine", ("machine",), "The machine meanwhile", series.draw_machine, needs_all=True),
     ChartKind("volume", ("volume",), "Expected and actual volume", volumes.draw_volume, _DIRECTIONS),
     ChartKind("jobs", ("ratio-history",), "CPU utilisation of jobs", utilisation.draw_jobs),
     ChartKind("core-hours", ("ratio-history",), "Core-hours by CPU utilisation", utilisation.draw_core_hours),

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from iodock.answer import Answer
 from iodock.views.charts.clock import run_start, time_axis
 from iodock.views.charts.frame import WIDTH, Picture, colour, theme_of, tips, values
@@ -25,7 +28,9 @@ from iodock.views.charts.units import (
 from iodock.views.charts.words import labels
 from iodock.views.labels import SAMPLES
 
+_KEYS = ["source", "target", "metric", "kind"]
 _MOST_SERIES = 6
+_MOST_STEPS = 500
 _PANEL_HEIGHT = 150
 _SECOND = 1e9
 _AXES = {
@@ -57,23 +62,37 @@ def draw_machine(answer: Answer, options: ChartOptions) -> Picture:
     if (times := extent(answer.table.column("ts"))) is None:
         raise CannotDraw("these samples have no time stamps")
     origin = run_start(answer, times[0])
-    every = list(_series(answer, origin))
+    folded = _folded(answer.table, int(times[0]))
+    every = list(_series(folded, times[0] - origin))
     panels = [chosen for unit in _AXES if (chosen := _largest(every, unit))]
     if not panels:
         raise CannotDraw("nothing of this machine moved meanwhile")
-    left_out = len(every) - sum(map(len, panels))
+    found = folded.select(_KEYS).group_by(_KEYS).aggregate([]).num_rows
+    left_out = found - sum(map(len, panels))
     notes = [f"{left_out:,} more series are in the table"] if left_out else []
     return Picture(_below_each_other(answer, panels, origin, options), "The machine meanwhile", notes)
 
 
-def _series(answer: Answer, origin: float) -> Iterator[Series]:
+def _folded(table: pa.Table, first: int) -> pa.Table:
+    """The samples with `at` (ns since FIRST); where a series has too many, their mean in each step."""
+    known = table.filter(pc.and_(table.column("ts").is_valid(), table.column("value").is_valid()))
+    at = pc.subtract(known.column("ts"), first)
+    samples = known.select([*_KEYS, "value"]).append_column("at", at)
+    counts = samples.group_by(_KEYS).aggregate([("value", "count")]).column("value_count")
+    if samples.num_rows == 0 or pc.max(counts).as_py() <= _MOST_STEPS:
+        return samples
+    step = pc.max(at).as_py() // _MOST_STEPS + 1
+    steps = samples.append_column("step", pc.divide(at, step)).group_by([*_KEYS, "step"])
+    means = steps.aggregate([("value", "mean"), ("at", "mean")])
+    return means.select([*_KEYS, "value_mean", "at_mean"]).rename_columns([*_KEYS, "value", "at"])
+
+
+def _series(samples: pa.Table, start: float) -> Iterator[Series]:
     """Those that say most, by name; all where none does."""
     found: dict[tuple[str, str, str, str], list[tuple[float, float]]] = {}
-    names = ("source", "target", "metric", "kind", "ts", "value")
-    columns = (answer.table.column(name).to_pylist() for name in names)
-    for source, target, metric, kind, ts, value in zip(*columns, strict=True):
-        if ts is not None and value is not None:
-            found.setdefault((source, target or "", metric, kind), []).append((ts - origin, value))
+    columns = (samples.column(name).to_pylist() for name in (*_KEYS, "at", "value"))
+    for source, target, metric, kind, at, value in zip(*columns, strict=True):
+        found.setdefault((source, target or "", metric, kind), []).append((start + at, value))
     telling = {key for key in found if f"{key[0]}.{key[2]}" in SAMPLES} or set(found)
     for (source, target, metric, kind), points in found.items():
         unit, factor = measured(metric, kind)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from iodock.answer import Answer
 from iodock.views.charts.frame import Picture, colour, theme_of, tips, values, x_measure, y_labels
@@ -30,10 +32,11 @@ def draw_volume(answer: Answer, options: ChartOptions) -> Picture:
     # An actual volume without the expected one compares nothing.
     series = [one for one in _SERIES if one[0] == _SERIES[0][0] or options.keeps(_short(one[0]))]
     moved = [column for _, column, _ in series[1:]]
-    rows = [row for row in answer.table.to_pylist() if any(row[column] for column in moved)]
-    if not rows:
+    has_moved = [pc.greater(pc.fill_null(answer.table.column(column), 0), 0) for column in moved]
+    rows = answer.table.filter(reduce(pc.or_, has_moved)) if moved else answer.table.slice(0, 0)
+    if rows.num_rows == 0:
         raise CannotDraw("no bytes were read or written in this selection")
-    shown = rows[:_MOST_FILES]
+    shown = rows.slice(0, _MOST_FILES).to_pylist()
     names = row_names(_of(answer, shown), pa.array(range(len(shown))))
     places = labels(names)
     bars = [
@@ -53,7 +56,7 @@ def draw_volume(answer: Answer, options: ChartOptions) -> Picture:
     texts = base.mark_text(align="left", dx=4, fontSize=9, color=theme.quiet).encode(
         x=altair.X(field="bytes", type="quantitative"), text="beside:N"
     )
-    of = answer.totals.of if answer.totals else len(rows)
+    of = answer.totals.of if answer.totals else rows.num_rows
     notes = [f"the first {len(shown):,} of {of:,} files"] if len(shown) < of else []
     height = max(60, len(shown) * (_BAR_PIXELS * len(series) + 6))
     return Picture(altair.layer(marks, texts), "Expected and actual volume by file", notes, height)
