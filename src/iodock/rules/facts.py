@@ -151,7 +151,10 @@ class Facts:
         """What of `io_ns` is left without what a tracer adds to each call, s."""
         if self.io_ns is None:
             return None
-        return max(0.0, self.io_ns / 1e9 - (self.wall_of(self.calls * self.within_ns) or 0.0))
+        spent, added = self.io_ns / 1e9, self.wall_of(self.calls * self.within_ns) or 0.0
+        # Of calls that take hardly longer than a stop only their number is known.
+        least = self.wall_of(self.calls * tracing.UNTRACED_NS) if added else None
+        return max(spent - added, min(spent, least or 0.0))
 
     @cached_property
     def stretch(self) -> float:
