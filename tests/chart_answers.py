@@ -247,3 +247,8 @@ SMALL = {
     "machine": machine(),
     "volume": volume(),
 }
+
+
+def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """All data rows of a specification."""
+    return [row for rows in spec["datasets"].values() for row in rows]

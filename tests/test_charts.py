@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from typing import Any
 from xml.etree import ElementTree
@@ -24,12 +23,12 @@ from chart_answers import (
     accesses,
     answer,
     processes,
+    rows_of,
     sizes,
     summary,
     timeline,
 )
 from iodock.answer import Answer, Column, Loss, Totals
-from iodock.errors import RequestError
 from iodock.views import html_chart, pdf, png, svg
 from iodock.views.charts import ChartOptions, UnknownChart, charts_for, render_chart, specification
 from iodock.views.charts.registry import CHARTS
@@ -214,19 +213,14 @@ def test_hostile_names(chart: str) -> None:
 
 def test_names_alike_when_shortened_keep_their_bars() -> None:
     spec = specification(summary(HOSTILE, "file"), "time")
-    rows = _rows(spec)
+    rows = rows_of(spec)
     assert len({row["label"] for row in rows}) == len(HOSTILE)
-
-
-def _rows(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """All data rows of a specification."""
-    return [row for rows in spec["datasets"].values() for row in rows]
 
 
 def test_many_rows_end_in_other() -> None:
     given = summary([f"/data/{index}" for index in range(60)], "file")
     totals = Totals({"total_time_ns": 0}, {"total_time_ns": 50_000}, 60, 1060, "files")
-    rows = _rows(specification(dataclasses.replace(given, totals=totals), "time"))
+    rows = rows_of(specification(dataclasses.replace(given, totals=totals), "time"))
     assert len({row["label"] for row in rows}) == 40
     shown = sum(sorted((10_000 * (60 - index) for index in range(60)), reverse=True)[:39])
     rest = sum(10_000 * (60 - index) for index in range(60)) - shown + 50_000
@@ -238,7 +232,7 @@ def test_a_giant_other_is_said_and_not_drawn() -> None:
     given = summary([f"/data/{index}" for index in range(50)], "file")
     totals = Totals({}, {"total_time_ns": 9_000_000_000}, 50, 9000, "files")
     given = dataclasses.replace(given, totals=totals)
-    assert "other" not in {row["label"][:5] for row in _rows(specification(given, "time"))}
+    assert "other" not in {row["label"][:5] for row in rows_of(specification(given, "time"))}
     assert "not drawn: 8,961 other rows together, 9 s" in texts(svg.render(given, chart="time"))
 
 
@@ -265,7 +259,7 @@ def test_accesses_few_and_many(count: int) -> None:
 
 def test_a_million_accesses_stay_small_and_are_all_counted() -> None:
     given = accesses(1_000_000)
-    rows = _rows(specification(given, "offset"))
+    rows = rows_of(specification(given, "offset"))
     assert sum(int(row["count"].replace(",", "")) for row in rows) == 1_000_000
     assert len(svg.render(given, chart="offset")) < 2_000_000
     assert len(pdf.render(given, chart="offset")) < 1_000_000
@@ -280,7 +274,7 @@ def test_both_ends_of_a_copy_and_failures() -> None:
         "offset_bytes": [0, 100, 50, 0],
         "result": [10, 10, -1, 400],
     }
-    rows = _rows(specification(answer("accesses", table, ("call",)), "offset"))
+    rows = rows_of(specification(answer("accesses", table, ("call",)), "offset"))
     assert [(row["direction"], row["place"]) for row in rows] == [("read", "0 B"), ("write", "100 B")]
 
 
@@ -305,7 +299,7 @@ def test_huge_and_tiny_values(scale: int) -> None:
 
 def test_a_long_timeline_is_merged_and_keeps_its_total() -> None:
     given = timeline(30_000)
-    rows = _rows(specification(given, "io"))
+    rows = rows_of(specification(given, "io"))
     assert len(rows) < 3000
     assert "75 intervals in each" in texts(svg.render(given, chart="io"))
 
@@ -364,78 +358,6 @@ def test_registry() -> None:
     assert set(SMALL) == {analysis for analysis, _ in pairs}
 
 
-def _nodes(node: Any, name: str) -> Iterator[Any]:
-    """Every value called NAME in a specification, data left out."""
-    if isinstance(node, list):
-        for one in node:
-            yield from _nodes(one, name)
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if key == name:
-                yield value
-            if key not in ("data", "datasets"):
-                yield from _nodes(value, name)
-
-
-def _panels(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    return list(spec.get("vconcat", [spec]))
-
-
-@pytest.mark.parametrize(("analysis", "chart"), EVERY)
-def test_every_axis_has_a_name_and_one_unit(analysis: str, chart: str) -> None:
-    for panel in _panels(specification(SMALL[analysis], chart)):
-        for axis in "xy":
-            channels = list(_nodes(panel, axis))
-            assert any(channel.get("title") for channel in channels), (axis, channels)
-            written = {
-                json.dumps(channel["axis"]["labelExpr"])
-                for channel in channels
-                if (channel.get("axis") or {}).get("labelExpr")
-            }
-            assert len(written) <= 1
-
-
-def test_units_of_a_machine_have_panels_of_their_own() -> None:
-    panels = _panels(specification(SMALL["machine"]))
-    titles = [panel["encoding"]["y"]["title"] for panel in panels]
-    assert titles == ["throughput", "share of the time", "number"]
-    shares = panels[1]["encoding"]["color"]["scale"]["domain"]
-    assert shares == [
-        "Time in which some tasks waited (cpu)",
-        "Disk busy (vda)",
-        "Time in which some tasks waited (io)",
-    ]
-    rows = _rows(specification(SMALL["machine"]))
-    values = [row["text"] for row in rows if row["series"] == shares[1]]
-    assert values == ["8.33 %", "16.7 %", "25 %"]
-
-
-def test_volume_sets_actual_beside_expected() -> None:
-    spec = specification(SMALL["volume"])
-    rows = {(row["label"], row["series"]): row for row in _rows(spec)}
-    expected = "expected: the file's size"
-    assert rows["/d/twice", expected]["bytes"] == 1000
-    assert rows["/d/twice", "read"]["bytes"] == 2000 and rows["/d/twice", "read"]["factor"] == "2 times"
-    assert rows["/d/unknown", expected]["text"] == rows["/d/unknown", "read"]["factor"] == "not known"
-    only = specification(SMALL["volume"], options=ChartOptions(only=("write",)))
-    assert {row["series"] for row in _rows(only)} == {expected, "written"}
-    assert {row["label"] for row in _rows(only)} == {"/d/new"}
-
-
-def test_the_key_of_a_grid_is_as_it_is_drawn() -> None:
-    (opacity,) = _nodes(specification(accesses(3000), "offset"), "opacity")
-    # Of another scale vega-lite draws shades between the first two.
-    assert opacity["scale"]["type"] == "ordinal"
-    assert len(opacity["scale"]["domain"]) == len(opacity["scale"]["range"])
-
-
-@pytest.mark.parametrize(("analysis", "chart"), [("offsets", "offset"), ("accesses", "size")])
-def test_a_direction_alone_is_named(analysis: str, chart: str) -> None:
-    spec = specification(SMALL[analysis], chart, ChartOptions(only=("read",)))
-    legends = [colour.get("legend") for colour in _nodes(spec, "color") if isinstance(colour, dict)]
-    assert any(legend is not None for legend in legends)
-
-
 def test_drawing_library_is_imported_late() -> None:
     code = "import sys, iodock.views.charts, iodock.views.png; sys.exit('altair' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -462,51 +384,3 @@ def test_words() -> None:
     assert shorten("/" + "a" * 100 + "/end.dat", 30).endswith("/end.dat")
     assert visible("a\nb\u202e") == "a\\nb\\u202e"
     assert len(set(labels(["x" * 100, "x" * 101, "x" * 102]))) == 3
-
-
-def test_labels_alike_are_told_apart_by_their_folders() -> None:
-    deep = "/scratch/project/users/me/a/very/long/way/{}/and/a/long/way/to/the/output.dat"
-    names = [deep.format(run) for run in ("run1", "run2")]
-    first, second = labels(names)
-    assert "run1" in first and "run2" in second
-    assert all(cells(label) <= 44 and label.endswith("output.dat") for label in (first, second))
-    near = [f"/scratch/projects/{step}{'x' * 30}/{'y' * 20}/out.dat" for step in ("a", "b")]
-    assert labels(near, 40)[0].startswith("…/axxxx")
-    # The same name twice has no folder to tell.
-    assert labels(["/d/x", "/d/x"]) == ["/d/x", "/d/x (2)"]
-
-
-@pytest.mark.parametrize("option", ["top", "sort"])
-@pytest.mark.parametrize("analysis", ["timeline", "sizes", "offsets", "machine", "processes"])
-def test_rows_left_out_are_not_drawn_as_zeros(analysis: str, option: str) -> None:
-    asked = dataclasses.replace(SMALL[analysis], options={option: 3})
-    with pytest.raises(RequestError, match=f"draws all rows, without --{option}"):
-        specification(asked)
-
-
-def test_rows_left_out_are_counted() -> None:
-    whole = SMALL["accesses"]
-    cut = dataclasses.replace(whole, totals=Totals({}, None, 2, 1_063, "calls"))
-    assert "2 of 1,063 calls" in json.dumps(specification(cut))
-
-
-def _machine(series: int, samples: int) -> Answer:
-    rows = [
-        {"ts": at * 10**9, "source": "own", "target": f"d{one}", "metric": "load", "kind": "level"}
-        | {"value": float(1 + one)}
-        for one in range(series)
-        for at in range(samples)
-    ]
-    return answer("machine", pa.Table.from_pylist(rows), ("source", "target", "metric"))
-
-
-def test_series_left_out_are_counted_against_all() -> None:
-    known = SMALL["machine"]
-    both = dataclasses.replace(known, table=pa.concat_tables([known.table, _machine(9, 3).table]))
-    assert "10 more series are in the table" in json.dumps(specification(both))
-
-
-def test_many_samples_are_folded() -> None:
-    rows = _rows(specification(_machine(2, 5_400)))
-    assert 400 <= len(rows) / 2 <= 501 and {row["value"] for row in rows} == {1.0, 2.0}
-    assert len(_rows(specification(_machine(2, 500)))) == 1_000
