@@ -5,6 +5,7 @@
 //! store writes. Nothing here does I/O, and nothing here depends on another crate, so that the
 //! smallest recorder can share these words.
 
+pub mod batch;
 pub mod calls;
 pub mod constants;
 pub mod control;
@@ -22,6 +23,7 @@ pub mod sample;
 pub mod signals;
 pub mod tables;
 
+pub use batch::{Batch, CallTotal, Fork, SourceCounts};
 pub use calls::{Action, CallClass, CallId, CallSpec, Role};
 pub use errnos::ErrnoId;
 pub use event::{AccessPattern, Direction, EventColumns, EventRow, FileKind, Side, TaskOrigin};
@@ -29,8 +31,8 @@ pub use fault::{FaultBatch, FaultKind, FileMap, PageFault};
 pub use loss::{LossKind, Losses, Place};
 pub use page::{FileIdentity, Identity, PageCause, PageRun};
 pub use record::{
-    AsyncItem, Batch, CallTotal, Clock, DescriptorSnapshot, Fork, Items, Outcome, Phase, RawCall, Record,
-    RecordSource, SourceCounts, SourceError, Start, TaskEnd, Text,
+    AsyncItem, Clock, DescriptorSnapshot, Items, Outcome, Phase, RawCall, Record, RecordSource, SourceError,
+    Start, TaskEnd, Text,
 };
 pub use sample::{Mount, Sample, SampleKind, TaskUsage};
 pub use tables::{

@@ -1,0 +1,162 @@
+//! What a source hands over at once: records with the bytes they point into, and what it counts beside them.
+
+use crate::record::{AsyncItem, RawCall, Record, Text};
+use crate::{CallId, LossKind, Losses};
+use std::collections::BTreeMap;
+
+/// A successful fork, vfork or clone that this batch shows: known before its records are tracked, so
+/// that a child whose first call stands before its parent's return finds its parent.
+#[derive(Clone, Copy, Debug)]
+pub struct Fork {
+    pub parent_tid: u32,
+    pub child_tid: u32,
+    pub flags: u64,
+    pub call: CallId,
+}
+
+/// What a source says of one call in sum only, as it shows no single one. `None` where it does not say; ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTotal {
+    pub call: CallId,
+    pub calls: Option<i64>,
+    pub errors: Option<i64>,
+    /// Inside the calls.
+    pub time: Option<i64>,
+    pub shortest: Option<i64>,
+    pub longest: Option<i64>,
+    /// System CPU time.
+    pub sys_cpu: Option<i64>,
+    pub least_sys_cpu: Option<i64>,
+    pub most_sys_cpu: Option<i64>,
+}
+
+impl CallTotal {
+    /// One of which nothing is known.
+    pub fn new(call: CallId) -> CallTotal {
+        CallTotal {
+            call,
+            calls: None,
+            errors: None,
+            time: None,
+            shortest: None,
+            longest: None,
+            sys_cpu: None,
+            least_sys_cpu: None,
+            most_sys_cpu: None,
+        }
+    }
+
+    /// Both in one: known only where both are.
+    pub fn with(&self, other: &CallTotal) -> CallTotal {
+        let both = |join: fn(i64, i64) -> i64, one: Option<i64>, other: Option<i64>| Some(join(one?, other?));
+        CallTotal {
+            call: self.call,
+            calls: both(i64::saturating_add, self.calls, other.calls),
+            errors: both(i64::saturating_add, self.errors, other.errors),
+            time: both(i64::saturating_add, self.time, other.time),
+            shortest: both(i64::min, self.shortest, other.shortest),
+            longest: both(i64::max, self.longest, other.longest),
+            sys_cpu: both(i64::saturating_add, self.sys_cpu, other.sys_cpu),
+            least_sys_cpu: both(i64::min, self.least_sys_cpu, other.least_sys_cpu),
+            most_sys_cpu: both(i64::max, self.most_sys_cpu, other.most_sys_cpu),
+        }
+    }
+}
+
+/// Counts that a source keeps beside its records.
+#[derive(Clone, Debug, Default)]
+pub struct SourceCounts {
+    pub lines: u64,
+    pub unfinished: u64,
+    pub resumed: u64,
+    pub orphans: u64,
+    pub signals: BTreeMap<String, u64>,
+    /// Calls with / without a duration, to say whether -T was there.
+    pub timed: u64,
+    pub untimed: u64,
+}
+
+impl SourceCounts {
+    pub fn add(&mut self, other: &SourceCounts) {
+        self.lines += other.lines;
+        self.unfinished += other.unfinished;
+        self.resumed += other.resumed;
+        self.orphans += other.orphans;
+        self.timed += other.timed;
+        self.untimed += other.untimed;
+        for (name, count) in &other.signals {
+            *self.signals.entry(name.clone()).or_default() += count;
+        }
+    }
+}
+
+/// Records with the bytes they point into. Reused: clear, don't drop.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub records: Vec<Record>,
+    pub bytes: Vec<u8>,
+    pub items: Vec<AsyncItem>,
+    pub forks: Vec<Fork>,
+    /// Of a source that shows no calls.
+    pub totals: Vec<CallTotal>,
+    pub counts: SourceCounts,
+    pub losses: Losses,
+}
+
+impl Batch {
+    /// Stores `bytes` and says where.
+    pub fn push_text(&mut self, bytes: &[u8]) -> Text {
+        let start = self.bytes.len() as u32;
+        self.bytes.extend_from_slice(bytes);
+        Text { start, length: bytes.len() as u32 }
+    }
+
+    /// The bytes of `text`; empty for none.
+    pub fn text(&self, text: Text) -> &[u8] {
+        if !text.is_some() {
+            return &[];
+        }
+        &self.bytes[text.start as usize..(text.start + text.length) as usize]
+    }
+
+    /// Adds a record of `other`, with its texts and items.
+    pub fn push_copy(&mut self, mut record: Record, other: &Batch) {
+        if let Record::Call(RawCall { items, .. }) = &mut record {
+            let start = self.items.len() as u32;
+            self.items.extend(other.items.iter().skip(items.start as usize).take(items.count as usize));
+            items.start = start;
+        }
+        let texts: &mut [&mut Text] = match &mut record {
+            Record::Call(raw) => &mut [
+                &mut raw.path,
+                &mut raw.path2,
+                &mut raw.argv,
+                &mut raw.fd_text,
+                &mut raw.fd2_text,
+                &mut raw.result_text,
+            ],
+            Record::End(end) => &mut [&mut end.signal],
+            Record::Start(start) => &mut [&mut start.working_directory, &mut start.command],
+            Record::Descriptor(descriptor) => &mut [&mut descriptor.target],
+            Record::Identity(_) => &mut [],
+        };
+        for text in texts.iter_mut().filter(|text| text.is_some()) {
+            **text = self.push_text(other.text(**text));
+        }
+        self.records.push(record);
+    }
+
+    pub fn lose(&mut self, kind: LossKind) {
+        self.losses.add(kind, 1);
+    }
+
+    pub fn clear(&mut self) {
+        self.records.clear();
+        self.bytes.clear();
+        self.items.clear();
+        self.forks.clear();
+        self.totals.clear();
+        self.counts = SourceCounts::default();
+        self.losses = Losses::default();
+    }
+}
