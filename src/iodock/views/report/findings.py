@@ -78,7 +78,7 @@ def _plain(value: object) -> str:
 def _line(finding: Finding, text: Language) -> Markup:
     saves = gain_text(finding, text)
     said = f"{say(finding.title, text)}: {say(finding.message, text)}"
-    return tag("li", said, tag("span", f" {saves}", class_="figures") if saves else None)
+    return tag("li", said, tag("span", f" ({saves})", class_="figures") if saves else None)
 
 
 def _list(title: str, items: list[Markup], text: Language) -> Markup | None:
