@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pytest
+
+from in_process import printed
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "fixtures" / "bench"
@@ -41,6 +44,13 @@ def test_several_programs_in_one_table() -> None:
     row = next(line for line in table.splitlines() if line.startswith("ior ") and " write " in line)
     assert "207 MiB/s" in row and "±14 %" in row
     assert "note: invalid by the rules of the IO500: ior-hard-write" in table
+
+
+def test_a_table_of_several_programs_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("iodock.views.table.terminal_width", lambda: 120)
+    logs = ("ior-4.0.0-posix.txt", "mdtest-4.0.0.txt", "io500")
+    table = printed("bench", "show", *(FIXTURES / name for name in logs))
+    assert max(map(len, table.splitlines())) <= 120
 
 
 def test_japanese() -> None:

@@ -106,6 +106,14 @@ def test_table(imported: Path) -> None:
     assert "openat" in done.stdout and "ENOENT 1" in done.stdout and "total" in done.stdout
 
 
+def test_table_in_a_terminal(imported: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from in_process import printed
+
+    monkeypatch.setattr("iodock.views.table.terminal_width", lambda: 100)
+    text = printed("show", "summary", imported)
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
 @pytest.mark.parametrize("width", [30, 40, 60, 80, 200])
 def test_tables_fit_any_terminal(mixed_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     from rich.cells import cell_len
