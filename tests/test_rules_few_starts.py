@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from iodock.diagnosis import diagnose
+from iodock.store import Store
 from metadata_log import FIRST, Trace, diagnosed, of_rule
+from recorded import live, record
 
 
 def started(log: Trace, count: int, modules: int, start_us: int, work_us: int) -> None:
@@ -85,3 +88,14 @@ def test_what_stages_of_pipelines_pass_on_is_no_start(tmp_path: Path, passed: in
         log.clocks[FIRST] = log.clocks[second] + 100
     found = of_rule(diagnosed(log.imported(tmp_path, wall_us=1)), "process-storm")
     assert any((one.cost_share or 0) > 0.5 for one in found) == worth
+
+
+@live
+def test_who_sleeps_in_a_loop_goes_on_sleeping(tmp_path: Path) -> None:
+    """A script waits 5 s in all: no other program saves that."""
+    loop = "for n in $(seq 100); do cp /etc/hosts copy; sleep 0.05; done"
+    assert record(tmp_path, "--", "sh", "-c", loop).returncode == 0
+    with Store.open(tmp_path / "run.iodock") as store:
+        (found,) = of_rule(diagnose(store), "process-storm")
+    assert found.gain is not None
+    assert 0 < found.gain.high_seconds < 2.5

@@ -137,14 +137,24 @@ WHERE upid NOT IN (FROM listing) AND (upid IN (FROM mixed) OR upid IN (FROM few)
   AND coalesce(median_ns <= {life}, alike >= 10 * {settings.least_alike})))"""
 
 
+_MOST_IDLE = 4
+"""A process lives so many times longer than it computes and is in calls, at most, on a busy machine. Who
+lives longer sleeps, or waits for another one: one process for all of it still has that to do."""
+
+
 # Processes of one pipeline run at the same time: their time counts once. Syncs, the reading of much data with
 # the look at it, or passing it on through pipes, and waiting for what processes that are no part of the storm
 # write into a pipe are not what the start takes.
 def _sql(settings: Settings) -> str:
     passed = "coalesce(f.kind IN ('pipe', 'fifo') AND u.direction > 0 AND u.bytes > 0, false)"
     looked_at = f"(u.direction = 1 AND {costs.data_files('f')} OR {passed})"
-    return f"""WITH ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
-    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM storm WHERE end_ts >= start_ts),
+    return f"""WITH active AS (SELECT upid, sum(cpu_user_ns + coalesce(cpu_system_ns, 0)) AS cpu_ns,
+    sum(coalesce(io_ns, 0) + coalesce(waiting_ns, 0)) AS called_ns FROM processes GROUP BY upid),
+lives AS (SELECT s.* REPLACE (CASE WHEN a.cpu_ns > 0
+    THEN least(s.end_ts, s.start_ts + CAST({_MOST_IDLE} * (a.cpu_ns + a.called_ns) AS BIGINT))
+    ELSE s.end_ts END AS end_ts) FROM storm s LEFT JOIN active a ON a.upid = s.upid),
+ends AS (SELECT *, max(end_ts) OVER (ORDER BY start_ts, end_ts
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM lives WHERE end_ts >= start_ts),
 lived AS (SELECT CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(before, start_ts)))) AS BIGINT)
   AS union_ns, CAST(sum(end_ts - start_ts) AS BIGINT) AS life_ns,
   CAST(max(end_ts) - min(start_ts) AS BIGINT) AS span_ns FROM ends),
@@ -157,7 +167,7 @@ used AS (SELECT s.upid, any_value(s.end_ts - s.start_ts) AS life,
       AS ns,
     coalesce(sum(u.bytes) FILTER (WHERE {looked_at}), 0) AS bytes,
     max(u.last_ts) FILTER (WHERE {looked_at}) - min(u.first_ts) FILTER (WHERE {looked_at}) AS reading_ns
-  FROM uses u JOIN processes p ON p.utid = u.utid JOIN storm s ON s.upid = p.upid
+  FROM uses u JOIN processes p ON p.utid = u.utid JOIN lives s ON s.upid = p.upid
     JOIN calls c ON c.id = u.call_id LEFT JOIN files f ON f.file_id = u.file_id
   WHERE s.end_ts >= s.start_ts AND (c.class = 'sync' OR u.direction > 0 AND {costs.data_files("f")}
     OR {passed})
